@@ -388,13 +388,24 @@ fn module_order(krate: &str) -> Vec<String> {
 }
 
 /// Imports of a module that is below: each needs a reason.
-const IMPORTS_FROM_BELOW: [(&str, &str, &str); 6] = [
+const IMPORTS_FROM_BELOW: [(&str, &str, &str); 13] = [
     (
         "context",
         "dispatch",
         "what suspends a call, which its context keeps, answers the request with a response",
     ),
     ("client_request", "dispatch", "a request to the client may suspend the call"),
+    ("item_output", "tool", "one of its kinds"),
+    ("item_output", "resource", "one of its kinds"),
+    ("item_output", "prompt", "one of its kinds"),
+    ("item_output", "layer", "what layers pass on"),
+    ("item", "layer", "an item has its layers, which see what items return"),
+    (
+        "layer",
+        "dispatch",
+        "a layer brings what calls an item through layers, so that other programs do not contain it",
+    ),
+    ("layer", "server", "the same"),
     ("tool", "server", "a tool opens the capabilities that it names on its server"),
     ("server", "dispatch", "the capabilities that a server has open answer requests with responses"),
     ("store", "capability", "the public path of the store of tasks"),

@@ -111,14 +111,30 @@ pub(crate) struct WithPermits<F> {
 }
 
 /// The threads that work for a call.
-#[derive(Debug)]
-pub(crate) struct CallThreads(Vec<Arc<Thread>>);
+#[derive(Debug, Default)]
+pub struct CallThreads(Vec<Arc<Thread>>);
 
 impl CallThreads {
-    /// Runs a part of a call, which must not panic; returns also the threads that it has started.
-    pub(crate) fn collect<T>(part: impl FnOnce() -> T) -> (T, Self) {
-        let outer = STARTED_THREADS.replace(Some(Vec::new()));
-        let returned = part();
+    /// Collects the threads that a call starts while it is polled on this thread.
+    pub(crate) fn begin() -> StartingThreads {
+        StartingThreads { outer: Some(STARTED_THREADS.replace(Some(Vec::new()))) }
+    }
+}
+
+/// The poll of a call on this thread. It ends as well when the call panics.
+pub(crate) struct StartingThreads {
+    /// Those of the call that polls this one, if one does; unset once the poll has ended.
+    outer: Option<Option<Vec<Arc<Thread>>>>,
+}
+
+impl StartingThreads {
+    /// The threads that the call has started.
+    pub(crate) fn end(mut self) -> CallThreads {
+        self.restore()
+    }
+
+    fn restore(&mut self) -> CallThreads {
+        let Some(outer) = self.outer.take() else { return CallThreads::default() };
         let started = STARTED_THREADS.replace(outer).unwrap_or_default();
         if !started.is_empty() {
             // a call within a call: the threads hold the permits of both
@@ -126,7 +142,13 @@ impl CallThreads {
                 outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started));
             });
         }
-        (returned, Self(started))
+        CallThreads(started)
+    }
+}
+
+impl Drop for StartingThreads {
+    fn drop(&mut self) {
+        self.restore();
     }
 }
 
@@ -178,8 +200,9 @@ impl<F: Future + Unpin> Future for WithPermits<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        let (polled, started) = CallThreads::collect(|| Pin::new(&mut this.future).poll(cx));
-        this.held.threads.extend(started.0);
+        let starting = CallThreads::begin();
+        let polled = Pin::new(&mut this.future).poll(cx);
+        this.held.threads.extend(starting.end().0);
         polled
     }
 }

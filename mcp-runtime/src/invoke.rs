@@ -25,6 +25,7 @@ use crate::{
     context::{Context, Suspension},
     error::Failure,
     item::Function,
+    item_output::ItemOutput,
     jsonrpc::ProtocolError,
     protocol::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED,
@@ -37,16 +38,16 @@ use crate::{
 const PANICKED: &str = "panicked: ";
 
 /// A function that has been called.
-pub(crate) enum Invocation<R> {
-    Ended(Ended<R>),
-    Running(Running<R>),
+pub(crate) enum Invocation {
+    Ended(Ended),
+    Running(Running),
 }
 
 /// How a function ended its request.
-pub(crate) enum Ended<R> {
-    Returned(Result<R, Failure>),
+pub(crate) enum Ended {
+    Returned(Result<ItemOutput, Failure>),
     /// It cannot continue in its request, which the suspension answers.
-    Suspended(Box<dyn Suspension>, Running<R>),
+    Suspended(Box<dyn Suspension>, Running),
 }
 
 /// What an error message or log entry is about.
@@ -81,12 +82,8 @@ impl Failure {
                 let text = format!("{kind} '{name}' took longer than its limit of {limit:?}");
                 ClientError::Message(text, Vec::new())
             }
-            Self::Limited(limit) => {
-                ClientError::Message(format!("{kind} '{name}' {limit}"), Vec::new())
-            }
-            Self::Protocol(error) => {
-                ClientError::Protocol(map_error_code(error, context, revision))
-            }
+            Self::Limited(limit) => ClientError::Message(format!("{kind} '{name}' {limit}"), Vec::new()),
+            Self::Protocol(error) => ClientError::Protocol(map_error_code(error, context, revision)),
             Self::NotFound => ClientError::NotFound,
             Self::Public { message, content, cause } => {
                 let mut message = message.into_owned();
@@ -217,20 +214,19 @@ pub(crate) struct StartOptions {
 }
 
 /// Calls the function of an item.
-pub(crate) fn start<R>(
+pub(crate) fn start(
     name: &str,
-    function: &Function<R>,
+    function: &Function,
     parts: &CallParts<'_>,
     limit: Option<Duration>,
     options: StartOptions,
-) -> Invocation<R> {
+) -> Invocation {
     let context = OnceCell::new();
     let mut make_context = || context.get_or_init(parts.context).clone();
     let entered = options.is_current.then(|| make_context().enter());
     // the process's clock, which tests cannot pause
     let started = is_timed(&function.was_timed).then(std::time::Instant::now);
-    let call = || catch_panic(|| call_handler(function.handler, parts, &context));
-    let (outcome, threads) = CallThreads::collect(call);
+    let outcome = catch_panic(|| call_handler(function.handler, parts, &context));
     if let Some(started) = started
         && matches!(outcome, Ok(MaybeFuture::Ready(_)) | Err(_))
     {
@@ -240,7 +236,7 @@ pub(crate) fn start<R>(
         }
     }
     drop(entered);
-    poll_in_place(outcome, threads, context.get().cloned(), limit, &mut make_context)
+    poll_in_place(outcome, context.get().cloned(), limit, &mut make_context)
 }
 
 /// Whether this call is to be timed: the first one of the function, then one call in 16 on each thread, since reading the
@@ -265,33 +261,33 @@ fn warn_of_slow_function(name: &str, elapsed: Duration) {
 }
 
 /// Calls a function that already has its context.
-pub(crate) fn start_with<R>(
-    function: impl FnOnce() -> Result<MaybeFuture<R>, Failure>,
+pub(crate) fn start_with(
+    function: impl FnOnce() -> Result<MaybeFuture<ItemOutput>, Failure>,
     context: &Context,
     limit: Option<Duration>,
-) -> Invocation<R> {
-    let (outcome, threads) = CallThreads::collect(|| catch_panic(function));
-    poll_in_place(outcome, threads, Some(context.clone()), limit, &mut || context.clone())
+) -> Invocation {
+    poll_in_place(catch_panic(function), Some(context.clone()), limit, &mut || context.clone())
 }
 
-/// Polls a pending function for the first time, unless its handler has; `threads` are those that the handler started,
-/// and `make_context` is for a function that has not made a context itself.
-fn poll_in_place<R>(
-    outcome: Result<MaybeFuture<R>, Failure>,
-    threads: CallThreads,
+/// Polls a pending function for the first time, unless its handler has; `make_context` is for a function that has not
+/// made a context itself.
+fn poll_in_place(
+    outcome: Result<MaybeFuture<ItemOutput>, Failure>,
     context: Option<Context>,
     limit: Option<Duration>,
     make_context: &mut dyn FnMut() -> Context,
-) -> Invocation<R> {
-    let (future, is_polled) = match outcome {
+) -> Invocation {
+    let (future, threads) = match outcome {
         // the fast path: no task, no timer, no context
         Ok(MaybeFuture::Ready(value)) => return Invocation::Ended(Ended::Returned(Ok(value))),
         Ok(MaybeFuture::Polled(result)) => return resolve_ready(result, make_context),
         Err(failure) => return resolve_ready(Err(failure), make_context),
-        Ok(MaybeFuture::Waiting(future)) => (future, true),
-        Ok(MaybeFuture::Pending(future)) => (future, false),
+        Ok(MaybeFuture::Waiting(future, threads)) => (future, Some(threads)),
+        Ok(MaybeFuture::Pending(future)) => (future, None),
     };
-    let mut future = WithPermits::with_threads(CatchPanic { future: Some(future), context }, threads);
+    let is_polled = threads.is_some();
+    let future = CatchPanic { future: Some(future), context };
+    let mut future = WithPermits::with_threads(future, threads.unwrap_or_default());
     if !is_polled
         && let Poll::Ready(result) = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop()))
     {
@@ -307,7 +303,10 @@ fn poll_in_place<R>(
 }
 
 /// The invocation of a function whose first poll returned `result`.
-fn resolve_ready<R>(result: Result<R, Failure>, make_context: &mut dyn FnMut() -> Context) -> Invocation<R> {
+fn resolve_ready(
+    result: Result<ItemOutput, Failure>,
+    make_context: &mut dyn FnMut() -> Context,
+) -> Invocation {
     if !result.as_ref().is_err_and(requires_url_elicitation) {
         return Invocation::Ended(Ended::Returned(result));
     }
@@ -363,13 +362,13 @@ pub(crate) fn contain<R: 'static>(
 }
 
 /// A function that has been polled and is pending.
-pub(crate) struct Running<R> {
-    future: WithPermits<CatchPanic<R>>,
+pub(crate) struct Running {
+    future: WithPermits<CatchPanic<ItemOutput>>,
     context: Context,
     limit: Option<Duration>,
 }
 
-impl<R> Running<R> {
+impl Running {
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }
@@ -386,7 +385,7 @@ impl<R> Running<R> {
 
     /// Runs the function to its end, at most for its time limit, which does not include the time that the client takes
     /// to answer. If a thread outlives the limit, its cancellation token fires.
-    pub(crate) async fn finish(mut self) -> Ended<R> {
+    pub(crate) async fn finish(mut self) -> Ended {
         let mut timer = pin!(self.limit.map(sleep));
         let mut waiting_since = None;
         let ended = poll_fn(|cx| {
@@ -418,7 +417,7 @@ impl<R> Running<R> {
 
     /// The end of a function that returned `result`. URLs that the user must visit first reach the client in the way
     /// that its revision defines, which may suspend the call.
-    fn into_ended(self, result: Result<R, Failure>) -> Ended<R> {
+    fn into_ended(self, result: Result<ItemOutput, Failure>) -> Ended {
         let result = match result {
             Err(failure) if requires_url_elicitation(&failure) => {
                 let failure = match failure.protocol() {
@@ -438,7 +437,7 @@ impl<R> Running<R> {
     }
 }
 
-impl<R> fmt::Debug for Running<R> {
+impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").field("context", &self.context).finish_non_exhaustive()
     }

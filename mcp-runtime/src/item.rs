@@ -21,15 +21,17 @@ use crate::{
     content::{ContentWriter, Icon},
     context::ClientFeature,
     error::{Failure, ToolError},
+    item_output::ItemOutput,
     jsonrpc::Object,
+    layer::{CallLayered, DynLayer},
     protocol::Revision,
 };
 
 /// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
 pub trait Signature<S> {}
 
-/// Decodes the arguments of a call and calls the user's function, which returns an `R`.
-pub(crate) type Handler<R> = fn(&Call<'_>) -> HandlerResult<R>;
+/// Decodes the arguments of a call and calls the user's function.
+pub(crate) type Handler = fn(&Call<'_>) -> HandlerResult<ItemOutput>;
 
 /// Where an item is in the user's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,10 +184,13 @@ pub(crate) struct ItemSpec {
     pub(crate) secrets: Vec<String>,
 }
 
-/// A layer around the calls of an item, as the module `layer` defines it, which comes after this one, since layers see what
-/// items return.
+/// A layer around the calls of an item.
 #[derive(Clone)]
-pub struct ItemLayer(pub(crate) Arc<dyn Any + Send + Sync>);
+pub struct ItemLayer {
+    pub(crate) layer: Arc<dyn DynLayer>,
+    /// Calls an item that has layers. It is here so that only a program that has a layer contains it.
+    pub(crate) call_item: CallLayered,
+}
 
 impl fmt::Debug for ItemLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -258,8 +263,8 @@ pub(crate) fn write_texts(
 }
 
 /// An annotated function, with the service value that a method is called on.
-pub(crate) struct Function<R: 'static> {
-    pub(crate) handler: Handler<R>,
+pub(crate) struct Function {
+    pub(crate) handler: Handler,
     pub(crate) args: &'static [&'static dyn AnyArg],
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
     /// What it takes at most to decode arguments that are JSON in a text.
@@ -270,9 +275,9 @@ pub(crate) struct Function<R: 'static> {
     pub(crate) was_timed: AtomicBool,
 }
 
-impl<R> Function<R> {
+impl Function {
     pub(crate) fn new(
-        handler: Handler<R>,
+        handler: Handler,
         args: &'static [&'static dyn AnyArg],
         this: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
@@ -292,22 +297,22 @@ impl<R> Function<R> {
     }
 }
 
-impl<R> fmt::Debug for Function<R> {
+impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Function").finish_non_exhaustive()
     }
 }
 
 /// Calls a function that was given at run time, with a `C`.
-pub(crate) type DynHandler<C, R> = Arc<dyn Fn(C) -> BoxFuture<Result<R, Failure>> + Send + Sync>;
+pub(crate) type DynHandler<C> = Arc<dyn Fn(C) -> BoxFuture<Result<ItemOutput, Failure>> + Send + Sync>;
 
 /// The function of an item: annotated, or given at run time.
-pub(crate) enum ItemFunction<R: 'static, C> {
-    Annotated(Function<R>),
-    Runtime(DynHandler<C, R>),
+pub(crate) enum ItemFunction<C> {
+    Annotated(Function),
+    Runtime(DynHandler<C>),
 }
 
-impl<R, C> ItemFunction<R, C> {
+impl<C> ItemFunction<C> {
     /// Sets how many values may be read to decode the arguments of an annotated function.
     pub(crate) fn set_max_alternatives(&mut self, values: usize) {
         if let Self::Annotated(function) = self {
@@ -324,7 +329,7 @@ impl<R, C> ItemFunction<R, C> {
     }
 }
 
-impl<R, C> fmt::Debug for ItemFunction<R, C> {
+impl<C> fmt::Debug for ItemFunction<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ItemFunction").finish_non_exhaustive()
     }
@@ -360,10 +365,10 @@ impl<F: Future> AsyncReply for F {
 pub(crate) fn async_handler<C, R, F, Fut>(
     handler: F,
     convert: fn(Fut::Reply) -> Result<R, ToolError>,
-) -> DynHandler<C, R>
+) -> DynHandler<C>
 where
     C: Send + 'static,
-    R: 'static,
+    R: Into<ItemOutput> + 'static,
     F: Fn(C) -> Fut + Send + Sync + 'static,
     Fut: AsyncReply + Send + 'static,
 {
@@ -371,7 +376,7 @@ where
     Arc::new(move |call| {
         let handler = handler.clone();
         // called in the first poll, where panics are caught
-        Box::pin(async move { convert(handler(call).reply().await).map_err(Failure::from) })
+        Box::pin(async move { convert(handler(call).reply().await).map(Into::into).map_err(Failure::from) })
     })
 }
 
@@ -379,17 +384,17 @@ where
 pub(crate) fn blocking_handler<C, R, F, T>(
     handler: F,
     convert: fn(T) -> Result<R, ToolError>,
-) -> DynHandler<C, R>
+) -> DynHandler<C>
 where
     C: Send + 'static,
-    R: Send + 'static,
+    R: Into<ItemOutput> + Send + 'static,
     T: 'static,
     F: Fn(C) -> T + Send + Sync + 'static,
 {
     let handler = Arc::new(handler);
     Arc::new(move |call| {
         let handler = handler.clone();
-        Box::pin(run_blocking(move || convert(handler(call)).map_err(Failure::from)))
+        Box::pin(run_blocking(move || convert(handler(call)).map(Into::into).map_err(Failure::from)))
     })
 }
 

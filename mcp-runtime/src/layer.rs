@@ -42,11 +42,13 @@ pub use crate::connection::ItemKind;
 use crate::{
     arguments::BoxFuture,
     context::{Context, PendingRequest},
+    dispatch::{ItemCall, Request, Response, call_layered},
     error::{Failure, ToolError},
     invoke::contain,
     item::{ItemLayer, ItemSpec},
     prompt::{PromptBuilder, PromptResult},
     resource::{ResourceBuilder, ResourceResult},
+    server::Server,
     tool::{ToolBuilder, ToolResult},
 };
 
@@ -253,12 +255,9 @@ impl Next {
         let Some(layer) = self.layers.get(self.index) else {
             return Arc::clone(&self.function).run(call.clone()).await;
         };
-        let Some(layer) = layer.0.downcast_ref::<Arc<dyn DynLayer>>() else {
-            return Err(ToolError::private("a layer is not of the type that this crate defines"));
-        };
         let next =
             Self { layers: self.layers.clone(), index: self.index + 1, function: self.function.clone() };
-        let outcome = Arc::clone(layer).call(call.clone(), next);
+        let outcome = Arc::clone(&layer.layer).call(call.clone(), next);
         contain(outcome, call.context()).await.map_err(ToolError)
     }
 }
@@ -317,8 +316,11 @@ where
     }
 }
 
+/// Calls an item through its layers.
+pub(crate) type CallLayered = fn(&Server, Request<'_>, Arc<dyn ItemCall>) -> Response;
+
 /// A [`Layer`] without its type.
-trait DynLayer: Send + Sync {
+pub(crate) trait DynLayer: Send + Sync {
     fn call(self: Arc<Self>, call: LayeredCall, next: Next) -> BoxFuture<Result<CallOutput, Failure>>;
 }
 
@@ -332,8 +334,7 @@ impl<L: Layer> DynLayer for L {
 /// The layer as items have it.
 // rustc shows the next line where it counts the parameters of a function
 pub fn item_layer(layer: impl Layer /* async fn(LayeredCall, Next) -> Outcome */) -> ItemLayer {
-    let layer: Arc<dyn DynLayer> = Arc::new(layer);
-    ItemLayer(Arc::new(layer))
+    ItemLayer { layer: Arc::new(layer), call_item: call_layered }
 }
 
 /// Adds a layer inside those that the item has.

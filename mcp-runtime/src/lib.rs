@@ -32,6 +32,7 @@ mod fetch;
 pub mod guide;
 mod invoke;
 mod item;
+mod item_output;
 mod jsonrpc;
 pub mod layer;
 mod misplaced;

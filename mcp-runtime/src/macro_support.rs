@@ -26,14 +26,15 @@ pub use crate::{
     content::{Theme, icon::icon},
     error::{ErrorVisibility, Failure, PublicError},
     item::{ItemDescriptor, Location, Signature, item, item_at},
+    item_output::ItemOutput,
     layer::item_layer as layer,
     prompt::{
-        Prompt, PromptResult,
+        Prompt,
         output::{PromptOutput, prompt_output},
         spec::PromptDescriptor,
     },
     resource::{
-        Resource, ResourceResult,
+        Resource,
         listed::{list, list_blocking},
         output::{AnyResourceOutput, ResourceOutput, resource_output},
         spec::ResourceDescriptor,
@@ -42,7 +43,7 @@ pub use crate::{
     schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
     server::{AnnotatedItem, ServiceBlock},
     tool::{
-        TaskMode, Tool, ToolResult,
+        TaskMode, Tool,
         output::{AnyToolOutput, ToolOutput, tool_output},
         spec::{OutputType, ToolDescriptor},
     },

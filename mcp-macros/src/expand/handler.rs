@@ -5,7 +5,7 @@
 //! crate of many items more than a line of the runtime does.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use crate::expand::idents::{argument_constant, hygienic_at, maker_constant, variable};
@@ -19,7 +19,6 @@ pub(crate) fn name() -> Ident {
 
 pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let (site, name) = (Span::mixed_site(), name());
-    let result = format_ident!("{}Result", O::KIND.type_prefix(), span = site);
     let this = item.self_ty.as_ref().filter(|_| item.takes_self);
     let this = this.map(|self_ty| quote_spanned!(site=> let __this = __call.this::<#self_ty>()?;));
     let arguments = arguments(&item.params);
@@ -63,7 +62,7 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
         quote_spanned!(span=> #(#lets)* __rt::ready(__OUT.reply(#call)))
     };
     quote_spanned! {site=>
-        fn #name(__call: &__rt::Call<'_>) -> __rt::HandlerResult<__rt::#result> {
+        fn #name(__call: &__rt::Call<'_>) -> __rt::HandlerResult<__rt::ItemOutput> {
             #this
             #arguments
             #context

@@ -25,7 +25,7 @@ use super::{
     text::{from_list, from_text, missing},
 };
 use crate::{
-    blocking::run_blocking,
+    blocking::{CallThreads, run_blocking},
     context::Context,
     error::{Failure, ToolError},
     schema::{
@@ -595,8 +595,8 @@ pub enum MaybeFuture<R> {
     Ready(R),
     /// An async function has returned when it was first polled.
     Polled(Result<R, Failure>),
-    /// An async function was polled, and waits.
-    Waiting(BoxFuture<Result<R, Failure>>),
+    /// An async function was polled, and waits; these threads work for it.
+    Waiting(BoxFuture<Result<R, Failure>>, CallThreads),
     /// The function has not been polled yet: it is async, or runs on another thread.
     Pending(BoxFuture<Result<R, Failure>>),
 }
@@ -622,16 +622,18 @@ pub fn pending<R>(future: Box<dyn Future<Output = Result<R, Failure>> + Send>) -
 ///
 /// # Errors
 /// Never fails; the type is that of handlers.
-pub(crate) fn poll_now<T: 'static, R: 'static>(
+pub(crate) fn poll_now<T: 'static, R: 'static, O: From<R> + 'static>(
     future: Box<dyn Future<Output = T> + Send>,
     convert: fn(T) -> Result<R, ToolError>,
-) -> HandlerResult<R> {
+) -> HandlerResult<O> {
     let mut future = Box::into_pin(future);
-    Ok(match future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
-        Poll::Ready(value) => MaybeFuture::Polled(convert(value).map_err(Failure::from)),
-        Poll::Pending => {
-            MaybeFuture::Waiting(Box::pin(async move { convert(future.await).map_err(Failure::from) }))
-        }
+    let starting = CallThreads::begin();
+    let polled = future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
+    let threads = starting.end();
+    let convert = move |value| convert(value).map(O::from).map_err(Failure::from);
+    Ok(match polled {
+        Poll::Ready(value) => MaybeFuture::Polled(convert(value)),
+        Poll::Pending => MaybeFuture::Waiting(Box::pin(async move { convert(future.await) }), threads),
     })
 }
 

@@ -77,7 +77,7 @@ pub(crate) struct CallBinding<'a> {
     /// Of the tool or prompt; the URI of a resource.
     pub(crate) name: &'a str,
     /// Raw JSON.
-    arguments: &'a str,
+    pub(crate) arguments: &'a str,
 }
 
 impl<'a> CallBinding<'a> {

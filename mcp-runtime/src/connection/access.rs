@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Principal;
+use super::{Principal, RequestContext};
 
 /// What kind of item something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,6 +110,13 @@ pub(crate) enum AccessError<'a> {
     Unknown,
     /// It needs these scopes, and the caller lacks some of them.
     MissingScopes(&'a [String]),
+}
+
+impl RequestContext {
+    /// The items that this request may see and call.
+    pub(crate) fn access(&self) -> Access<'_> {
+        Access::new(self.caller.as_deref(), self.access_rules.as_deref())
+    }
 }
 
 impl<'a> Access<'a> {

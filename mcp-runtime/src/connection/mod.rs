@@ -150,11 +150,6 @@ pub(crate) struct RequestContext {
 }
 
 impl RequestContext {
-    /// The items that this request may see and call.
-    pub(crate) fn access(&self) -> Access<'_> {
-        Access::new(self.caller.as_deref(), self.access_rules.as_deref())
-    }
-
     /// Whose share of each limit the request uses.
     pub(crate) fn owner(&self) -> Owner {
         find_owner(self.caller.as_deref(), self.access_rules.is_some(), self.address)

@@ -17,7 +17,7 @@ pub(crate) trait Suspension: Send {
     fn ends_run(&self) -> bool;
 
     /// Answers the request.
-    fn respond(self: Box<Self>, call: Box<dyn SuspendedCall>) -> Response;
+    fn respond(self: Box<Self>, call: Box<SuspendedCall>) -> Response;
 }
 
 /// How the calls of an item continue outside of their requests.

@@ -17,6 +17,7 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ErrorContext, Invocation, StartOptions},
+    item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
@@ -124,11 +125,8 @@ fn completion_reply(mut values: Vec<String>) -> Reply {
 }
 
 impl ItemCall for CompleteArgument {
-    type Output = Vec<String>;
-    type Owned = Self;
-
-    fn into_owned(self) -> Self {
-        self
+    fn into_owned(self) -> Arc<dyn ItemCall> {
+        Arc::new(self)
     }
 
     fn state(&self) -> &Arc<Extensions> {
@@ -139,15 +137,19 @@ impl ItemCall for CompleteArgument {
         CallBinding::new("completion/complete", &self.name, "{}")
     }
 
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<Vec<String>> {
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
         let context = context();
-        let complete = || Ok(MaybeFuture::Pending((self.function)(self.completion.clone(), context.clone())));
+        let complete = || {
+            let values = (self.function)(self.completion.clone(), context.clone());
+            Ok(MaybeFuture::Pending(Box::pin(async move { values.await.map(ItemOutput::Values) })))
+        };
         invoke::start_with(complete, &context, self.timeout)
     }
 
-    fn respond(&self, server: &Server, revision: Revision, result: Result<Vec<String>, Failure>) -> Response {
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
         let failure = match result {
-            Ok(values) => return completion_reply(values).into(),
+            Ok(ItemOutput::Values(values)) => return completion_reply(values).into(),
+            Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;

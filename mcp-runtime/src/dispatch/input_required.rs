@@ -76,8 +76,8 @@ impl Suspension for AwaitInput {
         true
     }
 
-    fn respond(self: Box<Self>, call: Box<dyn SuspendedCall>) -> Response {
-        call.server().map_or_else(Reply::server_dropped, |server| server.input_required(&*call)).into()
+    fn respond(self: Box<Self>, call: Box<SuspendedCall>) -> Response {
+        call.server().map_or_else(Reply::server_dropped, |server| server.input_required(&call)).into()
     }
 }
 
@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// The reply to a call that waits for input: the client requests, or what the client would have to declare.
-    fn input_required(&self, call: &dyn SuspendedCall) -> Reply {
+    fn input_required(&self, call: &SuspendedCall) -> Reply {
         let context = call.context();
         // nothing more is sent for the call from here on
         context.inner().cancel.complete();

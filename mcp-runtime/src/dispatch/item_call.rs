@@ -9,10 +9,10 @@ use tokio::sync::Semaphore;
 use super::{
     Request,
     request::ClientRequestPolicy,
-    response::{PendingReply, Reply, Response},
+    response::{PendingReply, Reply, Response, ResultBody},
 };
 use crate::{
-    admission::{CallLimits, Owner},
+    admission::Owner,
     arguments::{BoxFuture, CallParts, Input, TextArgument},
     blocking::{CallPermit, CallThreads, WithPermits},
     client_request::CallBinding,
@@ -20,21 +20,25 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
-    item::Function,
+    item::{Function, ItemSpec},
+    item_output::ItemOutput,
     jsonrpc::ProtocolError,
+    layer::PendingInput,
     protocol::Revision,
     server::{Server, WeakServer},
 };
 
-/// A call that has been admitted and whose item has been found: how to start the function, and how to answer when it
-/// ends.
-pub(super) trait ItemCall: Send + Sync + Sized {
-    /// What the function returns.
-    type Output: Send + 'static;
+/// A call whose item has been found: how to start the function, and how to answer when it ends.
+pub(crate) trait ItemCall: Send + Sync {
     /// The same call without borrows from the request's text.
-    type Owned: ItemCall<Output = Self::Output> + 'static;
+    fn into_owned(self) -> Arc<dyn ItemCall>
+    where
+        Self: Sized;
 
-    fn into_owned(self) -> Self::Owned;
+    /// What is called, if the function is that of an item.
+    fn item(&self) -> Option<&ItemSpec> {
+        None
+    }
 
     /// The state of the item's builder.
     fn state(&self) -> &Arc<Extensions>;
@@ -50,11 +54,6 @@ pub(super) trait ItemCall: Send + Sync + Sized {
     /// Configures a new context of the call.
     fn prepare_context(&self, _context: &Context) {}
 
-    /// The limits on its caller.
-    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
-        None
-    }
-
     /// The permits of `max_concurrency`.
     fn semaphore(&self) -> Option<&Arc<Semaphore>> {
         None
@@ -65,125 +64,140 @@ pub(super) trait ItemCall: Send + Sync + Sized {
         None
     }
 
+    /// The same call with the arguments that a layer has set, raw JSON of an object; `None` if it takes none.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn with_arguments(&self, _json: &str) -> Result<Option<Arc<dyn ItemCall>>, Failure> {
+        Ok(None)
+    }
+
     /// Starts the function.
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<Self::Output>;
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation;
 
     /// The response for what the function has returned; one that has to be stored first is pending.
-    fn respond(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>)
-    -> Response;
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response;
 }
 
-/// A call whose function cannot continue in its request, for the [`Suspension`](crate::context::Suspension) that
-/// answers the request.
-pub(crate) trait SuspendedCall: Send {
-    fn context(&self) -> &Context;
-
-    /// What a client's retry of the call is bound to.
-    fn binding(&self) -> CallBinding<'_>;
-
-    /// `None` once the server has been dropped, which a call that has left its request does not prevent.
-    fn server(&self) -> Option<Server>;
-
-    /// Lets the server be dropped while the function goes on.
-    fn leave_request(&mut self);
-
-    /// The threads that run the function.
-    fn threads(&self) -> CallThreads;
-
-    /// Holds a permit as long as the function runs, on a thread or not.
-    fn hold_permit(&mut self, permit: CallPermit);
-
-    /// Runs the function to its end; the reply is the one that its request would have got.
-    fn finish(self: Box<Self>) -> BoxFuture<Reply>;
-}
-
-/// A call whose function has been started and is pending.
-pub(super) struct RunningCall<C: ItemCall> {
-    call: C,
+/// A call whose function is pending, in its request or, for the [`Suspension`](crate::context::Suspension) that answers
+/// that, outside of it.
+pub(crate) struct SuspendedCall {
+    call: Arc<dyn ItemCall>,
     server: WeakServer,
     /// The same, as long as the call is in its request.
     kept_alive: Option<Server>,
     revision: Revision,
-    running: Running<C::Output>,
+    running: Running,
 }
 
-impl<C: ItemCall + 'static> RunningCall<C> {
-    pub(super) fn new(server: &Server, revision: Revision, call: C, running: Running<C::Output>) -> Self {
-        Self { call, server: server.downgrade(), kept_alive: Some(server.clone()), revision, running }
+impl SuspendedCall {
+    pub(super) fn new(
+        server: &Server,
+        revision: Revision,
+        call: Arc<dyn ItemCall>,
+        running: Running,
+    ) -> Box<Self> {
+        let (weak, kept_alive) = (server.downgrade(), Some(server.clone()));
+        Box::new(Self { call, server: weak, kept_alive, revision, running })
     }
 
-    async fn reply(self) -> Reply {
-        let Self { call, server, kept_alive, revision, running } = self;
-        match running.finish().await {
-            Ended::Returned(result) => match server.upgrade() {
-                Some(server) => call.respond(&server, revision, result).reply().await,
-                None => Reply::server_dropped(),
-            },
-            Ended::Suspended(suspension, running) => {
-                let call = Self { call, server, kept_alive, revision, running };
-                suspension.respond(Box::new(call)).reply().await
-            }
-        }
-    }
-}
-
-impl<C: ItemCall + 'static> SuspendedCall for RunningCall<C> {
-    fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         self.running.context()
     }
 
-    fn binding(&self) -> CallBinding<'_> {
+    /// What a client's retry of the call is bound to.
+    pub(crate) fn binding(&self) -> CallBinding<'_> {
         self.call.binding()
     }
 
-    fn server(&self) -> Option<Server> {
+    /// `None` once the server has been dropped, which a call that has left its request does not prevent.
+    pub(crate) fn server(&self) -> Option<Server> {
         self.server.upgrade()
     }
 
-    fn leave_request(&mut self) {
+    /// Lets the server be dropped while the function goes on.
+    pub(crate) fn leave_request(&mut self) {
         self.kept_alive = None;
     }
 
-    fn threads(&self) -> CallThreads {
+    /// The threads that run the function.
+    pub(crate) fn threads(&self) -> CallThreads {
         self.running.threads()
     }
 
-    fn hold_permit(&mut self, permit: CallPermit) {
+    /// Holds a permit as long as the function runs, on a thread or not.
+    pub(crate) fn hold_permit(&mut self, permit: CallPermit) {
         self.running.hold_permits([permit]);
     }
 
-    fn finish(self: Box<Self>) -> BoxFuture<Reply> {
-        Box::pin(self.reply())
+    /// Runs the function to its end; the reply is the one that its request would have got.
+    pub(crate) fn finish(self: Box<Self>) -> BoxFuture<Reply> {
+        Box::pin(async move {
+            let Self { call, server, kept_alive, revision, running } = *self;
+            match running.finish().await {
+                Ended::Returned(result) => match server.upgrade() {
+                    Some(server) => answer(&*call, &server, revision, result).reply().await,
+                    None => Reply::server_dropped(),
+                },
+                Ended::Suspended(suspension, running) => {
+                    let call = Self { call, server, kept_alive, revision, running };
+                    suspension.respond(Box::new(call)).reply().await
+                }
+            }
+        })
+    }
+}
+
+/// The response for what the function has returned, or what its layers have made of that.
+fn answer(
+    call: &dyn ItemCall,
+    server: &Server,
+    revision: Revision,
+    result: Result<ItemOutput, Failure>,
+) -> Response {
+    match result {
+        Ok(ItemOutput::InputRequired(PendingInput { requests, state })) => {
+            Reply::from(ResultBody::InputRequired { requests, state }).into()
+        }
+        result => call.respond(server, revision, result),
     }
 }
 
 impl Server {
     /// Calls an item.
-    pub(super) fn call_item<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
-        let mut permits = match admit(&call, || request.context.owner()) {
-            Ok(permits) => permits,
-            Err(failure) => return call.respond(self, request.revision, Err(failure)),
-        };
+    pub(super) fn call_item(&self, request: Request<'_>, call: impl ItemCall) -> Response {
+        let mut permits = Vec::new();
+        if let Some(item) = call.item() {
+            if let Some(layer) = item.layers.first() {
+                let call_layered = layer.call_item;
+                return call_layered(self, request, call.into_owned());
+            }
+            if let Err(failure) = admit(item, || request.context.owner(), &mut permits) {
+                return call.respond(self, request.revision, Err(failure));
+            }
+        }
         if let Some(semaphore) = call.semaphore() {
             match semaphore.clone().try_acquire_owned() {
                 Ok(permit) => permits.push(CallPermit::Concurrency(permit)),
-                Err(_) => return self.call_item_later(request, call, permits),
+                Err(_) => return self.call_item_later(request, call.into_owned(), permits),
             }
         }
-        let options = request.start_options(self);
-        self.run_item(request.revision, options, call, permits, &|call| make_context(self, request, call))
+        match call.start(request.start_options(self), &|| make_context(self, request, &call)) {
+            Invocation::Ended(Ended::Returned(result)) => call.respond(self, request.revision, result),
+            pending => self.finish_later(request.revision, call.into_owned(), pending, permits),
+        }
     }
 
     /// Calls an item that must wait for a permit.
-    fn call_item_later<C: ItemCall>(
+    fn call_item_later(
         &self,
         request: Request<'_>,
-        call: C,
+        call: Arc<dyn ItemCall>,
         mut permits: Vec<CallPermit>,
     ) -> Response {
         let (revision, options) = (request.revision, request.start_options(self));
-        let context = make_context(self, request, &call);
-        let (server, call, call_context) = (self.clone(), call.into_owned(), context.clone());
+        let context = make_context(self, request, &*call);
+        let (server, call_context) = (self.clone(), context.clone());
         let reply: BoxFuture<Reply> = Box::pin(async move {
             if let Some(semaphore) = call.semaphore() {
                 match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
@@ -192,70 +206,66 @@ impl Server {
                     Err(failure) => return call.respond(&server, revision, Err(failure)).reply().await,
                 }
             }
-            server.run_item(revision, options, call, permits, &|_| call_context.clone()).reply().await
+            let invocation = call.start(options, &|| call_context.clone());
+            server.finish_later(revision, call, invocation, permits).reply().await
         });
         Response::Pending(PendingReply::new(&context, WithPermits::new(reply, Vec::new())))
     }
 
-    /// Runs the function of an item, which holds these permits.
-    fn run_item<C: ItemCall>(
+    /// The response of a call whose function has been started, and holds these permits.
+    pub(super) fn finish_later(
         &self,
         revision: Revision,
-        options: StartOptions,
-        call: C,
+        call: Arc<dyn ItemCall>,
+        invocation: Invocation,
         permits: Vec<CallPermit>,
-        make_context: &dyn Fn(&C) -> Context,
     ) -> Response {
-        let (suspension, mut running) = match call.start(options, &|| make_context(&call)) {
-            Invocation::Ended(Ended::Returned(result)) => return call.respond(self, revision, result),
+        let (suspension, mut running) = match invocation {
+            Invocation::Ended(Ended::Returned(result)) => return answer(&*call, self, revision, result),
             Invocation::Ended(Ended::Suspended(suspension, running)) => (Some(suspension), running),
             Invocation::Running(running) => (None, running),
         };
         running.hold_permits(permits);
-        let running = Box::new(RunningCall::new(self, revision, call.into_owned(), running));
-        match suspension {
-            Some(suspension) => suspension.respond(running),
-            None => Response::Pending(finish_later(running)),
+        let call = SuspendedCall::new(self, revision, call, running);
+        if let Some(suspension) = suspension {
+            return suspension.respond(call);
         }
+        // if the function runs on a blocking thread, that has been started by now
+        let (context, threads) = (call.context().clone(), call.threads());
+        Response::Pending(PendingReply::new(&context, WithPermits::with_threads(call.finish(), threads)))
     }
 }
 
-/// The reply of a call whose function is pending.
-fn finish_later(call: Box<dyn SuspendedCall>) -> PendingReply {
-    let context = call.context().clone();
-    // if the function runs on a blocking thread, that has been started by now
-    let threads = call.threads();
-    PendingReply::new(&context, WithPermits::with_threads(call.finish(), threads))
-}
-
-/// The permits of a call within the limits on its caller.
+/// Takes the permits of a call within the limits on its caller.
 ///
 /// # Errors
 /// The caller has reached one of them.
-pub(super) fn admit<C: ItemCall>(
-    call: &C,
+pub(super) fn admit(
+    item: &ItemSpec,
     owner: impl FnOnce() -> Owner,
-) -> Result<Vec<CallPermit>, Failure> {
-    let Some(limits) = call.call_limits() else { return Ok(Vec::new()) };
-    let permits = limits.admit(&owner()).map_err(|reached| Failure::Limited(reached.to_string()))?;
-    Ok(permits.into_iter().map(CallPermit::Caller).collect())
+    permits: &mut Vec<CallPermit>,
+) -> Result<(), Failure> {
+    let Some(limits) = &item.call_limits else { return Ok(()) };
+    let taken = limits.admit(&owner()).map_err(|reached| Failure::Limited(reached.to_string()))?;
+    permits.extend(taken.into_iter().map(CallPermit::Caller));
+    Ok(())
 }
 
-fn make_context<C: ItemCall>(server: &Server, request: Request<'_>, call: &C) -> Context {
+pub(super) fn make_context(server: &Server, request: Request<'_>, call: &dyn ItemCall) -> Context {
     let context = request.make_context(server, call.state(), call.client_request_policy());
     call.prepare_context(&context);
     context
 }
 
 /// Starts a function whose arguments are strings: that of a prompt or a resource.
-pub(super) fn start_with_strings<R>(
+pub(super) fn start_with_strings(
     name: &str,
-    function: &Function<R>,
+    function: &Function,
     values: &[(String, TextArgument)],
     limit: Option<Duration>,
     options: StartOptions,
     context: &dyn Fn() -> Context,
-) -> Invocation<R> {
+) -> Invocation {
     let parts = CallParts {
         input: Input::Text(values),
         args: function.args,

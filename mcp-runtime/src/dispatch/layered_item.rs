@@ -5,9 +5,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Request,
-    item_call::{ItemCall, RunningCall, admit},
-    request::ClientRequestPolicy,
-    response::{Reply, Response, ResultBody},
+    item_call::{ItemCall, SuspendedCall, admit, make_context},
+    response::{Response, ResultBody},
 };
 use crate::{
     arguments::{BoxFuture, MaybeFuture},
@@ -15,9 +14,8 @@ use crate::{
     client_request::CallBinding,
     context::Context,
     error::{Failure, ToolError},
-    extensions::Extensions,
     invoke::{self, Ended, Invocation, StartOptions, with_timeout},
-    item::ItemLayer,
+    item_output::{ItemOutput, wrong_kind},
     layer::{
         CallOutput, ItemKind, LayeredCall, LayeredCallParts, LayeredFunction, Next, Outcome, PendingInput,
     },
@@ -26,125 +24,42 @@ use crate::{
     sync::Mutex,
 };
 
-/// The call of an item that can have layers.
-pub(super) trait LayeredItemCall: ItemCall<Output: Into<CallOutput>> {
-    const KIND: ItemKind;
-
-    /// The layers of the item, outermost first.
-    fn layers(&self) -> &Arc<[ItemLayer]>;
-
-    /// The item's wire name.
-    fn item_name(&self) -> &str;
-
-    /// The URI that is read, of a resource.
-    fn uri(&self) -> Option<&str> {
-        None
-    }
-
-    /// Raw JSON of the arguments.
-    fn arguments(&self) -> &str {
-        "{}"
-    }
-
-    /// The same call with other arguments: raw JSON of an object.
-    ///
-    /// # Errors
-    /// They cannot be read.
-    fn with_arguments(&self, json: &str) -> Result<Self::Owned, Failure>;
-
-    /// The result, if it is one of this kind of item.
-    fn output(output: CallOutput) -> Option<Self::Output>;
+/// Calls an item that has layers.
+pub(crate) fn call_layered(server: &Server, request: Request<'_>, call: Arc<dyn ItemCall>) -> Response {
+    let context = make_context(server, request, &*call);
+    let (layers, name) =
+        call.item().map(|item| (item.layers.clone(), item.name.as_str().into())).unwrap_or_default();
+    let CallBinding { method, name: bound, arguments } = call.binding();
+    let kind = match method {
+        "tools/call" => ItemKind::Tool,
+        "prompts/get" => ItemKind::Prompt,
+        _ => ItemKind::Resource,
+    };
+    let layered = LayeredCall::new(LayeredCallParts {
+        kind,
+        name,
+        uri: (kind == ItemKind::Resource).then(|| bound.into()),
+        arguments: arguments.into(),
+        request_id: request.id.into(),
+        context: context.clone(),
+    });
+    let function = Arc::new(FunctionOfItem {
+        call: call.clone(),
+        server: server.downgrade(),
+        revision: request.revision,
+        options: request.start_options(server),
+        keys: Mutex::default(),
+    });
+    let outermost = Next::new(layers, function);
+    let outcome = Box::pin(async move { Ok(outermost.run(&layered).await?.into()) });
+    let invocation = invoke::start_with(|| Ok(MaybeFuture::Pending(outcome)), &context, None);
+    server.finish_later(request.revision, call, invocation, Vec::new())
 }
 
-impl Server {
-    /// Calls an item, through its layers.
-    pub(super) fn call_through_layers<C>(&self, request: Request<'_>, call: C) -> Response
-    where
-        C: LayeredItemCall<Owned: LayeredItemCall<Output = C::Output, Owned = C::Owned> + Clone>,
-    {
-        if call.layers().is_empty() {
-            return self.call_item(request, call);
-        }
-        let (layers, server) = (call.layers().clone(), self.downgrade());
-        let (revision, options) = (request.revision, request.start_options(self));
-        let call = call.into_owned();
-        let function = Arc::new(FunctionOfItem { call, server, revision, options, keys: Mutex::default() });
-        self.call_item(request, LayeredItem { function, layers, request_id: request.id.into() })
-    }
-}
-
-/// The function of an item that has layers, as its request and its innermost layer see it.
-trait InnerFunction: LayeredFunction {
-    fn kind(&self) -> ItemKind;
-    fn item_name(&self) -> &str;
-    fn uri(&self) -> Option<&str>;
-    fn arguments(&self) -> &str;
-    fn state(&self) -> &Arc<Extensions>;
-    fn client_request_policy(&self) -> ClientRequestPolicy;
-    fn prepare_context(&self, context: &Context);
-    fn binding(&self) -> CallBinding<'_>;
-    fn respond(&self, server: &Server, result: Result<CallOutput, Failure>) -> Response;
-    /// The function itself, to run it.
-    fn as_layered(self: Arc<Self>) -> Arc<dyn LayeredFunction>;
-}
-
-/// One call that passes layers.
-struct LayeredItem {
-    function: Arc<dyn InnerFunction>,
-    layers: Arc<[ItemLayer]>,
-    /// Raw JSON.
-    request_id: Box<str>,
-}
-
-impl ItemCall for LayeredItem {
-    type Output = CallOutput;
-    type Owned = Self;
-
-    fn into_owned(self) -> Self {
-        self
-    }
-
-    fn state(&self) -> &Arc<Extensions> {
-        self.function.state()
-    }
-
-    fn client_request_policy(&self) -> ClientRequestPolicy {
-        self.function.client_request_policy()
-    }
-
-    fn prepare_context(&self, context: &Context) {
-        self.function.prepare_context(context);
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        self.function.binding()
-    }
-
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<CallOutput> {
-        let context = context();
-        let function = &self.function;
-        let call = LayeredCall::new(LayeredCallParts {
-            kind: function.kind(),
-            name: function.item_name().into(),
-            uri: function.uri().map(Into::into),
-            arguments: function.arguments().into(),
-            request_id: self.request_id.clone(),
-            context: context.clone(),
-        });
-        let outermost = Next::new(self.layers.clone(), function.clone().as_layered());
-        let outcome = Box::pin(async move { outermost.run(&call).await.map_err(Failure::from) });
-        invoke::start_with(|| Ok(MaybeFuture::Pending(outcome)), &context, None)
-    }
-
-    fn respond(&self, server: &Server, _: Revision, result: Result<CallOutput, Failure>) -> Response {
-        self.function.respond(server, result)
-    }
-}
-
-/// An item's function, and what a run of it needs.
-struct FunctionOfItem<C> {
+/// The function of an item that has layers, and what a run of it needs.
+struct FunctionOfItem {
     /// With the arguments that the client sent.
-    call: C,
+    call: Arc<dyn ItemCall>,
     /// Weak: a task that runs it does not keep the server alive.
     server: WeakServer,
     revision: Revision,
@@ -153,24 +68,25 @@ struct FunctionOfItem<C> {
     keys: Mutex<Option<HashSet<Box<str>>>>,
 }
 
-impl<C: LayeredItemCall<Owned = C> + Clone + 'static> LayeredFunction for FunctionOfItem<C> {
+impl LayeredFunction for FunctionOfItem {
     fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome> {
         Box::pin(async move { self.run_once(&call).await.map_err(ToolError) })
     }
 }
 
-impl<C: LayeredItemCall<Owned = C> + Clone + 'static> FunctionOfItem<C> {
+impl FunctionOfItem {
     async fn run_once(&self, layered: &LayeredCall) -> Result<CallOutput, Failure> {
-        match layered.replaced_arguments() {
-            None => self.run_call(layered.context(), &self.call).await,
-            Some(json) => self.run_call(layered.context(), &self.call.with_arguments(json)?).await,
-        }
-    }
-
-    async fn run_call(&self, context: &Context, call: &C) -> Result<CallOutput, Failure> {
-        let context = context.for_run();
+        let replaced = match layered.replaced_arguments() {
+            None => None,
+            Some(json) => self.call.with_arguments(json)?,
+        };
+        let call = replaced.as_ref().unwrap_or(&self.call);
+        let context = layered.context().for_run();
         self.release_keys(&context);
-        let mut permits = admit(call, || context.inner().request.owner())?;
+        let mut permits = Vec::new();
+        if let Some(item) = call.item() {
+            admit(item, || context.inner().request.owner(), &mut permits)?;
+        }
         if let Some(semaphore) = call.semaphore() {
             let acquired = with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await?;
             // the semaphore is never closed
@@ -184,15 +100,15 @@ impl<C: LayeredItemCall<Owned = C> + Clone + 'static> FunctionOfItem<C> {
             }
         };
         let (suspension, running) = match ended {
-            Ended::Returned(result) => return result.map(Into::into),
+            Ended::Returned(result) => return CallOutput::try_from(result?),
             Ended::Suspended(suspension, running) => (suspension, running),
         };
         let Some(server) = self.server.upgrade() else {
             return Err(Failure::private("the server has been dropped"));
         };
         // a retry repeats the arguments that the client has sent
-        let call = RunningCall::new(&server, self.revision, self.call.clone(), running);
-        match suspension.respond(Box::new(call)).reply().await.outcome {
+        let call = SuspendedCall::new(&server, self.revision, self.call.clone(), running);
+        match suspension.respond(call).reply().await.outcome {
             Ok(ResultBody::InputRequired { requests, state }) => {
                 Ok(CallOutput::InputRequired(PendingInput { requests, state }))
             }
@@ -211,54 +127,28 @@ impl<C: LayeredItemCall<Owned = C> + Clone + 'static> FunctionOfItem<C> {
     }
 }
 
-impl<C: LayeredItemCall<Owned = C> + Clone + 'static> InnerFunction for FunctionOfItem<C> {
-    fn kind(&self) -> ItemKind {
-        C::KIND
+impl From<CallOutput> for ItemOutput {
+    fn from(output: CallOutput) -> Self {
+        match output {
+            CallOutput::Tool(result) => Self::Tool(result),
+            CallOutput::Resource(result) => Self::Resource(result),
+            CallOutput::Prompt(result) => Self::Prompt(result),
+            CallOutput::InputRequired(input) => Self::InputRequired(input),
+        }
     }
+}
 
-    fn item_name(&self) -> &str {
-        self.call.item_name()
-    }
+impl TryFrom<ItemOutput> for CallOutput {
+    type Error = Failure;
 
-    fn uri(&self) -> Option<&str> {
-        self.call.uri()
-    }
-
-    fn arguments(&self) -> &str {
-        self.call.arguments()
-    }
-
-    fn state(&self) -> &Arc<Extensions> {
-        self.call.state()
-    }
-
-    fn client_request_policy(&self) -> ClientRequestPolicy {
-        self.call.client_request_policy()
-    }
-
-    fn prepare_context(&self, context: &Context) {
-        self.call.prepare_context(context);
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        self.call.binding()
-    }
-
-    fn respond(&self, server: &Server, result: Result<CallOutput, Failure>) -> Response {
-        let result = match result {
-            Ok(CallOutput::InputRequired(PendingInput { requests, state })) => {
-                return Reply::from(ResultBody::InputRequired { requests, state }).into();
-            }
-            Ok(output) => C::output(output).ok_or_else(|| {
-                let text = "a layer has returned the result of another kind of item";
-                Failure::private(text)
-            }),
-            Err(failure) => Err(failure),
-        };
-        self.call.respond(server, self.revision, result)
-    }
-
-    fn as_layered(self: Arc<Self>) -> Arc<dyn LayeredFunction> {
-        self
+    fn try_from(output: ItemOutput) -> Result<Self, Failure> {
+        match output {
+            ItemOutput::Tool(result) => Ok(Self::Tool(result)),
+            ItemOutput::Resource(result) => Ok(Self::Resource(result)),
+            ItemOutput::Prompt(result) => Ok(Self::Prompt(result)),
+            ItemOutput::InputRequired(input) => Ok(Self::InputRequired(input)),
+            // completions and lists have no layers
+            ItemOutput::Values(_) | ItemOutput::Entries(..) => Err(wrong_kind()),
+        }
     }
 }

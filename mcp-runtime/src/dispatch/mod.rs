@@ -28,7 +28,8 @@ pub(crate) use inbound::{
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
 pub(crate) use input_required::AwaitInput;
-pub(crate) use item_call::SuspendedCall;
+pub(crate) use item_call::{ItemCall, SuspendedCall};
+pub(crate) use layered_item::call_layered;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
 pub(crate) use observation::{milliseconds, trace_of, write_caller};

@@ -7,12 +7,10 @@ use serde_json::{Map, Value, json};
 use super::{
     Request,
     item_call::{ItemCall, into_protocol_error, start_with_strings},
-    layered_item::LayeredItemCall,
     request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    admission::CallLimits,
     arguments::{MaybeFuture, TextArgument},
     client_request::CallBinding,
     connection::AccessError,
@@ -20,17 +18,16 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
-    item::{ItemFunction, ItemLayer},
+    item::{ItemFunction, ItemSpec},
+    item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
-    layer::{CallOutput, ItemKind},
-    prompt::{PromptCall, PromptEntry, PromptResult},
+    prompt::{PromptCall, PromptEntry},
     protocol::Revision,
     schema::{duplicate_keys, has_duplicates_beside},
     server::{Registry, Server},
 };
 
 /// One `prompts/get`.
-#[derive(Clone)]
 struct GetPrompt<'a> {
     entry: Arc<PromptEntry>,
     values: Vec<(String, TextArgument)>,
@@ -50,7 +47,7 @@ impl Server {
         }
         let retry = request.retry(self, || CallBinding::new("prompts/get", &name, arguments))?;
         let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
-        Ok(self.call_through_layers(request, GetPrompt { entry, values, arguments, retry }))
+        Ok(self.call_item(request, GetPrompt { entry, values, arguments, retry }))
     }
 }
 
@@ -75,20 +72,17 @@ impl Server {
 }
 
 impl ItemCall for GetPrompt<'_> {
-    type Output = PromptResult;
-    type Owned = GetPrompt<'static>;
-
-    fn into_owned(self) -> GetPrompt<'static> {
+    fn into_owned(self) -> Arc<dyn ItemCall> {
         let Self { entry, values, arguments, retry } = self;
-        GetPrompt { entry, values, arguments: Cow::Owned(arguments.into_owned()), retry }
+        Arc::new(GetPrompt { entry, values, arguments: Cow::Owned(arguments.into_owned()), retry })
+    }
+
+    fn item(&self) -> Option<&ItemSpec> {
+        Some(&self.entry.item)
     }
 
     fn state(&self) -> &Arc<Extensions> {
         &self.entry.state
-    }
-
-    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
-        self.entry.item.call_limits.as_ref()
     }
 
     fn binding(&self) -> CallBinding<'_> {
@@ -103,7 +97,7 @@ impl ItemCall for GetPrompt<'_> {
         self.entry.item.timeout
     }
 
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<PromptResult> {
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
                 let (name, limit) = (&self.entry.item.name, self.time_limit());
@@ -120,15 +114,16 @@ impl ItemCall for GetPrompt<'_> {
         }
     }
 
-    fn respond(
-        &self,
-        server: &Server,
-        revision: Revision,
-        result: Result<PromptResult, Failure>,
-    ) -> Response {
+    fn with_arguments(&self, json: &str) -> Result<Option<Arc<dyn ItemCall>>, Failure> {
+        let values = parse_arguments(json).map_err(Failure::Protocol)?;
+        let (entry, retry) = (self.entry.clone(), self.retry.clone());
+        Ok(Some(Arc::new(GetPrompt { entry, values, arguments: Cow::Owned(json.to_owned()), retry })))
+    }
+
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
         let name = &self.entry.item.name;
         let failure = match result {
-            Ok(result) => {
+            Ok(ItemOutput::Prompt(result)) => {
                 let size = || result.messages.iter().map(|message| message.content.size()).sum::<usize>();
                 let reply = match self.entry.item.max_result.map(|limit| (limit, size())) {
                     // the rest of a prompt may ask for something else than the whole
@@ -141,6 +136,7 @@ impl ItemCall for GetPrompt<'_> {
                 };
                 return reply.into();
             }
+            Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
         let subject = ErrorContext { kind: "prompt", name, detailed: server.options().detailed_errors };
@@ -151,35 +147,6 @@ impl ItemCall for GetPrompt<'_> {
             error => into_protocol_error(error),
         })
         .into()
-    }
-}
-
-impl LayeredItemCall for GetPrompt<'_> {
-    const KIND: ItemKind = ItemKind::Prompt;
-
-    fn layers(&self) -> &Arc<[ItemLayer]> {
-        &self.entry.item.layers
-    }
-
-    fn item_name(&self) -> &str {
-        &self.entry.item.name
-    }
-
-    fn arguments(&self) -> &str {
-        &self.arguments
-    }
-
-    fn with_arguments(&self, json: &str) -> Result<GetPrompt<'static>, Failure> {
-        let values = parse_arguments(json).map_err(Failure::Protocol)?;
-        let (entry, retry) = (self.entry.clone(), self.retry.clone());
-        Ok(GetPrompt { entry, values, arguments: Cow::Owned(json.to_owned()), retry })
-    }
-
-    fn output(output: CallOutput) -> Option<PromptResult> {
-        match output {
-            CallOutput::Prompt(result) => Some(result),
-            _ => None,
-        }
     }
 }
 

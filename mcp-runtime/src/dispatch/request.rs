@@ -34,7 +34,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// Whether a function may send requests to its client.
-pub(super) enum ClientRequestPolicy {
+pub(crate) enum ClientRequestPolicy {
     /// With what came back from earlier requests of the same call.
     Allowed(Option<Arc<Retry>>),
     Forbidden,

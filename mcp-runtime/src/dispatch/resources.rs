@@ -15,13 +15,11 @@ use serde_json::json;
 use super::{
     Request,
     item_call::{ItemCall, into_protocol_error, start_with_strings},
-    layered_item::LayeredItemCall,
     pagination::{CursorScope, invalid_cursor},
     request::ClientRequestPolicy,
     response::{CacheHints, PendingReply, ReadSource, Refusal, Reply, Response, ResultBody},
 };
 use crate::{
-    admission::CallLimits,
     arguments::{MaybeFuture, TextArgument},
     client_request::CallBinding,
     connection::{AccessError, SubscribeError, check_uri},
@@ -30,13 +28,12 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, StartOptions, catch_panic},
-    item::{ItemFunction, ItemLayer},
+    item::{ItemFunction, ItemSpec},
+    item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
-    layer::{CallOutput, ItemKind},
     protocol::{self, Revision},
     resource::{
-        ListedPage, ListedResource, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Subscription,
-        UriVariables,
+        ListedPage, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Subscription, UriVariables,
     },
     server::{EncodedPage, ListKind, Registry, Server, page_of},
     store::KeptResults,
@@ -128,7 +125,7 @@ impl Server {
             request.check_features(&entry.item.requires)?;
         }
         let retry = request.retry(self, || CallBinding::new("resources/read", &uri, "{}"))?;
-        Ok(self.call_through_layers(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
+        Ok(self.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
     }
 
     /// Answers with a result that is kept under this id for its caller.
@@ -245,7 +242,6 @@ impl Server {
 }
 
 /// One `resources/read`.
-#[derive(Clone)]
 struct ReadResource<'a> {
     entry: Arc<ResourceEntry>,
     variables: UriVariables,
@@ -254,20 +250,17 @@ struct ReadResource<'a> {
 }
 
 impl ItemCall for ReadResource<'_> {
-    type Output = ResourceResult;
-    type Owned = ReadResource<'static>;
-
-    fn into_owned(self) -> ReadResource<'static> {
+    fn into_owned(self) -> Arc<dyn ItemCall> {
         let Self { entry, variables, uri, retry } = self;
-        ReadResource { entry, variables, uri: Cow::Owned(uri.into_owned()), retry }
+        Arc::new(ReadResource { entry, variables, uri: Cow::Owned(uri.into_owned()), retry })
+    }
+
+    fn item(&self) -> Option<&ItemSpec> {
+        Some(&self.entry.item)
     }
 
     fn state(&self) -> &Arc<Extensions> {
         &self.entry.state
-    }
-
-    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
-        self.entry.item.call_limits.as_ref()
     }
 
     fn binding(&self) -> CallBinding<'_> {
@@ -282,7 +275,7 @@ impl ItemCall for ReadResource<'_> {
         self.entry.item.timeout
     }
 
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<ResourceResult> {
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
                 let (name, limit) = (&self.entry.item.name, self.time_limit());
@@ -300,15 +293,10 @@ impl ItemCall for ReadResource<'_> {
         }
     }
 
-    fn respond(
-        &self,
-        server: &Server,
-        revision: Revision,
-        result: Result<ResourceResult, Failure>,
-    ) -> Response {
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
         let (entry, uri) = (&self.entry, &*self.uri);
         let failure = match result {
-            Ok(result) => {
+            Ok(ItemOutput::Resource(result)) => {
                 let size = || result.contents.iter().map(ResourceContents::size).sum::<usize>();
                 if let Some(limit) = entry.item.max_result
                     && size() > limit
@@ -327,6 +315,7 @@ impl ItemCall for ReadResource<'_> {
                 let source = ReadSource::Resource(entry.clone());
                 return Reply::from(ResultBody::Resource { result, uri: uri.into(), source, cache }).into();
             }
+            Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
@@ -340,36 +329,6 @@ impl ItemCall for ReadResource<'_> {
             error => into_protocol_error(error),
         })
         .into()
-    }
-}
-
-impl LayeredItemCall for ReadResource<'_> {
-    const KIND: ItemKind = ItemKind::Resource;
-
-    fn layers(&self) -> &Arc<[ItemLayer]> {
-        &self.entry.item.layers
-    }
-
-    fn item_name(&self) -> &str {
-        &self.entry.item.name
-    }
-
-    fn uri(&self) -> Option<&str> {
-        Some(&self.uri)
-    }
-
-    /// A resource has no arguments.
-    fn with_arguments(&self, _: &str) -> Result<ReadResource<'static>, Failure> {
-        let Self { entry, variables, uri, retry } = self;
-        let (uri, retry) = (Cow::Owned(uri.clone().into_owned()), retry.clone());
-        Ok(ReadResource { entry: entry.clone(), variables: variables.clone(), uri, retry })
-    }
-
-    fn output(output: CallOutput) -> Option<ResourceResult> {
-        match output {
-            CallOutput::Resource(result) => Some(result),
-            _ => None,
-        }
     }
 }
 
@@ -445,29 +404,25 @@ struct ListInstances {
     timeout: Option<Duration>,
 }
 
-/// The instances of a page, by template, and where the next page begins.
-struct InstancesPage {
-    instances: Vec<(Arc<ResourceEntry>, Vec<ListedResource>)>,
-    next: Option<InstancesPosition>,
-}
-
-/// Calls the templates' `list` functions, each at most once, until the page is full.
+/// Calls the templates' `list` functions, each at most once, until the page is full. It begins with these `entries`.
 async fn list_page(
     templates: Vec<(Context, Arc<ResourceEntry>)>,
     mut first: Option<InstancesPosition>,
     mut room: usize,
     running: Arc<AtomicUsize>,
-) -> Result<InstancesPage, Failure> {
-    let mut page = InstancesPage { instances: Vec::new(), next: None };
+    mut entries: Vec<Vec<u8>>,
+) -> Result<ItemOutput, Failure> {
+    let mut next = None;
     for (index, (context, template)) in templates.into_iter().enumerate() {
         let position = first.take().unwrap_or_else(|| InstancesPosition::start_of(&template));
         if room == 0 {
-            page.next = Some(position);
+            next = Some(position);
             break;
         }
         let Some(list) = &template.list else { continue };
         running.store(index, Ordering::Relaxed);
         let request = PageRequest { cursor: position.cursor.clone(), limit: position.skip + room };
+        let revision = context.revision();
         let ListedPage { mut instances, next_cursor } = list(request, context).await?;
         if let Some(cursor) = &next_cursor {
             check_next_cursor(cursor, position.cursor.as_deref())?;
@@ -477,17 +432,21 @@ async fn list_page(
         instances.truncate(shown);
         instances.drain(..position.skip.min(shown));
         room -= instances.len();
-        page.instances.push((template, instances));
-        page.next = if has_more {
+        entries.extend(instances.iter().map(|instance| {
+            let mut out = Vec::with_capacity(128);
+            template.write_instance(&mut out, revision, instance);
+            out
+        }));
+        next = if has_more {
             Some(InstancesPosition { skip: shown, ..position })
         } else {
             next_cursor.map(|cursor| InstancesPosition { cursor: Some(cursor), skip: 0, ..position })
         };
-        if page.next.is_some() {
+        if next.is_some() {
             break;
         }
     }
-    Ok(page)
+    Ok(ItemOutput::Entries(entries, next.map(|next| next.to_bytes())))
 }
 
 /// Checks the cursor that a `list` function returned, so that a client which follows it comes to an end.
@@ -503,11 +462,8 @@ fn check_next_cursor(cursor: &str, last: Option<&str>) -> Result<(), Failure> {
 }
 
 impl ItemCall for ListInstances {
-    type Output = InstancesPage;
-    type Owned = Self;
-
-    fn into_owned(self) -> Self {
-        self
+    fn into_owned(self) -> Arc<dyn ItemCall> {
+        Arc::new(self)
     }
 
     fn state(&self) -> &Arc<Extensions> {
@@ -518,28 +474,16 @@ impl ItemCall for ListInstances {
         CallBinding::new("resources/list", "", "{}")
     }
 
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<InstancesPage> {
-        let page = list_page(self.templates.clone(), self.first.clone(), self.room, self.running.clone());
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+        let (running, entries) = (self.running.clone(), self.entries.clone());
+        let page = list_page(self.templates.clone(), self.first.clone(), self.room, running, entries);
         invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), self.timeout)
     }
 
-    fn respond(
-        &self,
-        server: &Server,
-        revision: Revision,
-        result: Result<InstancesPage, Failure>,
-    ) -> Response {
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
         let failure = match result {
-            Ok(InstancesPage { instances, next }) => {
-                let mut entries = self.entries.clone();
-                for (template, instances) in instances {
-                    entries.extend(instances.iter().map(|instance| {
-                        let mut out = Vec::with_capacity(128);
-                        template.write_instance(&mut out, revision, instance);
-                        out
-                    }));
-                }
-                let cursor = next.map(|next| server.seal_cursor(&next.to_bytes(), &self.scope)).transpose();
+            Ok(ItemOutput::Entries(entries, next)) => {
+                let cursor = next.map(|next| server.seal_cursor(&next, &self.scope)).transpose();
                 let page = EncodedPage::of(&entries).into();
                 let reply: Reply = match cursor {
                     Ok(cursor) => server.page_with_cursor(ListKind::Resources.key(), page, cursor),
@@ -547,6 +491,7 @@ impl ItemCall for ListInstances {
                 };
                 return reply.into();
             }
+            Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
         let running = self.templates.get(self.running.load(Ordering::Relaxed));

@@ -11,12 +11,10 @@ use tokio::sync::Semaphore;
 use super::{
     Request,
     item_call::ItemCall,
-    layered_item::LayeredItemCall,
     request::ClientRequestPolicy,
     response::{PendingReply, Reply, Response, ResultBody},
 };
 use crate::{
-    admission::CallLimits,
     arguments::{CallParts, Cursor, Input, MaybeFuture, normalize_integers, repair_untyped},
     client_request::{CallBinding, StateSealer},
     connection::AccessError,
@@ -25,9 +23,9 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
-    item::{DynHandler, ItemLayer},
+    item::{DynHandler, ItemSpec},
+    item_output::{ItemOutput, wrong_kind},
     jsonrpc::{ProtocolError, decode_string},
-    layer::{CallOutput, ItemKind},
     protocol::Revision,
     schema::{duplicate_keys, has_duplicates_beside},
     server::{Registry, Server},
@@ -105,10 +103,8 @@ impl Server {
         let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
         let reader = keeps.then(|| request.result_reader());
         let entry = entry.clone();
-        Ok(self.call_through_layers(
-            request,
-            CallTool { entry, arguments, retry, continuation, reader, page_binding },
-        ))
+        let call = CallTool { entry, arguments, retry, continuation, reader, page_binding };
+        Ok(self.call_item(request, call))
     }
 }
 
@@ -161,13 +157,14 @@ impl Server {
 }
 
 impl ItemCall for CallTool<'_> {
-    type Output = ToolResult;
-    type Owned = CallTool<'static>;
-
-    fn into_owned(self) -> CallTool<'static> {
+    fn into_owned(self) -> Arc<dyn ItemCall> {
         let Self { entry, arguments, retry, continuation, reader, page_binding } = self;
         let arguments = Cow::Owned(arguments.into_owned());
-        CallTool { entry, arguments, retry, continuation, reader, page_binding }
+        Arc::new(CallTool { entry, arguments, retry, continuation, reader, page_binding })
+    }
+
+    fn item(&self) -> Option<&ItemSpec> {
+        Some(&self.entry.spec.item)
     }
 
     fn state(&self) -> &Arc<Extensions> {
@@ -188,10 +185,6 @@ impl ItemCall for CallTool<'_> {
         }
     }
 
-    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
-        self.entry.spec.item.call_limits.as_ref()
-    }
-
     fn semaphore(&self) -> Option<&Arc<Semaphore>> {
         self.entry.permits.as_ref().filter(|_| !self.starts_outside())
     }
@@ -200,7 +193,7 @@ impl ItemCall for CallTool<'_> {
         self.entry.spec.timeout
     }
 
-    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<ToolResult> {
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
         let timeout = self.entry.spec.timeout;
         let input = &self.entry.input;
         let needs_check = self.arguments.len() > input.max_values || input.attempts.is_some();
@@ -227,9 +220,17 @@ impl ItemCall for CallTool<'_> {
         }
     }
 
-    fn respond(&self, server: &Server, revision: Revision, result: Result<ToolResult, Failure>) -> Response {
+    fn with_arguments(&self, json: &str) -> Result<Option<Arc<dyn ItemCall>>, Failure> {
+        let arguments = Cow::Owned(json.to_owned());
+        Ok(Some(Arc::new(CallTool { arguments, ..self.clone() })))
+    }
+
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
         let name = self.entry.name();
-        let result = result.and_then(|result| self.seal_page(server, result));
+        let result = result.and_then(|output| match output {
+            ItemOutput::Tool(result) => self.seal_page(server, result),
+            _ => Err(wrong_kind()),
+        });
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
             Err(failure) => {
@@ -253,36 +254,6 @@ impl ItemCall for CallTool<'_> {
     }
 }
 
-impl LayeredItemCall for CallTool<'_> {
-    const KIND: ItemKind = ItemKind::Tool;
-
-    fn layers(&self) -> &Arc<[ItemLayer]> {
-        &self.entry.spec.item.layers
-    }
-
-    fn item_name(&self) -> &str {
-        self.entry.name()
-    }
-
-    fn arguments(&self) -> &str {
-        &self.arguments
-    }
-
-    fn with_arguments(&self, json: &str) -> Result<CallTool<'static>, Failure> {
-        let arguments = Cow::Owned(json.to_owned());
-        let (entry, retry, reader) = (self.entry.clone(), self.retry.clone(), self.reader.clone());
-        let (continuation, page_binding) = (self.continuation.clone(), self.page_binding.clone());
-        Ok(CallTool { entry, arguments, retry, continuation, reader, page_binding })
-    }
-
-    fn output(output: CallOutput) -> Option<ToolResult> {
-        match output {
-            CallOutput::Tool(result) => Some(result),
-            _ => None,
-        }
-    }
-}
-
 impl CallTool<'_> {
     /// Whether the call leaves its request before its function starts.
     fn starts_outside(&self) -> bool {
@@ -292,9 +263,9 @@ impl CallTool<'_> {
     /// Calls the handler of a run-time tool with arguments that match the tool's schema.
     fn call_runtime_handler(
         &self,
-        handler: &DynHandler<ToolCall, ToolResult>,
+        handler: &DynHandler<ToolCall>,
         context: &Context,
-    ) -> Result<MaybeFuture<ToolResult>, Failure> {
+    ) -> Result<MaybeFuture<ItemOutput>, Failure> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;

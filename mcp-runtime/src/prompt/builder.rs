@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, future::Future};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{IntoPromptResult, PromptResult};
+use super::IntoPromptResult;
 use crate::{
     arguments::{
         AnyArg, ArgumentCompletion, Completion, CompletionSource, attribute_fn::IntoOutput,
@@ -138,7 +138,7 @@ impl fmt::Debug for PromptArgument {
 pub struct PromptDef {
     pub(crate) item: ItemSpec,
     pub(crate) arguments: Vec<PromptArgument>,
-    pub(crate) handler: DynHandler<PromptCall, PromptResult>,
+    pub(crate) handler: DynHandler<PromptCall>,
 }
 
 impl PromptDef {
@@ -210,7 +210,7 @@ impl PromptBuilder {
         self.build(blocking_handler(handler, R::into_prompt_result))
     }
 
-    fn build(self, handler: DynHandler<PromptCall, PromptResult>) -> PromptDef {
+    fn build(self, handler: DynHandler<PromptCall>) -> PromptDef {
         PromptDef { item: self.item, arguments: self.arguments, handler }
     }
 }

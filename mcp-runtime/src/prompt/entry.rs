@@ -2,7 +2,7 @@
 
 use std::{any::Any, collections::HashMap, sync::Arc};
 
-use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor, PromptResult};
+use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor};
 use crate::{
     arguments::CompletionSource,
     connection::{Access, AccessError, ItemKind, ItemView},
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct PromptEntry {
     pub(crate) item: ItemSpec,
-    pub(crate) function: ItemFunction<PromptResult, PromptCall>,
+    pub(crate) function: ItemFunction<PromptCall>,
     pub(crate) arguments: Vec<PromptArgument>,
     pub(crate) state: Arc<Extensions>,
 }

@@ -8,6 +8,7 @@ use crate::{
     arguments::{HandlerResult, poll_now},
     content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text, impl_meta},
     error::{Failure, IntoFailure, ToolError},
+    item_output::ItemOutput,
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -168,15 +169,15 @@ impl<R: 'static> PromptOutput<R> {
     ///
     /// # Errors
     /// The function failed.
-    pub fn reply(&self, value: R) -> Result<PromptResult, Failure> {
-        (self.convert)(value).map_err(Failure::from)
+    pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
+        (self.convert)(value).map(ItemOutput::from).map_err(Failure::from)
     }
 
     /// The outcome of an async function.
     ///
     /// # Errors
     /// Never fails; the type is that of handlers.
-    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<PromptResult> {
+    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ItemOutput> {
         poll_now(future, self.convert)
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     arguments::{Call, HandlerResult},
     error::Failure,
     item::{Handler, ItemDescriptor},
-    prompt::PromptResult,
+    item_output::ItemOutput,
 };
 
 /// One annotated prompt.
@@ -15,10 +15,10 @@ pub struct PromptDescriptor {
     /// What all kinds of items have.
     pub item: ItemDescriptor,
     /// Decodes the arguments and calls the function.
-    pub handler: Handler<PromptResult>,
+    pub handler: Handler,
 }
 
-fn missing_handler(_: &Call<'_>) -> HandlerResult<PromptResult> {
+fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
     Err(Failure::private("the prompt has no handler").into())
 }
 

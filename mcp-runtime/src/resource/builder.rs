@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    DynList, DynSubscribe, IntoResourceResult, ListedPage, PageRequest, ResourceResult, ResourceSpec,
-    Subscription, UriVariables,
+    DynList, DynSubscribe, IntoResourceResult, ListedPage, PageRequest, ResourceSpec, Subscription,
+    UriVariables,
 };
 use crate::{
     arguments::{Completion, CompletionSource, attribute_fn::IntoOutput, parse_text_argument},
@@ -65,7 +65,7 @@ pub struct ResourceDef {
     pub(crate) list: Option<Arc<DynList>>,
     pub(crate) subscribe: Option<Arc<DynSubscribe>>,
     pub(crate) completions: BTreeMap<String, CompletionSource>,
-    pub(crate) handler: DynHandler<ResourceCall, ResourceResult>,
+    pub(crate) handler: DynHandler<ResourceCall>,
 }
 
 impl ResourceDef {
@@ -204,11 +204,7 @@ impl ResourceBuilder {
         self.build(blocking_handler(handler, R::into_resource_result), R::MIME)
     }
 
-    fn build(
-        self,
-        handler: DynHandler<ResourceCall, ResourceResult>,
-        mime: Option<&'static str>,
-    ) -> ResourceDef {
+    fn build(self, handler: DynHandler<ResourceCall>, mime: Option<&'static str>) -> ResourceDef {
         let Self { mut spec, list, subscribe, completions } = self;
         spec.set_default_mime(mime);
         ResourceDef { spec, list, subscribe, completions, handler }

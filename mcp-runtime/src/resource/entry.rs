@@ -5,8 +5,8 @@ use std::{any::Any, fmt, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::{
-    DynList, DynSubscribe, ListedResource, ResourceCall, ResourceDef, ResourceDescriptor, ResourceResult,
-    ResourceSpec, UriVariables, template::Template, template_syntax::parse_variables,
+    DynList, DynSubscribe, ListedResource, ResourceCall, ResourceDef, ResourceDescriptor, ResourceSpec,
+    UriVariables, template::Template, template_syntax::parse_variables,
 };
 use crate::{
     arguments::{ArgumentCompletion, CompletionSource, Inject, is_always_object},
@@ -23,7 +23,7 @@ pub(crate) struct ResourceEntry {
     pub(crate) item: ItemSpec,
     pub(crate) uri: String,
     pub(crate) template: Template,
-    pub(crate) function: ItemFunction<ResourceResult, ResourceCall>,
+    pub(crate) function: ItemFunction<ResourceCall>,
     /// Lists the instances of a template.
     pub(crate) list: Option<Arc<DynList>>,
     /// Whether its function sees who reads it, so that what it returns may differ by caller.
@@ -144,7 +144,7 @@ impl ResourceEntry {
     fn new(
         spec: ResourceSpec,
         prefix: &str,
-        function: ItemFunction<ResourceResult, ResourceCall>,
+        function: ItemFunction<ResourceCall>,
         state: Arc<Extensions>,
     ) -> Result<Self, BuildError> {
         let template = Template::parse(&spec.uri)

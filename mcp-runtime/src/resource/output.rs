@@ -9,6 +9,7 @@ use crate::{
     arguments::{HandlerResult, poll_now},
     content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, impl_meta},
     error::{Failure, IntoFailure, ToolError},
+    item_output::ItemOutput,
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -196,15 +197,15 @@ impl<R: 'static> ResourceOutput<R> {
     ///
     /// # Errors
     /// The function failed, or the resource does not exist.
-    pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
-        (self.convert)(value).map_err(Failure::from)
+    pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
+        (self.convert)(value).map(ItemOutput::from).map_err(Failure::from)
     }
 
     /// The outcome of an async function.
     ///
     /// # Errors
     /// Never fails; the type is that of handlers.
-    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ResourceResult> {
+    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ItemOutput> {
         poll_now(future, self.convert)
     }
 }

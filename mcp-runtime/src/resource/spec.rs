@@ -7,8 +7,9 @@ use crate::{
     content::{Annotations, Role},
     error::Failure,
     item::{Handler, ItemDescriptor, ItemSpec},
+    item_output::ItemOutput,
     protocol,
-    resource::{AnyResourceOutput, ListFn, ResourceResult, SubscribeFn},
+    resource::{AnyResourceOutput, ListFn, SubscribeFn},
 };
 
 /// One annotated resource, or template of resources.
@@ -37,10 +38,10 @@ pub struct ResourceDescriptor {
     /// How the return type is converted.
     pub output: Option<&'static dyn AnyResourceOutput>,
     /// Decodes the arguments and calls the function.
-    pub handler: Handler<ResourceResult>,
+    pub handler: Handler,
 }
 
-fn missing_handler(_: &Call<'_>) -> HandlerResult<ResourceResult> {
+fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
     Err(Failure::private("the resource has no handler").into())
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Hints, IntoToolResult, ToolEntry, ToolResult, ToolSpec, schema::HandWrittenSchema};
+use super::{Hints, IntoToolResult, ToolEntry, ToolSpec, schema::HandWrittenSchema};
 use crate::{
     arguments::decode_member,
     context::Context,
@@ -66,7 +66,7 @@ impl fmt::Debug for ToolCall {
 #[derive(Clone)]
 pub struct ToolDef {
     pub(crate) spec: ToolSpec,
-    pub(crate) handler: DynHandler<ToolCall, ToolResult>,
+    pub(crate) handler: DynHandler<ToolCall>,
 }
 
 impl ToolDef {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    Hints, ToolCall, ToolDef, ToolDescriptor, ToolResult, ToolSpec,
+    Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
     header_param::header_params,
     schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
@@ -44,7 +44,7 @@ pub(crate) struct ToolEntry {
 }
 
 /// The function of a tool.
-pub(crate) type ToolHandler = ItemFunction<ToolResult, ToolCall>;
+pub(crate) type ToolHandler = ItemFunction<ToolCall>;
 
 /// The tools of a server, by name.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ use crate::{
         Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text, impl_meta,
     },
     error::{Failure, IntoFailure, ToolError},
+    item_output::ItemOutput,
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -354,15 +355,15 @@ impl<R: 'static> ToolOutput<R> {
     ///
     /// # Errors
     /// The function failed, or its value has no JSON form.
-    pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
-        (self.convert)(value).map_err(Failure::from)
+    pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
+        (self.convert)(value).map(ItemOutput::from).map_err(Failure::from)
     }
 
     /// The outcome of an async function.
     ///
     /// # Errors
     /// Never fails; the type is that of handlers.
-    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ToolResult> {
+    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ItemOutput> {
         poll_now(future, self.convert)
     }
 }

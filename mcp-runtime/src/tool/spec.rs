@@ -10,6 +10,7 @@ use crate::{
     context::Continuation,
     error::Failure,
     item::{BuildError, Handler, ItemDescriptor, ItemSpec},
+    item_output::ItemOutput,
     server::Opening,
     tool::{AnyToolOutput, Structured, ToolResult},
 };
@@ -87,10 +88,10 @@ pub struct ToolDescriptor {
     /// The type of `structuredContent`.
     pub output_type: Option<OutputType>,
     /// Decodes the arguments and calls the function.
-    pub handler: Handler<ToolResult>,
+    pub handler: Handler,
 }
 
-fn missing_handler(_: &Call<'_>) -> HandlerResult<ToolResult> {
+fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
     Err(Failure::private("the tool has no handler").into())
 }
 

@@ -98,7 +98,7 @@ impl Suspension for ContinueAsTask {
         false
     }
 
-    fn respond(self: Box<Self>, mut call: Box<dyn SuspendedCall>) -> Response {
+    fn respond(self: Box<Self>, mut call: Box<SuspendedCall>) -> Response {
         let Some(server) = call.server() else { return Reply::server_dropped().into() };
         // dropping the server ends its tasks
         call.leave_request();
@@ -138,7 +138,7 @@ async fn run_task(
     server: WeakServer,
     permit: Arc<TaskPermit>,
     permits: Option<Arc<Semaphore>>,
-    mut call: Box<dyn SuspendedCall>,
+    mut call: Box<SuspendedCall>,
 ) {
     let task = permit.task.clone();
     let context = call.context().clone();

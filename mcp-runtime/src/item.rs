@@ -467,6 +467,18 @@ impl BuildError {
     pub(crate) fn at(at: Location, text: impl fmt::Display) -> Self {
         Self(format!("{text}\n  --> {at}"))
     }
+
+    /// All errors of one item.
+    ///
+    /// # Errors
+    /// There are some.
+    pub(crate) fn check_all(errors: Vec<Self>) -> Result<(), Self> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<_> = errors.into_iter().map(|error| error.0).collect();
+        Err(Self(texts.join("\n")))
+    }
 }
 
 impl fmt::Display for BuildError {

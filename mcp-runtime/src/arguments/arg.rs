@@ -18,7 +18,7 @@ use super::{
     rules::Rules,
     text::missing,
 };
-use crate::schema::generator;
+use crate::schema::{SAMPLE_KEY, generator, sample_with_keys};
 
 /// Types that can be an argument. A message names `Leaf`, which is the `T` of a `Vec<T>`.
 #[diagnostic::on_unimplemented(
@@ -586,6 +586,25 @@ impl dyn AnyArg + '_ {
         errors
     }
 
+    /// The keys of a map in its type that are not text, which no JSON has: the type says so itself, of a value of its schema
+    /// in which every map has a member. `root` is the schema that this one is part of.
+    pub(crate) fn key_error(&self, root: &Value, schema: &Value) -> Option<String> {
+        let sample = sample_with_keys(root, schema)?;
+        let error = self.violations(RawArgument::Json(&sample.to_string()), false).err()?;
+        let (_, expected) =
+            error.message.split_once(&format!("invalid type: string \"{SAMPLE_KEY}\", expected "))?;
+        Some(format!(
+            "`{}`: a map has keys that are not text: {expected}\n\
+             JSON has only keys that are text: take a `Vec` of structs with key and value, or write a `Deserialize` that parses the key",
+            self.name()
+        ))
+    }
+
+    /// The value in slot `index`, which is all of the arguments for `flatten`.
+    pub(super) fn raw_value<'a>(&self, slots: &RawArguments<'a>, index: usize) -> Option<RawArgument<'a>> {
+        self.options().raw_value(slots, index)
+    }
+
     /// Why the value in slot `index` is rejected; empty if it is accepted.
     pub(super) fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<ValueError> {
         let Some(raw) = self.options().raw_value(slots, index) else {
@@ -596,6 +615,15 @@ impl dyn AnyArg + '_ {
             Ok(violations) => violations.into_iter().map(ValueError::from).collect(),
         }
     }
+}
+
+/// What is wrong with the declarations of these arguments, each with its name.
+pub(crate) fn declaration_errors(args: &[&'static dyn AnyArg]) -> Vec<String> {
+    let of_one = |arg: &&'static dyn AnyArg| {
+        let name = arg.name();
+        arg.declaration_errors().into_iter().map(move |text| format!("`{name}`: {text}")).collect::<Vec<_>>()
+    };
+    args.iter().flat_map(of_one).collect()
 }
 
 /// Whether one parameter is the whole `arguments` object; it is the only one then.

@@ -10,6 +10,7 @@ mod claims;
 mod completion;
 mod cursor;
 mod inject;
+mod refused_values;
 mod report;
 mod rules;
 mod text;
@@ -19,7 +20,7 @@ pub use arg::{
     AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, injected, json, json_of, object, provided,
     provided_option, shared, text, text_of,
 };
-pub(crate) use arg::{has_flatten, is_always_object};
+pub(crate) use arg::{declaration_errors, has_flatten, is_always_object};
 pub use call::{Call, HandlerResult, blocking, on_thread, pending, ready};
 pub(crate) use call::{
     CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,

@@ -1,13 +1,14 @@
 //! What happens to arguments that were rejected: harmless mistakes are repaired, else one report names everything that
 //! is invalid.
 
-use std::sync::OnceLock;
+use std::{cell::OnceCell, sync::OnceLock};
 
 use serde_json::Value;
 
 use super::{
     arg::AnyArg,
-    call::{MAX_REPAIRED, RawArguments},
+    call::{MAX_REPAIRED, RawArgument, RawArguments, ValueError},
+    refused_values::RefusedArgument,
 };
 use crate::{
     error::Failure,
@@ -126,6 +127,16 @@ impl ToolInput {
         self.compiled.get_or_init(|| self.compile()).as_ref()
     }
 
+    /// What the schema expects of the value at a path, in words: what it says of a value that is none of that.
+    pub(super) fn expected_at(&self, path: &str) -> Option<String> {
+        let validator = self.validator()?;
+        let wrong = [Value::Null, Value::Bool(true), Value::Array(Vec::new()), Value::from("")];
+        wrong.into_iter().find_map(|wrong| {
+            let errors = validator.validate(&nested(path, wrong)?);
+            errors.into_iter().find(|error| error.path == path).map(|error| error.expected)
+        })
+    }
+
     /// The values that do not have the `format` of their schema.
     fn format_errors(&self, arguments: &str) -> Vec<ValidationError> {
         let value = serde_json::from_str(arguments).ok();
@@ -149,6 +160,25 @@ pub(super) fn repair(
     Ok((changed.then(|| rewrite(text, &value)), errors))
 }
 
+/// Objects and arrays that have this value at a path of plain names and indices.
+fn nested(path: &str, value: Value) -> Option<Value> {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
+        if !name.is_empty() {
+            steps.push(Err(name));
+        }
+        for index in indices.split('[').skip(1) {
+            steps.push(Ok(index.strip_suffix(']')?.parse::<usize>().ok().filter(|index| *index < 1000)?));
+        }
+    }
+    Some(steps.into_iter().rev().fold(value, |inner, step| match step {
+        // what is wrong with the items before it does not matter
+        Ok(index) => (0..index).map(|_| Value::Null).chain([inner]).collect(),
+        Err(name) => Value::Object([(name.to_owned(), inner)].into_iter().collect()),
+    }))
+}
+
 /// The line of a report for arguments that cannot be parsed.
 pub(super) fn unreadable_message(error: &serde_json::Error) -> String {
     format!("the arguments cannot be read: {}", without_position(error))
@@ -163,29 +193,43 @@ pub(super) fn decode_errors(
     validation_errors: &[ValidationError],
 ) -> Vec<String> {
     let mut errors = Vec::new();
-    let mut format_errors = None;
+    let formats = OnceCell::new();
     for (index, arg) in args.iter().enumerate() {
         let path = if arg.is_flatten() { String::new() } else { member_path(arg.name()) };
-        let is_in_argument = |error: &ValidationError| {
-            let rest = error.path.strip_prefix(path.as_str());
-            rest.is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+        // from the argument on; the whole argument is an empty path
+        let within = |error: &ValidationError| {
+            let rest = error.path.strip_prefix(path.as_str())?;
+            if path.is_empty() || rest.is_empty() || rest.starts_with('[') {
+                return Some(rest.to_owned());
+            }
+            rest.strip_prefix('.').map(str::to_owned)
         };
-        if validation_errors.iter().any(is_in_argument) {
+        let reported: Vec<String> = validation_errors.iter().filter_map(within).collect();
+        let Some(RawArgument::Json(json)) = arg.raw_value(slots, index) else {
+            if reported.is_empty() {
+                errors.extend(arg.value_errors(slots, index).iter().map(|error| error.line(&path)));
+            }
             continue;
-        }
-        for error in arg.value_errors(slots, index) {
-            // tagged enums are read into a buffer first, and their errors have no place: types that parse themselves
-            // mostly publish a format, which tells the value
-            let by_format: Vec<String> = if error.is_whole_object {
-                let all = format_errors.get_or_insert_with(|| tool.format_errors(slots.object));
-                all.iter().filter(|error| is_in_argument(error)).map(ToString::to_string).collect()
-            } else {
-                Vec::new()
-            };
-            if by_format.is_empty() {
-                errors.push(error.line(&path));
-            } else {
-                errors.extend(by_format);
+        };
+        match arg.violations(RawArgument::Json(json), slots.strict) {
+            Ok(violations) if reported.is_empty() => {
+                errors.extend(violations.into_iter().map(|text| ValueError::from(text).line(&path)));
+            }
+            Ok(_) => {}
+            // nothing in it can be looked at
+            Err(_) if reported.iter().any(String::is_empty) => {}
+            Err(first) => {
+                let by_format = || {
+                    let all = formats.get_or_init(|| tool.format_errors(slots.object));
+                    let of_argument = |error: &ValidationError| {
+                        Some((within(error)?, error.expected.clone(), error.to_string()))
+                    };
+                    all.iter().filter_map(of_argument).collect()
+                };
+                let (strict, arg, path) = (slots.strict, *arg, &*path);
+                let refused =
+                    RefusedArgument { arg, json, strict, path, reported, formats: &by_format, tool };
+                errors.extend(refused.lines(first));
             }
         }
     }

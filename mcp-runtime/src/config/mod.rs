@@ -354,7 +354,7 @@ impl Limits {
     }
 
     /// Sets how long calls may continue after the input has ended or the process received a signal to stop, a year at
-    /// most. Those that exceed it are answered with an error. The default is 2 s on stdio, where the official clients kill a
+    /// most. Those that exceed it are answered with an error. The default is 1.5 s on stdio, where the official clients kill a
     /// server soon after that, and 10 s elsewhere.
     pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
         self.shutdown_timeout = Some(limit.min(LONGEST));

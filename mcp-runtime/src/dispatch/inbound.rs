@@ -331,10 +331,10 @@ impl Server {
                 Ok(message) => message,
                 Err(malformed) if !malformed.expects_response => continue,
                 Err(malformed) => {
-                    if let Some(id) = malformed.id.as_deref() {
+                    // this revision has no reply without an id, and a client waits for one of every request
+                    if let Some(id) = malformed.id.as_deref().or(malformed.long_id.as_deref()) {
                         states.push(CallState::Replied(id.into(), malformed.error.clone().into()));
                     } else {
-                        // this revision has no reply without an id
                         tracing::warn!(error = %malformed.error, "a message in a batch could not be read");
                         unreadable.get_or_insert_with(|| malformed.error.clone());
                     }

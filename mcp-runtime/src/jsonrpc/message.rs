@@ -70,6 +70,8 @@ impl<'a> JsonRpcMessage<'a> {
 #[derive(Debug)]
 pub(crate) struct MalformedMessage {
     pub(crate) id: Option<String>,
+    /// An id of more than [`MAX_ID_BYTES`], for revisions in which every error has an id.
+    pub(crate) long_id: Option<String>,
     pub(crate) error: ProtocolError,
     /// False for a notification or a response, to which the client expects no response.
     pub(crate) expects_response: bool,
@@ -208,7 +210,7 @@ impl ObjectMembers<'_> {
 /// Finds out why a text is not a valid message.
 #[cold]
 fn diagnose(text: Option<&str>) -> MalformedMessage {
-    let without_id = |error| MalformedMessage { id: None, error, expects_response: true };
+    let without_id = |error| MalformedMessage { id: None, long_id: None, error, expects_response: true };
     let Some(text) = text else {
         return without_id(ProtocolError::new(
             protocol::PARSE_ERROR,
@@ -225,8 +227,10 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
         return without_id(ProtocolError::invalid_request("a message must be a JSON object"));
     };
     let id = members.get("id").filter(|id| is_valid_id(id)).map(|id| id.get().to_owned());
+    let long_id = members.get("id").filter(|raw| id.is_none() && RequestId::from_raw(raw).is_some());
     let invalid = |message: String| MalformedMessage {
         id: id.clone(),
+        long_id: long_id.map(|raw| raw.get().to_owned()),
         error: ProtocolError::invalid_request(message),
         expects_response: true,
     };
@@ -252,7 +256,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
         match serde_json::from_str::<ObjectMembers<'_>>(params.get()) {
             Err(_) => {
                 let error = ProtocolError::invalid_params("`params` is not an object");
-                return MalformedMessage { id, error, expects_response };
+                return MalformedMessage { id, long_id: None, error, expects_response };
             }
             Ok(params) => {
                 if let Some(key) = params.duplicate_key() {
@@ -262,7 +266,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
                     params.get("_meta").map(|meta| serde_json::from_str::<ObjectMembers<'_>>(meta.get()));
                 if meta.is_some_and(|meta| meta.as_ref().map_or(true, |m| m.duplicate_key().is_some())) {
                     let error = ProtocolError::invalid_params("`_meta` must be an object with unique keys");
-                    return MalformedMessage { id, error, expects_response };
+                    return MalformedMessage { id, long_id: None, error, expects_response };
                 }
             }
         }

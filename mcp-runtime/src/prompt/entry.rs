@@ -4,7 +4,7 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor};
 use crate::{
-    arguments::CompletionSource,
+    arguments::{CompletionSource, declaration_errors},
     connection::{Access, AccessError, ItemKind, ItemView},
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction, ItemSpec},
@@ -66,12 +66,9 @@ impl PromptEntry {
     ) -> Result<Self, BuildError> {
         let item = ItemSpec::new(name, &def.item);
         let args = def.item.args;
-        for arg in args {
-            if let Some(text) = arg.declaration_errors().into_iter().next() {
-                let text = format_args!("prompt `{}`: `{}`: {text}", item.name, arg.name());
-                return Err(item.build_error(text));
-            }
-        }
+        let errors = declaration_errors(args);
+        let error = |text: String| item.build_error(format_args!("prompt `{}`: {text}", item.name));
+        BuildError::check_all(errors.into_iter().map(error).collect())?;
         let function = ItemFunction::Annotated(Function::new(def.handler, args, this));
         let arguments = args.iter().map(|arg| PromptArgument::of(*arg)).collect();
         Ok(Self { item, function, arguments, state })

@@ -9,7 +9,7 @@ use super::{
     UriVariables, template::Template, template_syntax::parse_variables,
 };
 use crate::{
-    arguments::{ArgumentCompletion, CompletionSource, Inject, is_always_object},
+    arguments::{ArgumentCompletion, CompletionSource, Inject, declaration_errors, is_always_object},
     connection::{ItemKind, ItemView, Principal},
     content::{Annotations, ContentWriter},
     extensions::Extensions,
@@ -69,24 +69,20 @@ impl ResourceEntry {
         let args = def.item.args;
         let function = ItemFunction::Annotated(Function::new(def.handler, args, this));
         let mut entry = Self::new(spec, prefix, function, state)?;
+        let mut errors = declaration_errors(args);
         for arg in args {
             let name = arg.name();
-            if let Some(text) = arg.declaration_errors().into_iter().next() {
-                return Err(build_error(&entry.item, &format!("`{name}`: {text}")));
-            }
             if is_always_object(*arg) {
-                let text = format!(
+                errors.push(format!(
                     "`{name}` is an object, and a variable of a URI is text\ntake each part as a parameter, or parse a `String`"
-                );
-                return Err(build_error(&entry.item, &text));
-            }
-            if entry.template.is_in_path(name) && !arg.required() {
-                let text = format!(
+                ));
+            } else if entry.template.is_in_path(name) && !arg.required() {
+                errors.push(format!(
                     "`{name}` may be absent, and `{{{name}}}` in the path of a URI never is\nmake it required, or write `{{?{name}}}`"
-                );
-                return Err(build_error(&entry.item, &text));
+                ));
             }
         }
+        BuildError::check_all(errors.iter().map(|text| build_error(&entry.item, text)).collect())?;
         entry.sees_caller = def.item.makes_values || def.item.injects.iter().any(Inject::is::<Principal>);
         entry.list = def.list.map(|list| list().call);
         entry.subscribe = def.subscribe.map(|check| check().call);

@@ -177,7 +177,10 @@ impl<'n> Validation<'n> {
         if let Some(types) = node.types
             && !types.contains(TypeSet::of(value))
         {
-            return self.fail(path, || type_mismatch(types, value));
+            let is_of_bytes = value.is_string() && self.is_array_of_bytes(node);
+            return self.fail(path, || {
+                if is_of_bytes { bytes_mismatch(value) } else { type_mismatch(types, value) }
+            });
         }
         if !matches!(value, Value::Array(_) | Value::Object(_)) {
             return self.check_keywords(id, node, value, path, depth);
@@ -307,6 +310,19 @@ impl<'n> Validation<'n> {
         self.fail(path, || mismatch)
     }
 
+    /// Whether a node takes arrays of integers that are bytes, for which models send base64.
+    fn is_array_of_bytes(&self, node: &SchemaNode) -> bool {
+        let item = node.array.as_ref().and_then(|rules| rules.items).and_then(|id| self.nodes.get(id));
+        let bound = |bound: &Option<Number>, at: u64| bound.as_ref().and_then(Number::as_u64) == Some(at);
+        item.is_some_and(|item| {
+            item.types == Some(TypeSet::INTEGER)
+                && item
+                    .number
+                    .as_ref()
+                    .is_some_and(|rules| bound(&rules.minimum, 0) && bound(&rules.maximum, 255))
+        })
+    }
+
     fn check_array(
         &mut self,
         rules: &ArrayRules,
@@ -376,6 +392,16 @@ impl<'n> Validation<'n> {
 /// The mismatch of an array with two equal items.
 pub(super) fn duplicate_mismatch(first: usize, second: usize) -> Mismatch {
     Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
+}
+
+/// The mismatch of a text that is sent for bytes.
+fn bytes_mismatch(value: &Value) -> Mismatch {
+    let expected = "an array of bytes";
+    let message = format!(
+        "{} is not {expected}: each is an integer from 0 to 255, and base64 is not decoded",
+        summarize(value)
+    );
+    Mismatch::new(expected, message)
 }
 
 /// The mismatch of a value of the wrong type.

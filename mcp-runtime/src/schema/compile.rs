@@ -27,6 +27,9 @@ pub(crate) struct UnsupportedKeyword {
 impl fmt::Display for UnsupportedKeyword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keyword, pointer, reason } = self;
+        if keyword.is_empty() {
+            return write!(f, "the schema at `#{pointer}` cannot be enforced: {reason}");
+        }
         write!(f, "`{keyword}` at `#{pointer}` cannot be enforced: {reason}")
     }
 }

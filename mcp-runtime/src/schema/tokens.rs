@@ -183,6 +183,43 @@ impl<'a> Steps<'a> {
     }
 }
 
+/// Where the values of a text are, by their paths.
+pub(crate) struct TextPlaces;
+
+impl TextPlaces {
+    /// Every scalar, with its path.
+    pub(crate) fn scalars(json: &str) -> Vec<(String, Range<usize>)> {
+        let mut found = Vec::new();
+        let mut steps = Steps::new(json);
+        for token in Tokens::new(json) {
+            if let Token::Scalar(range) = &token {
+                found.push((steps.path(), range.clone()));
+            }
+            steps.follow(&token);
+        }
+        found
+    }
+
+    /// The scalar at a path.
+    pub(crate) fn scalar(json: &str, path: &str) -> Option<Range<usize>> {
+        Self::scalars(json).into_iter().find_map(|(found, range)| (found == path).then_some(range))
+    }
+
+    /// Where the first member of the object at a path begins.
+    pub(crate) fn object(json: &str, path: &str) -> Option<usize> {
+        let mut steps = Steps::new(json);
+        for token in Tokens::new(json) {
+            if let Token::Open { at, is_object: true } = &token
+                && steps.path() == path
+            {
+                return Some(at + 1);
+            }
+            steps.follow(&token);
+        }
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use super::{
     schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
 use crate::{
-    arguments::{AnyArg, ToolInput, has_flatten},
+    arguments::{AnyArg, ToolInput, declaration_errors, has_flatten},
     connection::{Access, AccessError, HeaderParam, ItemKind, ItemView},
     context::Continuation,
     extensions::Extensions,
@@ -93,17 +93,26 @@ impl ToolEntry {
         spec.strict |= strict;
         let args = def.item.args;
         let error = |text: String| spec.build_error(text);
-        check_flatten(args).map_err(error)?;
-        // before the schema, whose errors name the parameter less plainly
-        for arg in args {
-            if let Some(text) = arg.declaration_errors().into_iter().next() {
-                return Err(error(format!("`{}`: {text}", arg.name())));
+        // the schema's errors name a parameter less plainly than these
+        let mut errors: Vec<_> = check_flatten(args).err().into_iter().collect();
+        errors.extend(declaration_errors(args));
+        let schemas = if errors.is_empty() {
+            input_schema(&def.item, spec.strict)
+        } else {
+            Ok((Value::Null, Value::Null))
+        };
+        let output = output_schema(def);
+        match &schemas {
+            Ok((schema, _)) if errors.is_empty() => {
+                errors.extend(args.iter().filter_map(|arg| check_header(*arg, schema).err()));
             }
+            Ok(_) => {}
+            Err(text) => errors.push(text.clone()),
         }
-        let (schema, unenforced) = input_schema(&def.item, spec.strict).map_err(error)?;
-        for arg in args {
-            check_header(*arg, &schema).map_err(error)?;
-        }
+        errors.extend(output.as_ref().err().cloned());
+        errors.extend(check_tool_name(&spec.item.name).err());
+        BuildError::check_all(errors.into_iter().map(error).collect())?;
+        let ((schema, unenforced), output) = (schemas.map_err(error)?, output.map_err(error)?);
         // decoding a struct that is the whole object ignores members that `strict` refuses
         let input_validator = if needs_validation(&unenforced) || (spec.strict && has_flatten(args)) {
             let checked = without_enforced(&schema, &unenforced);
@@ -111,7 +120,6 @@ impl ToolEntry {
         } else {
             None
         };
-        let output = output_schema(def).map_err(error)?;
         let flat = if has_flatten(args) { flat_root(&schema) } else { None };
         let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
         // a schema that cannot be compiled has no alternatives, or is an error of the validator
@@ -166,10 +174,7 @@ impl ToolEntry {
         input_validator: Option<Validator>,
         output: Option<OutputSchema>,
     ) -> Result<Self, BuildError> {
-        if !is_tool_name(spec.item.name.as_str()) {
-            let text = format!("`{}` is not a tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`", spec.item.name);
-            return Err(spec.item.build_error(text));
-        }
+        check_tool_name(&spec.item.name).map_err(|text| spec.item.build_error(text))?;
         let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
         let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
         let permits = spec.max_concurrency.map(permits);
@@ -309,6 +314,11 @@ fn write_input_schema(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn An
 }
 
 /// The format that the specification recommends, and clients enforce.
-fn is_tool_name(name: &str) -> bool {
-    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+fn check_tool_name(name: &str) -> Result<(), String> {
+    let is_right = (1..=128).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    if is_right {
+        return Ok(());
+    }
+    Err(format!("`{name}` is not a tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`"))
 }

@@ -8,8 +8,8 @@ use crate::{
     arguments::{AnyArg, ToolInput, has_flatten},
     item::ItemDescriptor,
     schema::{
-        Direction, Validator, cap_patterns, conform_published_values, enforceable_part, generator,
-        generator_for_output, hoist_defs, minimize, subschemas, wrap_for_legacy,
+        Direction, Validator, cap_patterns, check_schema, conform_published_values, enforceable_part,
+        generator, generator_for_output, hoist_defs, minimize, subschemas, wrap_for_legacy,
     },
 };
 
@@ -33,6 +33,8 @@ impl HandWrittenSchema {
             properties.values_mut().for_each(replace_boolean);
         }
         if is_trusted {
+            check_schema(&schema)
+                .map_err(|error| format!("{error}\nif it is of another dialect, name that in `$schema`"))?;
             let mut enforced = enforceable_part(&schema);
             cap_patterns(&mut enforced);
             return Ok((schema, enforced));
@@ -40,6 +42,7 @@ impl HandWrittenSchema {
         cap_patterns(&mut schema);
         let trusted = "\nif it was written for another program, pass it to `.trusted_input_schema(..)` or `.trusted_output_schema(..)`";
         Validator::compile(&schema).map_err(|error| format!("{error}{trusted}"))?;
+        check_schema(&schema)?;
         conform_published_values(&mut schema).map_err(|error| error.to_string())?;
         Ok((schema.clone(), schema))
     }
@@ -125,6 +128,12 @@ pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value
         hoist_defs(&mut root, definitions);
     }
     check_names(&root)?;
+    for arg in item.args {
+        let schema = if arg.is_flatten() { Some(&root) } else { root["properties"].get(arg.name()) };
+        if let Some(error) = schema.and_then(|schema| arg.key_error(&root, schema)) {
+            return Err(error);
+        }
+    }
     cap_patterns(&mut root);
     // before `minimize`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
     let unenforced = without_rule_keywords(&root, item.args);

@@ -207,7 +207,9 @@ impl StreamConnection {
         if !malformed.expects_response {
             tracing::debug!(error = %malformed.error, "a malformed notification was ignored");
         } else {
-            self.refuse(malformed.id.as_deref(), &malformed.error, out);
+            let requires_id = self.handshake.is_some_and(|revision| revision < Revision::V2025_11_25);
+            let long_id = malformed.long_id.as_deref().filter(|_| requires_id);
+            self.refuse(malformed.id.as_deref().or(long_id), &malformed.error, out);
         }
     }
 

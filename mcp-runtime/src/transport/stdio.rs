@@ -21,14 +21,14 @@ use crate::server::{Result, Server, ServerBuilder};
 use crate::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// How long calls may run after the end of stdin, unless `drain` is set: the official clients send SIGTERM after this
-/// time.
-const STDIO_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long calls may run after the end of stdin, unless another time is set: the official clients kill the process 2 s
+/// after they have closed it.
+const STDIO_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1500);
 
 impl Server {
     /// Serves the process's stdin and stdout until stdin ends or the process receives SIGTERM or Ctrl-C.
     ///
-    /// Calls that are still running then have 2 seconds to finish, or the time set with
+    /// Calls that are still running then have 1.5 seconds to finish, or the time set with
     /// [`shutdown_timeout`](crate::config::Limits::shutdown_timeout); those that do not finish are answered with an
     /// error. A signal during that time makes this return at once, and ends the process within a second, with exit
     /// code 0. From the first call on, stdout belongs to the client: on Unix, what `println!`, C code and child processes

@@ -73,6 +73,24 @@ async fn a_long_id_is_refused_and_not_echoed() {
         let reply = client.reply_to(&call(short.clone(), "here", &json!({}))).await;
         assert_eq!(text_of(&reply), "here");
 
+        // revisions whose errors all have an id get that id, since their client would wait for ever
+        let mut client = LineConnection::serve(&server, 1 << 16);
+        client.shake_hands("2025-03-26").await;
+        client.send(&legacy_call(long.clone(), "here", &json!({}))).await;
+        let reply = client.message().await;
+        assert_eq!((error_code(&reply), &reply["id"]), (-32600, &json!(long)));
+        client
+            .send(&json!([legacy_call(1, "here", &json!({})), legacy_call(long.clone(), "here", &json!({}))]))
+            .await;
+        let replies = client.message().await;
+        let ids: Vec<_> =
+            replies.as_array().expect("a batch").iter().map(|reply| reply["id"].clone()).collect();
+        assert!(ids.len() == 2 && ids.contains(&json!(1)) && ids.contains(&json!(long)), "{ids:?}");
+        // without an id that can be read, these revisions have no error at all
+        client.send(&json!({ "jsonrpc": "2.0", "id": { "a": 1 }, "method": "ping" })).await;
+        let reply = client.reply_to(&legacy_call(short.clone(), "here", &json!({}))).await;
+        assert_eq!(reply["id"], short);
+
         let served = HttpServer::of(&server).await;
         let over_http = |id: &str| HttpRequest::modern(id, "tools/call", json!({ "name": "here" }));
         let refused = over_http(&long).send(served.address).await;

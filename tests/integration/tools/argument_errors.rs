@@ -270,3 +270,204 @@ async fn keys_of_a_map_that_are_not_integers_are_explained() {
          expected: count(by_year: {[integer]: string})"
     );
 }
+
+#[mcp_type]
+#[derive(Debug)]
+struct Stay {
+    from: chrono::NaiveDate,
+    until: chrono::NaiveDate,
+    room: uuid::Uuid,
+    guests: u8,
+    #[serde(default)]
+    extras: Vec<Due>,
+}
+
+/// Its members are read before they are understood.
+#[mcp_type]
+#[derive(Debug)]
+struct Trip {
+    #[serde(flatten)]
+    stay: Stay,
+    even: Even,
+}
+
+#[tokio::test]
+async fn every_value_that_parses_itself_is_reported_with_everything_else() {
+    #[mcp_tool]
+    fn book(stay: Stay) -> String {
+        format!("{stay:?}")
+    }
+    #[mcp_tool]
+    fn book_flat(#[mcp(flatten)] stay: Stay) -> String {
+        format!("{stay:?}")
+    }
+    #[mcp_tool]
+    fn book_trip(trip: Trip) -> String {
+        format!("{trip:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<book>().tool::<book_flat>().tool::<book_trip>());
+    let stay = json!({
+        "from": "soon", "until": "2026-02-30", "room": "42", "guests": "many",
+        "extras": [{ "due_before": "x", "even": "abc" }, { "page": "no url" }]
+    });
+    let lines = |text: &str, path: &str| -> Vec<String> {
+        let start = format!("- {path}");
+        let lines = text.lines().filter_map(|line| line.strip_prefix(&start));
+        lines.map(|line| line.split(':').next().unwrap_or_default().to_owned()).collect()
+    };
+    let expected =
+        ["guests", "from", "until", "room", "extras[0].due_before", "extras[0].even", "extras[1].page"];
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    let wanted = || sorted(expected.map(str::to_owned).to_vec());
+    let text = failure(&server.call("book", json!({ "stay": stay })).await);
+    assert_eq!(sorted(lines(&text, "stay.")), wanted(), "{text}");
+    assert!(text.contains("- stay.from: \"soon\" is not accepted: "), "{text}");
+    let text = failure(&server.call("book_flat", stay.clone()).await);
+    assert_eq!(sorted(lines(&text, "")), wanted(), "{text}");
+    // what is missing does not hide the rest
+    let mut without = stay.clone();
+    without.as_object_mut().unwrap().remove("guests");
+    let text = failure(&server.call("book", json!({ "stay": without })).await);
+    assert_eq!(sorted(lines(&text, "stay.")), wanted(), "{text}");
+    // errors of what is flattened have no place
+    let mut trip = json!({
+        "from": "soon", "until": "2026-02-30", "room": "67e55044-10b1-426f-9247-bb680e5fe0c8", "guests": 2, "even": "ab"
+    });
+    let text = failure(&server.call("book_trip", json!({ "trip": trip.clone() })).await);
+    assert_eq!(sorted(lines(&text, "trip.")), ["from", "until"], "{text}");
+    trip["until"] = "2026-01-01".into();
+    trip["from"] = "2026-01-01".into();
+    trip["even"] = "abc".into();
+    let text = failure(&server.call("book_trip", json!({ "trip": trip.clone() })).await);
+    assert_eq!(lines(&text, "trip."), ["even"], "{text}");
+    trip["even"] = "ab".into();
+    trip["guests"] = 300.into();
+    let text = failure(&server.call("book_trip", json!({ "trip": trip })).await);
+    assert_eq!(lines(&text, "trip."), ["guests"], "{text}");
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(untagged)]
+enum Amount {
+    Count(u32),
+    Of { pieces: u16, due: chrono::NaiveDate },
+    Word(Even),
+}
+
+#[tokio::test]
+async fn untagged_enums_report_in_words_of_the_schema() {
+    #[mcp_tool]
+    fn take(amount: Amount, list: Vec<Amount>) -> String {
+        format!("{amount:?} {list:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<take>());
+    server.call("take", json!({ "amount": 7, "list": ["ab"] })).await.expect_ok();
+    for (amount, line) in [
+        (json!(5_000_000_000_u64), "amount: 5000000000 is too large for an integer here"),
+        (json!(-5), "amount: -5 is "),
+        (json!("abc"), "amount: \"abc\" is not accepted; it takes "),
+        (json!({ "pieces": 70_000, "due": "2026-01-01" }), "amount.pieces: 70000 is "),
+        (json!({ "pieces": 7, "due": "soon" }), "amount.due: \"soon\" is not a date"),
+    ] {
+        let text = failure(&server.call("take", json!({ "amount": amount, "list": [] })).await);
+        assert!(text.contains(&format!("\n- {line}")), "{amount}: {text}");
+        assert_eq!(text.matches("\n- ").count(), 1, "{amount}: {text}");
+        assert!(!text.contains("untagged") && !text.contains("Amount"), "{text}");
+    }
+    let list = json!([7, 5_000_000_000_u64, "abc"]);
+    let text = failure(&server.call("take", json!({ "amount": 1, "list": list })).await);
+    assert!(
+        text.contains("\n- list[1]: 5000000000 is ") && text.contains("\n- list[2]: \"abc\" is "),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_text_that_is_sent_for_bytes_is_told_what_bytes_are() {
+    #[mcp_tool]
+    fn store(data: Vec<u8>) -> usize {
+        data.len()
+    }
+    let server = serve(mcp_runtime::server!().tool::<store>());
+    let text = failure(&server.call("store", json!({ "data": "aGVsbG8=" })).await);
+    assert!(
+        text.contains("- data: \"aGVsbG8=\" is not an array of bytes: each is an integer from 0 to 255"),
+        "{text}"
+    );
+}
+
+#[test]
+fn maps_whose_keys_are_not_text_are_errors_of_the_build() {
+    use std::collections::{BTreeMap, HashMap};
+
+    #[mcp_type]
+    #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    struct Point {
+        x: i32,
+    }
+    #[mcp_type]
+    struct Board {
+        fields: Vec<BTreeMap<Point, String>>,
+    }
+    #[mcp_tool]
+    fn by_pair(map: HashMap<(i32, i32), String>) -> usize {
+        map.len()
+    }
+    #[mcp_tool]
+    fn by_point(board: Option<Board>) -> usize {
+        board.map_or(0, |board| board.fields.len())
+    }
+    #[mcp_tool]
+    fn by_text(
+        names: HashMap<String, u8>,
+        years: HashMap<u16, u8>,
+        ids: HashMap<uuid::Uuid, u8>,
+        flags: HashMap<bool, u8>,
+        any: serde_json::Map<String, serde_json::Value>,
+    ) -> usize {
+        names.len() + years.len() + ids.len() + flags.len() + any.len()
+    }
+    let error = mcp_runtime::server!().tool::<by_pair>().tool::<by_point>().build().unwrap_err().to_string();
+    assert!(
+        error.contains("tool `by_pair`: `map`: a map has keys that are not text: a tuple of size 2"),
+        "{error}"
+    );
+    assert!(
+        error.contains("tool `by_point`: `board`: a map has keys that are not text: struct Point"),
+        "{error}"
+    );
+    mcp_runtime::server!().tool::<by_text>().build().unwrap();
+}
+
+#[test]
+fn all_problems_of_an_item_are_one_report() {
+    #[mcp_tool(name = "two_problems")]
+    fn several(
+        #[mcp(default = 0, range(1..=5))] first: u8,
+        #[mcp(example = "nine", length(..=3), pattern = "(")] second: String,
+    ) -> String {
+        format!("{first}{second}")
+    }
+    #[mcp_prompt]
+    fn prompted(
+        #[mcp(default = 0, range(1..=5))] first: u8,
+        #[mcp(default = 9, range(1..=5))] second: u8,
+    ) -> String {
+        format!("{first}{second}")
+    }
+    let builder = mcp_runtime::server!().tool::<several>().prompt::<prompted>();
+    let error = builder.build().unwrap_err().to_string();
+    for part in [
+        "`two_problems`: `first`: its default breaks its rules",
+        "`second`: `(` is not a regular expression",
+        "`second`: its example breaks its rules",
+        "prompt `prompted`: `first`: its default",
+        "prompt `prompted`: `second`: its default",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}

@@ -269,6 +269,38 @@ fn schemas_of_other_dialects_and_malformed_annotations_are_refused() {
     }
 }
 
+#[test]
+fn a_schema_that_the_meta_schema_refuses_is_an_error_trusted_or_not() {
+    let build = |schema: serde_json::Value, is_trusted: bool| {
+        let tool = ToolDef::builder("t");
+        let tool = if is_trusted { tool.trusted_input_schema(schema) } else { tool.input_schema(schema) };
+        let tool = tool.handler(|_: ToolCall| async { "" });
+        mcp_runtime::server!().add(tool).build().err().map(|error| format!("{error:?}"))
+    };
+    for property in [
+        json!({ "$id": "https://example.com/a#b" }),
+        json!({ "$anchor": "no anchor" }),
+        json!({ "$vocabulary": { "a": 1 } }),
+        json!({ "type": "text" }),
+        json!({ "required": "a" }),
+        json!({ "exclusiveMinimum": true }),
+        json!({ "multipleOf": 0 }),
+        json!({ "items": [true] }),
+        json!({ "anyOf": [] }),
+        json!({ "dependencies": { "a": 1 } }),
+        json!(7),
+    ] {
+        for is_trusted in [false, true] {
+            let schema = json!({ "type": "object", "properties": { "a": property } });
+            let error = build(schema, is_trusted).unwrap_or_else(|| panic!("{property} was published"));
+            assert!(error.contains("tool `t`: ") && !error.contains("``"), "{error}");
+        }
+    }
+    let old =
+        json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "items": [true] });
+    assert_eq!(build(old, true), None);
+}
+
 #[tokio::test]
 async fn a_trusted_schema_is_published_as_it_is_and_enforced_as_far_as_possible() {
     let foreign = json!({

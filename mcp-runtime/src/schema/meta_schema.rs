@@ -1,0 +1,187 @@
+//! Whether a schema that was written by hand is one of 2020-12: keywords have values of the types that the meta-schema gives
+//! them, also where nothing refers to them. A client that checks schemas refuses a whole list for one that is not.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
+
+use super::Validator;
+
+/// The dialect without a fragment.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// What is wrong with a schema as such, with the place in it; nothing about one of another dialect.
+pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
+    static META: OnceLock<Option<Validator>> = OnceLock::new();
+    let dialect = schema.get("$schema").and_then(Value::as_str);
+    if dialect.is_some_and(|name| name.trim_end_matches('#') != DIALECT) {
+        return Ok(());
+    }
+    // a test compiles it
+    let meta = META.get_or_init(|| Validator::compile(&meta_schema()).ok());
+    let errors = meta.as_ref().map(|meta| meta.errors(schema)).unwrap_or_default();
+    match errors.first() {
+        None => Ok(()),
+        Some(error) => Err(format!("it is not a JSON Schema of 2020-12: {error}")),
+    }
+}
+
+/// The keywords of 2020-12 and what their values are, in the words of 2020-12.
+fn meta_schema() -> Value {
+    let schema = || json!({ "$ref": "#" });
+    let schemas = || json!({ "type": "object", "additionalProperties": { "$ref": "#" } });
+    let list = || json!({ "type": "array", "minItems": 1, "items": { "$ref": "#" } });
+    let names = || json!({ "type": "array", "items": { "type": "string" }, "uniqueItems": true });
+    let count = || json!({ "type": "integer", "minimum": 0 });
+    let types = ["array", "boolean", "integer", "null", "number", "object", "string"];
+    let anchor = || json!({ "type": "string", "pattern": "^[A-Za-z_][-A-Za-z0-9._]*$" });
+    let groups: [(&[&str], Value); 13] = [
+        (&["additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"], schema()),
+        (&["propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"], schema()),
+        (&["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"], schemas()),
+        (&["allOf", "anyOf", "oneOf", "prefixItems"], list()),
+        (
+            &[
+                "maxContains",
+                "maxItems",
+                "maxLength",
+                "maxProperties",
+                "minContains",
+                "minItems",
+                "minLength",
+            ],
+            count(),
+        ),
+        (&["minProperties"], count()),
+        (&["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"], json!({ "type": "number" })),
+        (&["deprecated", "readOnly", "uniqueItems", "writeOnly"], json!({ "type": "boolean" })),
+        (
+            &[
+                "$comment",
+                "$dynamicRef",
+                "$ref",
+                "$schema",
+                "contentEncoding",
+                "contentMediaType",
+                "description",
+            ],
+            json!({ "type": "string" }),
+        ),
+        (&["format", "pattern", "title"], json!({ "type": "string" })),
+        (&["$anchor", "$dynamicAnchor"], anchor()),
+        (&["enum", "examples"], json!({ "type": "array" })),
+        (&["required"], names()),
+    ];
+    let mut properties: Map<String, Value> = groups
+        .into_iter()
+        .flat_map(|(keywords, value)| {
+            keywords.iter().map(move |keyword| ((*keyword).to_owned(), value.clone()))
+        })
+        .collect();
+    let others = json!({
+        "$id": { "type": "string", "pattern": "^[^#]*#?$" },
+        "$vocabulary": { "type": "object", "additionalProperties": { "type": "boolean" } },
+        "dependentRequired": { "type": "object", "additionalProperties": names() },
+        "multipleOf": { "type": "number", "exclusiveMinimum": 0 },
+        "type": { "anyOf": [
+            { "enum": types },
+            { "type": "array", "items": { "enum": types }, "minItems": 1, "uniqueItems": true },
+        ] },
+        // of earlier dialects, which 2020-12 keeps a place for
+        "dependencies": { "type": "object", "additionalProperties": { "anyOf": [schema(), names()] } },
+        "$recursiveAnchor": anchor(),
+        "$recursiveRef": { "type": "string" },
+    });
+    if let Value::Object(others) = others {
+        properties.extend(others);
+    }
+    json!({ "type": ["object", "boolean"], "properties": properties })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A schema with every keyword.
+    fn full() -> Value {
+        json!({
+            "$schema": DIALECT, "$id": "https://example.com/a", "$anchor": "a", "$comment": "c",
+            "$vocabulary": { "https://example.com/v": true },
+            "$defs": { "D": { "type": "object", "properties": { "a": { "minimum": 1 } }, "required": ["a"] } },
+            "type": "object", "title": "t", "description": "d", "default": {}, "examples": [{}],
+            "deprecated": false, "readOnly": false, "writeOnly": false, "format": "f",
+            "properties": {
+                "a": { "type": ["string", "null"], "minLength": 1, "maxLength": 2, "pattern": "a", "enum": ["a"] },
+                "n": { "type": "number", "minimum": 0, "maximum": 5, "exclusiveMinimum": -1, "exclusiveMaximum": 9, "multipleOf": 0.5 },
+                "l": { "type": "array", "prefixItems": [true], "items": { "const": 1 }, "contains": true, "minContains": 0,
+                       "maxContains": 3, "minItems": 0, "maxItems": 3, "uniqueItems": true, "unevaluatedItems": false },
+                "c": { "contentEncoding": "base64", "contentMediaType": "text/plain", "contentSchema": true },
+                "x": { "if": true, "then": true, "else": false, "not": false, "allOf": [true], "anyOf": [true], "oneOf": [true] },
+            },
+            "patternProperties": { "^x": true }, "additionalProperties": false, "propertyNames": { "type": "string" },
+            "unevaluatedProperties": true, "required": ["a"], "minProperties": 0, "maxProperties": 9,
+            "dependentRequired": { "a": ["n"] }, "dependentSchemas": { "a": true },
+        })
+    }
+
+    /// Every JSON pointer of a value, with the root first.
+    fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+        found.push(at.to_owned());
+        match value {
+            Value::Object(members) => members.iter().for_each(|(key, member)| {
+                pointers(member, &format!("{at}/{}", key.replace('/', "~1")), found)
+            }),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(n, item)| pointers(item, &format!("{at}/{n}"), found));
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn what_the_meta_schema_refuses_is_refused_and_nothing_else() {
+        assert!(Validator::compile(&meta_schema()).is_ok());
+        let full = full();
+        assert_eq!(check_schema(&full), Ok(()));
+        let mut places = Vec::new();
+        pointers(&full, "", &mut places);
+        let wrong = [
+            json!(null),
+            json!(true),
+            json!(-1),
+            json!(1.5),
+            json!(0),
+            json!("x y"),
+            json!([]),
+            json!({}),
+            json!([1]),
+            json!(["a", "a"]),
+            json!({ "a": 1 }),
+            json!([{ "type": 1 }]),
+            json!({ "a": { "required": "a" } }),
+        ];
+        let (mut refused, mut tried) = (0, 0);
+        for place in &places {
+            // a schema of another dialect is not looked at
+            if place == "/$schema" {
+                continue;
+            }
+            for value in &wrong {
+                let mut schema = full.clone();
+                *schema.pointer_mut(place).unwrap() = value.clone();
+                let expected = jsonschema::draft202012::meta::is_valid(&schema);
+                let found = check_schema(&schema);
+                assert_eq!(found.is_ok(), expected, "{place} = {value}: {found:?}");
+                tried += 1;
+                refused += usize::from(!expected);
+            }
+        }
+        assert!(tried > 1_000 && refused > 500, "{refused} of {tried}");
+    }
+
+    #[test]
+    fn a_schema_of_another_dialect_is_not_looked_at() {
+        let old = json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [true] });
+        assert_eq!(check_schema(&old), Ok(()));
+    }
+}

@@ -128,9 +128,11 @@ mod tests {
     fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
         found.push(at.to_owned());
         match value {
-            Value::Object(members) => members.iter().for_each(|(key, member)| {
-                pointers(member, &format!("{at}/{}", key.replace('/', "~1")), found)
-            }),
+            Value::Object(members) => {
+                for (key, member) in members {
+                    pointers(member, &format!("{at}/{}", key.replace('/', "~1")), found);
+                }
+            }
             Value::Array(items) => {
                 items.iter().enumerate().for_each(|(n, item)| pointers(item, &format!("{at}/{n}"), found));
             }

@@ -2,7 +2,10 @@
 
 use std::{any::TypeId, borrow::Cow, error::Error, fmt, sync::Arc, time::Duration};
 
-use crate::{content::Content, context::ClientRequestError, jsonrpc::ProtocolError};
+use crate::{
+    admission::LimitReached, content::Content, context::ClientRequestError, jsonrpc::ProtocolError,
+    reason::Reason,
+};
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -52,8 +55,18 @@ pub enum Failure {
     Arguments(String),
     /// The function took longer than its limit.
     TimedOut(Duration),
-    /// The caller has reached a limit; the text says which, and follows the item's name.
-    Limited(String),
+    /// The caller has reached a limit, whose text follows the item's name.
+    Limited(ReachedLimit),
+}
+
+/// A limit that a caller has reached.
+#[derive(Debug)]
+pub struct ReachedLimit(LimitReached);
+
+impl fmt::Display for ReachedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// Text that can be the message of a [`ToolError`].
@@ -204,6 +217,21 @@ impl ToolError {
     }
 }
 
+/// A private error that is not the function's own.
+#[derive(Debug)]
+struct ReasonedError {
+    reason: Reason,
+    text: String,
+}
+
+impl fmt::Display for ReasonedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for ReasonedError {}
+
 /// Text is public, any other error is private.
 impl<E: Into<BoxError>> From<E> for ToolError {
     fn from(error: E) -> Self {
@@ -242,7 +270,7 @@ impl fmt::Display for ToolError {
             Failure::NotFound => f.write_str("not found"),
             Failure::Arguments(report) => f.write_str(report),
             Failure::TimedOut(limit) => write!(f, "took longer than its limit of {limit:?}"),
-            Failure::Limited(limit) => f.write_str(limit),
+            Failure::Limited(limit) => limit.fmt(f),
         }
     }
 }
@@ -355,6 +383,30 @@ impl Failure {
     /// A failure whose cause, an error or text, is hidden from the client.
     pub(crate) fn private(cause: impl Into<BoxError>) -> Self {
         Self::Private(cause.into())
+    }
+
+    /// A failure that is hidden from the client, and that something around the function has found.
+    pub(crate) fn because(reason: Reason, text: impl Into<String>) -> Self {
+        Self::private(ReasonedError { reason, text: text.into() })
+    }
+
+    /// The failure of a caller that has reached a limit.
+    pub(crate) fn limited(reached: LimitReached) -> Self {
+        Self::Limited(ReachedLimit(reached))
+    }
+
+    /// Why the call failed, for operators; `None` if the function has said it.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Public { .. } | Self::Protocol(_) => None,
+            Self::Private(cause) => {
+                Some(cause.downcast_ref::<ReasonedError>().map_or(Reason::Private, |error| error.reason))
+            }
+            Self::NotFound => Some(Reason::NotFound),
+            Self::Arguments(_) => Some(Reason::InvalidArguments),
+            Self::TimedOut(_) => Some(Reason::Timeout),
+            Self::Limited(ReachedLimit(limit)) => Some(limit.reason()),
+        }
     }
 
     /// The JSON-RPC error that the function chose.

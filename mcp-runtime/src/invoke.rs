@@ -31,11 +31,9 @@ use crate::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED,
         is_defined_error, is_reserved_code,
     },
+    reason::Reason,
     sync::Mutex,
 };
-
-/// What the cause of a failure starts with whose function panicked.
-const PANICKED: &str = "panicked: ";
 
 /// A function that has been called.
 pub(crate) enum Invocation {
@@ -76,6 +74,7 @@ impl Failure {
     /// What the client is told: a public message, else only that the function failed; the log gets the chain of causes.
     pub(crate) fn into_client_error(self, context: ErrorContext<'_>, revision: Revision) -> ClientError {
         let ErrorContext { kind, name, detailed } = context;
+        let reason = self.reason();
         match self {
             Self::Arguments(report) => ClientError::Arguments(report),
             Self::TimedOut(limit) => {
@@ -113,11 +112,12 @@ impl Failure {
                 }) else {
                     return ClientError::Protocol(ProtocolError::internal("the reply could not be written"));
                 };
-                tracing::error!(kind, name, error = %chain, "call failed");
+                let label = reason.map(Reason::as_str);
+                tracing::error!(kind, name, reason = label, error = %chain, "call failed");
                 #[cfg(any(feature = "testing", test))]
                 private_causes::record(&chain);
                 let text = format!("{kind} '{name}' failed");
-                if !detailed && !chain.starts_with(PANICKED) && is_first_private_failure(kind, name) {
+                if !detailed && reason == Some(Reason::Private) && is_first_private_failure(kind, name) {
                     tracing::warn!(
                         kind,
                         name,
@@ -190,7 +190,7 @@ pub(crate) fn discard<T>(value: T) {
 /// Runs a user's code; a panic becomes a private failure.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let error = Failure::private(format!("{PANICKED}{}", panic_message(&*panic)));
+        let error = Failure::because(Reason::Panic, format!("panicked: {}", panic_message(&*panic)));
         discard(panic);
         Err(error)
     })

@@ -20,6 +20,8 @@ pub enum ItemOutput {
     Entries(Vec<Vec<u8>>, Option<Vec<u8>>),
     /// What its layers pass on if the function needs the client's input.
     InputRequired(PendingInput),
+    /// The failure of a call whose function has not failed: one of its layers has made it.
+    OfLayer(Box<Result<ItemOutput, Failure>>),
 }
 
 impl From<ToolResult> for ItemOutput {

@@ -74,6 +74,13 @@ pub enum CallOutput {
     InputRequired(PendingInput),
 }
 
+impl CallOutput {
+    /// Whether it is the result of a tool that says that the tool has failed.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Self::Tool(result) if result.is_error())
+    }
+}
+
 impl From<ToolResult> for CallOutput {
     fn from(result: ToolResult) -> Self {
         Self::Tool(result)

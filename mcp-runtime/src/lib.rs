@@ -39,6 +39,7 @@ mod misplaced;
 pub mod prelude;
 pub mod prompt;
 mod protocol;
+mod reason;
 pub mod resource;
 mod schema;
 mod server;

@@ -301,6 +301,9 @@ async fn the_end_of_a_task_is_a_line_that_names_the_task() {
         if !code.is_null() {
             expected["code"] = code;
         }
+        if outcome == "cancelled" {
+            expected["reason"] = outcome.into();
+        }
         assert_eq!(ended, expected);
     }
     // who has the id of a task without an owner may see its result

@@ -21,6 +21,7 @@ mod process;
 mod prompts;
 mod protocol;
 mod readable;
+mod reasons;
 mod replicas;
 mod request_state;
 mod required_capabilities;

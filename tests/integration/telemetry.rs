@@ -139,15 +139,16 @@ async fn each_request_is_a_span_by_the_conventions() {
     let span = exported.only();
     assert_eq!(span.name, "tools/call");
     assert!(!format!("{span:?}").contains("made_up"), "{span:?}");
-    let failed = |method: &'static str| {
+    let failed = |method: &'static str, reason: &'static str| {
         [
             ("error.type", "-32602"),
+            ("mcp.error.reason", reason),
             ("mcp.method.name", method),
             ("mcp.protocol.version", "2026-07-28"),
             ("rpc.response.status_code", "-32602"),
         ]
     };
-    expect_attributes(&span, &failed("tools/call"));
+    expect_attributes(&span, &failed("tools/call", "unknown"));
 
     server.request("made/up", json!({})).await.expect_code(-32601);
     let span = exported.only();
@@ -164,13 +165,15 @@ async fn each_request_is_a_span_by_the_conventions() {
     ];
     expect_attributes(&span, &prompt);
 
-    let read = [("mcp.method.name", "resources/read"), ("mcp.protocol.version", "2026-07-28")];
+    let template = ("mcp.resource.uri_template", "note://{id}");
+    let read = [("mcp.method.name", "resources/read"), ("mcp.protocol.version", "2026-07-28"), template];
     server.read("note://7").await.expect_ok();
     let span = exported.only();
     assert_eq!(span.name, "resources/read");
     expect_attributes(&span, &read);
     server.read("note://0").await.expect_code(-32602);
-    expect_attributes(&exported.only(), &failed("resources/read"));
+    let not_found = failed("resources/read", "not_found");
+    expect_attributes(&exported.only(), &[&not_found[..], &[template]].concat());
 
     server.call_task("job", json!({})).await.expect_text("done");
     let names: Vec<_> = exported.take().into_iter().map(|span| span.name).collect();
@@ -353,8 +356,10 @@ async fn metrics_count_requests_and_made_up_names_create_no_series() {
     let series = samples(&text, COUNT);
     assert_eq!(series.len(), 6, "{series:?}");
     let sample = |method: &str, tool: &str, prompt: &str, error: &str| {
+        let reason = if error == "-32602" { "unknown" } else { "" };
+        let code = if error.starts_with('-') { error } else { "" };
         let labels = format!(
-            r#"{{error_type="{error}",gen_ai_prompt_name="{prompt}",gen_ai_tool_name="{tool}",mcp_method_name="{method}",mcp_protocol_version="2026-07-28",network_transport=""}}"#
+            r#"{{error_type="{error}",gen_ai_prompt_name="{prompt}",gen_ai_tool_name="{tool}",mcp_error_reason="{reason}",mcp_method_name="{method}",mcp_protocol_version="2026-07-28",mcp_resource_uri_template="",network_protocol_version="",network_transport="",rpc_response_status_code="{code}"}}"#
         );
         series.get(&labels).unwrap_or_else(|| panic!("no {labels} in {series:?}")).as_str()
     };
@@ -383,7 +388,7 @@ async fn metrics_have_the_duration_of_connections_and_refusals() {
     let refused = HttpRequest::modern(1, "tools/list", json!({})).with("host", "evil.example");
     assert_eq!(refused.send(http.address).await.status, 403);
     let refused = samples(&text(), "mcp_server_refused_requests_total");
-    assert_eq!(refused[r#"{http_response_status_code="403"}"#], "1");
+    assert_eq!(refused[r#"{http_response_status_code="403",mcp_error_reason="host"}"#], "1");
     drop(http);
 }
 
@@ -503,6 +508,8 @@ async fn promtool_finds_nothing_wrong_with_the_metrics() {
         "mcp_server_session_duration_seconds",
         "mcp_server_active_requests",
         "mcp_server_refused_requests_total",
+        "mcp_server_active_tasks",
+        "mcp_server_audit_dropped_lines_total",
     ] {
         assert!(text.contains(&format!("# TYPE {metric} ")), "{text}");
     }

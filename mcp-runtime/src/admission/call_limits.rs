@@ -4,6 +4,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{Owner, Permit, Quota, Rate, RateLimiter, Shares, rate::count};
+use crate::reason::Reason;
 
 /// The limits that hold for the calls of one item.
 #[derive(Debug, Default)]
@@ -56,6 +57,13 @@ impl CallLimits {
 }
 
 impl LimitReached {
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::Rate(..) => Reason::RateLimited,
+            Self::Concurrency(_) => Reason::Concurrency,
+        }
+    }
+
     /// The same for a client whose requests are limited, whatever they are for.
     pub(crate) fn of_requests(&self) -> String {
         match self {

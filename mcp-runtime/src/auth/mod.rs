@@ -17,6 +17,8 @@ mod callers;
 #[cfg(feature = "auth")]
 pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, Verifier};
 #[cfg(feature = "auth")]
-pub(crate) use callers::{Authenticator, FailureRate, IntoAuthentication, RefusedCaller, Verification};
+pub(crate) use callers::{
+    Authenticator, FailureRate, IntoAuthentication, IssuerObserver, RefusedCaller, Verification,
+};
 
 pub use crate::arguments::Claims;

@@ -75,6 +75,11 @@ pub(crate) trait ClientConnection: Send + Sync {
         None
     }
 
+    /// The head of the HTTP request, as far as telemetry has it.
+    fn http_head(&self) -> Option<HttpHead<'_>> {
+        None
+    }
+
     /// Compares the `Mcp-Param-*` headers with the arguments that they repeat.
     ///
     /// # Errors
@@ -94,6 +99,15 @@ pub(crate) trait ClientConnection: Send + Sync {
     fn close_stream(&self, _retry: Duration) -> bool {
         false
     }
+}
+
+/// What telemetry has of the head of an HTTP request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HttpHead<'a> {
+    /// The version of HTTP, such as `1.1`.
+    pub(crate) version: &'static str,
+    /// The host that is requested, with its port if one is named; it has been checked.
+    pub(crate) host: Option<&'a str>,
 }
 
 /// Why a legacy client cannot be sent requests yet.

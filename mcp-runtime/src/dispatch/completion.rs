@@ -154,6 +154,7 @@ impl ItemCall for CompleteArgument {
         };
         let detailed = server.options().detailed_errors;
         let subject = ErrorContext { kind: "completion of", name: &self.name, detailed };
-        Reply::from(into_protocol_error(failure.into_client_error(subject, revision))).into()
+        let reason = failure.reason();
+        Reply::from(into_protocol_error(failure.into_client_error(subject, revision))).because(reason).into()
     }
 }

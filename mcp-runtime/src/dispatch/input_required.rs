@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     Request,
     item_call::SuspendedCall,
-    response::{Refusal, Reply, Response, ResultBody},
+    response::{Reply, Response, ResultBody},
 };
 use crate::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
@@ -18,6 +18,7 @@ use crate::{
     context::{ClientFeature, RawJson, Retry, Suspension},
     jsonrpc::{Params, ProtocolError, decode_string},
     protocol::MISSING_CLIENT_CAPABILITY,
+    reason::Reason,
     server::Server,
 };
 
@@ -60,10 +61,10 @@ impl Request<'_> {
         if missing.is_empty() {
             Ok(())
         } else if self.revision.is_modern() {
-            Err(Reply::bad_request(missing_features(&missing, &capabilities)).refused(Refusal::Capability))
+            Err(Reply::bad_request(missing_features(&missing, &capabilities)).because(Reason::Capability))
         } else {
             let error = ProtocolError::internal(describe_missing(&missing));
-            Err(Reply::from(error).refused(Refusal::Capability))
+            Err(Reply::from(error).because(Reason::Capability))
         }
     }
 }

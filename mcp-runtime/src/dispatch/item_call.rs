@@ -25,6 +25,7 @@ use crate::{
     jsonrpc::ProtocolError,
     layer::PendingInput,
     protocol::Revision,
+    reason::Reason,
     server::{Server, WeakServer},
 };
 
@@ -159,6 +160,13 @@ fn answer(
         Ok(ItemOutput::InputRequired(PendingInput { requests, state })) => {
             Reply::from(ResultBody::InputRequired { requests, state }).into()
         }
+        Ok(ItemOutput::OfLayer(failure)) => match call.respond(server, revision, *failure) {
+            Response::Ready(reply) => {
+                let reason = reply.reason.filter(|reason| !reason.is_of_function());
+                reply.because(reason.unwrap_or(Reason::Layer)).into()
+            }
+            pending => pending,
+        },
         result => call.respond(server, revision, result),
     }
 }
@@ -246,7 +254,7 @@ pub(super) fn admit(
     permits: &mut Vec<CallPermit>,
 ) -> Result<(), Failure> {
     let Some(limits) = &item.call_limits else { return Ok(()) };
-    let taken = limits.admit(&owner()).map_err(|reached| Failure::Limited(reached.to_string()))?;
+    let taken = limits.admit(&owner()).map_err(Failure::limited)?;
     permits.extend(taken.into_iter().map(CallPermit::Caller));
     Ok(())
 }

@@ -1,7 +1,13 @@
 //! A call that passes layers. Seen from its request, the outermost layer is the function: it is polled, contained, turned
 //! into a task and dropped like one. The item's own function is what the innermost layer runs, as often as it likes.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use super::{
     Request,
@@ -49,9 +55,18 @@ pub(crate) fn call_layered(server: &Server, request: Request<'_>, call: Arc<dyn 
         revision: request.revision,
         options: request.start_options(server),
         keys: Mutex::default(),
+        has_failed: AtomicBool::new(false),
     });
-    let outermost = Next::new(layers, function);
-    let outcome = Box::pin(async move { Ok(outermost.run(&layered).await?.into()) });
+    let outermost = Next::new(layers, function.clone());
+    let outcome = Box::pin(async move {
+        let outcome = outermost.run(&layered).await;
+        let is_failure = outcome.as_ref().map_or(true, CallOutput::is_failure);
+        let output = outcome.map(Into::into).map_err(Into::into);
+        match is_failure && !function.has_failed.load(Ordering::Relaxed) {
+            true => Ok(ItemOutput::OfLayer(Box::new(output))),
+            false => output,
+        }
+    });
     let invocation = invoke::start_with(|| Ok(MaybeFuture::Pending(outcome)), &context, None);
     server.finish_later(request.revision, call, invocation, Vec::new())
 }
@@ -66,11 +81,19 @@ struct FunctionOfItem {
     options: StartOptions,
     /// The keys of client requests that were in use when the function first ran.
     keys: Mutex<Option<HashSet<Box<str>>>>,
+    /// Whether the last run of the function has failed; a failure of another call is one of a layer.
+    has_failed: AtomicBool,
 }
 
 impl LayeredFunction for FunctionOfItem {
     fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome> {
-        Box::pin(async move { self.run_once(&call).await.map_err(ToolError) })
+        Box::pin(async move {
+            self.has_failed.store(false, Ordering::Relaxed);
+            let outcome = self.run_once(&call).await;
+            let has_failed = outcome.as_ref().map_or(true, CallOutput::is_failure);
+            self.has_failed.store(has_failed, Ordering::Relaxed);
+            outcome.map_err(ToolError)
+        })
     }
 }
 
@@ -148,7 +171,7 @@ impl TryFrom<ItemOutput> for CallOutput {
             ItemOutput::Prompt(result) => Ok(Self::Prompt(result)),
             ItemOutput::InputRequired(input) => Ok(Self::InputRequired(input)),
             // completions and lists have no layers
-            ItemOutput::Values(_) | ItemOutput::Entries(..) => Err(wrong_kind()),
+            ItemOutput::Values(_) | ItemOutput::Entries(..) | ItemOutput::OfLayer(_) => Err(wrong_kind()),
         }
     }
 }

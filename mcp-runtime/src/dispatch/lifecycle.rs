@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     admission::Owner,
-    connection::ClientData,
+    connection::{ClientConnection, ClientData},
     jsonrpc::{Object, Params, ProtocolError, decode_string, write_array, write_string},
     protocol::{self, META_SERVER_INFO, Revision},
     server::Server,
@@ -95,10 +95,13 @@ impl Server {
         params: &Params<'_>,
         can_notify: bool,
         uncounted: Option<Owner>,
+        connection: Option<&dyn ClientConnection>,
     ) -> (Reply, Option<Handshake>) {
-        self.observe_initialize(|| match uncounted.map_or(Ok(()), |owner| self.take_rate(|| owner)) {
-            Ok(()) => self.negotiate(params, can_notify),
-            Err(reached) => (Reply::limited(&reached), None),
+        self.observe_initialize(connection, || {
+            match uncounted.map_or(Ok(()), |owner| self.take_rate(|| owner)) {
+                Ok(()) => self.negotiate(params, can_notify),
+                Err(reached) => (Reply::limited(&reached), None),
+            }
         })
     }
 

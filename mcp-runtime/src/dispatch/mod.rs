@@ -32,7 +32,7 @@ pub(crate) use item_call::{ItemCall, SuspendedCall};
 pub(crate) use layered_item::call_layered;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
-pub(crate) use observation::{milliseconds, trace_of, write_caller};
+pub(crate) use observation::{RefusedRequest, error_type, milliseconds, record_error, trace_of};
 pub(crate) use request::{Request, required_text};
 #[cfg(feature = "http")]
 pub(crate) use response::Status;

@@ -10,26 +10,26 @@ use tracing::{Span, field::Empty};
 use super::{
     Request,
     lifecycle::Handshake,
-    response::{Refusal, Reply, Response, ResultBody},
+    response::{Reply, Response, ResultBody},
     router::wants_spans,
     subscriptions::ListenStream,
 };
 use crate::{
-    audit::AuditLog,
-    connection::{Access, Principal},
+    audit::{AuditLog, write_text},
+    connection::{Access, AccessError, ClientConnection, Principal},
     context::is_traceparent,
-    jsonrpc::{Object, decode_string, write_array, write_string},
+    jsonrpc::decode_string,
     prompt::PromptEntry,
-    protocol::{Method, Revision},
+    protocol::{INTERNAL_ERROR, Method, Revision},
+    reason::Reason,
     resource::ResourceEntry,
-    schema::truncate,
     server::{Registry, Server},
-    telemetry::{OTHER, RequestEnd},
+    telemetry::{Network, OTHER, RequestEnd},
     tool::ToolEntry,
 };
 
-/// Names of arguments in one line of the audit log, at most.
-const MAX_NAMES: usize = 64;
+/// Bytes of a request's id in a line of the audit log, at most.
+const MAX_ID: usize = 256;
 
 /// In place of the value of a secret argument.
 const SECRET: &str = "[secret]";
@@ -47,6 +47,8 @@ enum ObservedItem {
     Missing {
         kind: &'static str,
         hidden: bool,
+        /// The scopes that the caller lacks.
+        scopes: Vec<String>,
     },
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct Observation {
     started: Instant,
     method: &'static str,
     revision: Revision,
-    transport: Option<&'static str>,
+    network: Network,
     item: ObservedItem,
     audited: Option<Box<AuditedCall>>,
     ended: bool,
@@ -115,11 +117,13 @@ impl Server {
     /// Answers `initialize`, and watches it if someone wants to know.
     pub(super) fn observe_initialize(
         &self,
+        connection: Option<&dyn ClientConnection>,
         negotiate: impl FnOnce() -> (Reply, Option<Handshake>),
     ) -> (Reply, Option<Handshake>) {
         if !self.is_observed() {
             return negotiate();
         }
+        let (network, host) = (Network::of(connection), host_of(connection));
         let span = tracing::info_span!(
             target: "mcp_runtime::request",
             "mcp.server.request",
@@ -130,27 +134,37 @@ impl Server {
             "mcp.protocol.version" = Empty,
             "rpc.response.status_code" = Empty,
             "error.type" = Empty,
+            "mcp.error.reason" = Empty,
+            "network.transport" = network.transport,
+            "network.protocol.name" = network.protocol(),
+            "network.protocol.version" = network.version,
+            "server.address" = host.map(|(host, _)| host),
+            "server.port" = host.and_then(|(_, port)| port),
         );
         let started = Instant::now();
         self.telemetry().begin();
         let (reply, handshake) = span.in_scope(negotiate);
         let revision = handshake.as_ref().map_or(Revision::LATEST_LEGACY, |handshake| handshake.revision);
         span.record("mcp.protocol.version", revision.as_str());
-        let error = reply.outcome.as_ref().err().map(|error| error.code.to_string());
-        if let Some(error) = error.as_deref() {
-            span.record("error.type", error)
-                .record("rpc.response.status_code", error)
-                .record("otel.status_code", "ERROR");
-        }
+        let code = reply.outcome.as_ref().err().map(|error| error.code);
+        let code_text = code.map(|code| code.to_string());
+        let error = error_type(code, "error", reply.reason);
+        record_error(&span, error.as_deref(), code_text.as_deref(), reply.reason);
         self.telemetry().end(&RequestEnd {
             method: "initialize",
             tool: None,
             prompt: None,
+            resource: None,
             error: error.as_deref(),
+            reason: reply.reason.map(Reason::as_str),
+            code: code_text.as_deref(),
             revision: revision.as_str(),
-            transport: None,
+            network,
             duration: started.elapsed(),
         });
+        if let Some(reason) = reply.reason.filter(|reason| reason.is_refusal()) {
+            self.record_refusal(&RefusedRequest::new(reason), None, None);
+        }
         (reply, handshake)
     }
 }
@@ -159,7 +173,7 @@ impl Observation {
     fn start(server: &Server, request: Request<'_>) -> Self {
         let method = Method::of_name(request.method).map_or(OTHER, |method| method.name);
         let item = ObservedItem::find(&server.registry(), &request);
-        let transport = request.context.connection.as_ref().and_then(|connection| connection.transport());
+        let network = Network::of(request.context.connection.as_deref());
         server.telemetry().begin();
         let mut observation = Self {
             span: Span::none(),
@@ -167,16 +181,14 @@ impl Observation {
             started: Instant::now(),
             method,
             revision: request.revision,
-            transport,
+            network,
             item,
             audited: None,
             ended: false,
         };
         let traceparent = traceparent(&request);
         observation.span = observation.make_span(&request, traceparent.as_deref());
-        if let Some(log) = server.audit()
-            && observation.is_call()
-        {
+        if let Some(log) = server.audit() {
             observation.audited =
                 Some(Box::new(observation.describe_call(log, &request, traceparent.as_deref())));
         }
@@ -202,7 +214,7 @@ impl Observation {
             Some(name) => Cow::Owned(format!("{} {name}", self.method)),
             None => Cow::Borrowed(self.method),
         };
-        let is_http = self.transport == Some("tcp");
+        let host = host_of(request.context.connection.as_deref());
         let address = request.context.address.map(|address| address.to_string());
         let span = tracing::info_span!(
             target: "mcp_runtime::request",
@@ -217,12 +229,18 @@ impl Observation {
             "gen_ai.operation.name" = tool.map(|_| "execute_tool"),
             "gen_ai.tool.name" = tool,
             "gen_ai.prompt.name" = prompt,
+            "mcp.resource.uri" = self.item.fixed_uri(),
+            "mcp.resource.uri_template" = self.item.template(),
             "gen_ai.tool.call.arguments" = Empty,
             "jsonrpc.request.id" = request.id.trim_matches('"'),
             "rpc.response.status_code" = Empty,
             "error.type" = Empty,
-            "network.transport" = self.transport,
-            "network.protocol.name" = is_http.then_some("http"),
+            "mcp.error.reason" = Empty,
+            "network.transport" = self.network.transport,
+            "network.protocol.name" = self.network.protocol(),
+            "network.protocol.version" = self.network.version,
+            "server.address" = host.map(|(host, _)| host),
+            "server.port" = host.and_then(|(_, port)| port),
             "client.address" = address,
             "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
             "parent_span_id" = traceparent.and_then(|trace| trace.split('-').nth(2)),
@@ -237,7 +255,7 @@ impl Observation {
             let arguments = request.params.arguments.map_or("{}", RawValue::get);
             span.record(
                 "gen_ai.tool.call.arguments",
-                &*without_secrets(arguments, self.item.secrets()).to_string(),
+                &*Value::Object(without_secrets(arguments, self.item.secrets())).to_string(),
             );
         }
         #[cfg(feature = "otel")]
@@ -251,20 +269,19 @@ impl Observation {
     fn describe_call(&self, log: &AuditLog, request: &Request<'_>, traceparent: Option<&str>) -> AuditedCall {
         let secrets = self.item.secrets();
         let json = request.params.arguments.map_or("{}", RawValue::get);
-        let mut arguments = Vec::new();
-        // of an item that is not there, nothing says which arguments are secret
-        if log.values && !matches!(self.item, ObservedItem::Missing { .. }) {
-            arguments = without_secrets(json, secrets).to_string().into_bytes();
-        } else {
-            let names: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-            let names = names.keys().take(MAX_NAMES);
-            write_array(&mut arguments, names, |out, name| write_string(out, truncate(name)));
-        }
+        let arguments = match self.is_call() {
+            false => Vec::new(),
+            // of an item that is not there, nothing says which arguments are secret
+            true if log.values && !matches!(self.item, ObservedItem::Missing { .. }) => {
+                log.values_of(&without_secrets(json, secrets))
+            }
+            true => log.names_of(&serde_json::from_str(json).unwrap_or_default()),
+        };
         let named = request.params.name.or(request.params.uri).and_then(decode_string);
         let name = match &self.item {
             // the secret is in the URI
             ObservedItem::Resource(entry) if !secrets.is_empty() => Some(entry.uri.clone()),
-            _ => named.map(|name| truncate(&name).to_owned()),
+            _ => named.map(Cow::into_owned),
         };
         AuditedCall {
             name,
@@ -279,76 +296,133 @@ impl Observation {
     /// The request has got its reply.
     pub(super) fn end(mut self, reply: &Reply) {
         self.ended = true;
+        let reason = match (reply.reason, &self.item) {
+            (Some(Reason::Unknown), ObservedItem::Missing { hidden: true, .. }) => Some(Reason::Hidden),
+            (reason, _) => reason,
+        };
         let code = reply.outcome.as_ref().err().map(|error| error.code);
-        let (outcome, error) = match &reply.outcome {
-            Ok(body) if body.is_tool_error() => ("tool_error", Some("tool_error".into())),
-            Ok(ResultBody::InputRequired { .. }) => ("input_required", None),
-            Ok(ResultBody::Other(result)) if result.started_task().is_some() => ("task", None),
-            Ok(_) => ("ok", None),
-            Err(error) if reply.refusal.is_some() => ("refused", Some(Cow::Owned(error.code.to_string()))),
-            Err(error) => ("error", Some(Cow::Owned(error.code.to_string()))),
+        let outcome = match &reply.outcome {
+            _ if reason.is_some_and(Reason::is_refusal) => "refused",
+            Ok(body) if body.is_tool_error() => "tool_error",
+            Ok(ResultBody::InputRequired { .. }) => "input_required",
+            Ok(ResultBody::Other(result)) if result.started_task().is_some() => "task",
+            Ok(_) => "ok",
+            Err(_) => "error",
         };
         let task = match &reply.outcome {
             Ok(ResultBody::Other(result)) => result.started_task(),
             _ => None,
         };
-        self.record(outcome, error.as_deref(), code, reply.refusal, task);
+        let error = error_type(code, outcome, reason);
+        self.record(&RequestOutcome { outcome, error: error.as_deref(), code, reason, task });
     }
 
-    fn record(
-        &self,
-        outcome: &str,
-        error: Option<&str>,
-        code: Option<i64>,
-        refusal: Option<Refusal>,
-        task: Option<&str>,
-    ) {
+    fn record(&self, end: &RequestOutcome<'_>) {
+        let RequestOutcome { outcome, error, code, reason, task } = *end;
         let duration = self.started.elapsed();
+        let code_text = code.map(|code| code.to_string());
         if !self.span.is_disabled() {
             if let Some(task) = task {
                 self.span.record("mcp.task.id", task);
             }
-            if let Some(error) = error {
-                self.span.record("error.type", error).record("otel.status_code", "ERROR");
-            }
-            if let Some(code) = code {
-                self.span.record("rpc.response.status_code", &*code.to_string());
-            }
+            record_error(&self.span, error, code_text.as_deref(), reason);
         }
         self.server.telemetry().end(&RequestEnd {
             method: self.method,
             tool: self.item.tool(),
             prompt: self.item.prompt(),
+            resource: self.item.template(),
             error,
+            reason: reason.map(Reason::as_str),
+            code: code_text.as_deref(),
             revision: self.revision.as_str(),
-            transport: self.transport,
+            network: self.network,
             duration,
         });
         let (Some(log), Some(call)) = (self.server.audit(), &self.audited) else { return };
-        let reason = match (&self.item, refusal) {
-            (ObservedItem::Missing { hidden: true, .. }, Some(Refusal::UnknownItem)) => Some("hidden"),
-            (_, refusal) => refusal.map(Refusal::as_str),
-        };
-        log.write("call", |line| {
-            line.str("method", self.method)
-                .str("kind", self.item.kind())
-                .opt_str("item", call.name.as_deref());
-            line.key("arguments").extend_from_slice(&call.arguments);
-            line.str("outcome", outcome).opt_str("reason", reason).opt_str("task", task);
+        let is_call = self.is_call();
+        if !is_call && outcome != "refused" {
+            return;
+        }
+        log.write(if is_call { "call" } else { "refused" }, |line| {
+            line.str("method", self.method);
+            if is_call {
+                line.str("kind", self.item.kind());
+            }
+            if let Some(name) = &call.name {
+                write_text(line, "item", name);
+            }
+            if is_call {
+                line.key("arguments").extend_from_slice(&call.arguments);
+            }
+            line.str("outcome", outcome).opt_str("reason", reason.map(Reason::as_str)).opt_str("task", task);
+            if let (Some(Reason::Scopes), ObservedItem::Missing { scopes, .. }) = (reason, &self.item) {
+                write_text(line, "scopes", &scopes.join(" "));
+            }
             if let Some(code) = code {
                 line.value("code", &code);
             }
-            write_caller(line, call.caller.as_deref(), call.address);
-            line.raw("request", &call.id).opt_str("trace", call.trace.as_deref());
+            log.write_caller(line, call.caller.as_deref(), call.address);
+            if call.id.len() <= MAX_ID {
+                line.raw("request", &call.id);
+            } else {
+                write_text(line, "request", &call.id);
+            }
+            line.opt_str("trace", call.trace.as_deref());
             line.value("ms", &milliseconds(duration));
         });
+    }
+}
+
+/// How a request has ended.
+struct RequestOutcome<'a> {
+    outcome: &'static str,
+    error: Option<&'a str>,
+    code: Option<i64>,
+    reason: Option<Reason>,
+    task: Option<&'a str>,
+}
+
+/// The wire's error code, which the conventions ask for; in place of `-32603`, which says nothing, and of an error that is
+/// in a result, the reason for it.
+pub(crate) fn error_type(
+    code: Option<i64>,
+    outcome: &str,
+    reason: Option<Reason>,
+) -> Option<Cow<'static, str>> {
+    let reason =
+        reason.filter(|reason| !reason.is_of_function()).map(|reason| Cow::Borrowed(reason.as_str()));
+    match code {
+        Some(INTERNAL_ERROR) if reason.is_some() => reason,
+        Some(code) => Some(code.to_string().into()),
+        None if matches!(outcome, "tool_error" | "refused") => Some(reason.unwrap_or("tool_error".into())),
+        None => None,
+    }
+}
+
+/// Records in a span that its operation has failed, if it has.
+pub(crate) fn record_error(span: &Span, error: Option<&str>, code: Option<&str>, reason: Option<Reason>) {
+    let Some(error) = error else { return };
+    span.record("error.type", error).record("otel.status_code", "ERROR");
+    if let Some(code) = code {
+        span.record("rpc.response.status_code", code);
+    }
+    if let Some(reason) = reason {
+        span.record("mcp.error.reason", reason.as_str());
     }
 }
 
 impl Drop for Observation {
     fn drop(&mut self) {
         if !self.ended {
-            self.record("cancelled", Some("cancelled"), None, None, None);
+            let reason = Some(Reason::Cancelled);
+            self.record(&RequestOutcome {
+                outcome: "cancelled",
+                error: Some("cancelled"),
+                code: None,
+                reason,
+                task: None,
+            });
         }
     }
 }
@@ -370,33 +444,52 @@ pub(crate) fn milliseconds(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Writes who has sent a request, as far as it is known.
-pub(crate) fn write_caller(line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>) {
-    if let Some(caller) = caller {
-        line.str("issuer", caller.issuer()).str("subject", caller.subject());
+/// The host and the port that are requested over HTTP.
+fn host_of(connection: Option<&dyn ClientConnection>) -> Option<(&str, Option<u16>)> {
+    let host = connection?.http_head()?.host?;
+    let port = host.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse().ok()?)));
+    Some(port.map_or((host, None), |(name, port)| (name, Some(port))))
+}
+
+/// A request that was refused before its method was looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusedRequest {
+    pub(crate) reason: Reason,
+    /// Of HTTP.
+    pub(crate) status: Option<u16>,
+    /// Those that the caller lacks.
+    pub(crate) scopes: String,
+    /// The caller, if only the refusal knows it.
+    pub(crate) caller: Option<Arc<Principal>>,
+}
+
+impl RefusedRequest {
+    pub(crate) fn new(reason: Reason) -> Self {
+        Self { reason, status: None, scopes: String::new(), caller: None }
     }
-    line.opt_str("address", address.map(|address| address.to_string()).as_deref());
 }
 
 impl Server {
-    /// Records a request that was refused on a connection before its method was looked at; why is `busy` or `stopping`.
-    pub(crate) fn record_refused_message(&self, reason: &str, caller: Option<&Principal>) {
+    /// Records a request that was refused before its method was looked at.
+    pub(crate) fn record_refusal(
+        &self,
+        refused: &RefusedRequest,
+        caller: Option<&Principal>,
+        address: Option<IpAddr>,
+    ) {
+        let RefusedRequest { reason, status, scopes, caller: known } = refused;
+        let caller = caller.or(known.as_deref());
+        self.telemetry().refuse(*status, reason.as_str());
         if let Some(log) = self.audit() {
             log.write("refused", |line| {
-                line.str("outcome", "refused").str("reason", reason);
-                write_caller(line, caller, None);
-            });
-        }
-    }
-
-    /// Records a request that was refused over HTTP before its method was looked at.
-    #[cfg(feature = "http")]
-    pub(crate) fn record_refusal(&self, status: u16, caller: Option<&Principal>, address: Option<IpAddr>) {
-        self.telemetry().refuse(status);
-        if let Some(log) = self.audit() {
-            log.write("refused", |line| {
-                line.str("outcome", "refused").value("status", &status);
-                write_caller(line, caller, address);
+                line.str("outcome", "refused").str("reason", reason.as_str());
+                if !scopes.is_empty() {
+                    write_text(line, "scopes", scopes);
+                }
+                if let Some(status) = status {
+                    line.value("status", status);
+                }
+                log.write_caller(line, caller, address);
             });
         }
     }
@@ -407,22 +500,35 @@ impl ObservedItem {
     /// is answered.
     fn find(registry: &Registry, request: &Request<'_>) -> Self {
         let named = |raw: Option<&RawValue>| raw.and_then(decode_string).unwrap_or_default().into_owned();
-        let missing = |kind, hidden| Self::Missing { kind, hidden };
+        // the scopes that are missing, of an item that the caller may ask them for
+        let lacking = |error: &AccessError<'_>| match error {
+            AccessError::MissingScopes(needed) => {
+                let held = request.context.caller.as_ref().map_or(&[][..], |caller| caller.scopes());
+                needed.iter().filter(|scope| !held.contains(scope)).cloned().collect()
+            }
+            AccessError::Unknown => Vec::new(),
+        };
         match request.method {
             "tools/call" => {
                 let name = named(request.params.name);
                 match registry.tools.find(&name, request.access()) {
                     Ok(entry) => Self::Tool(entry.clone()),
-                    Err(_) => missing("tool", registry.tools.iter().any(|tool| tool.name() == name)),
+                    Err(error) => Self::Missing {
+                        kind: "tool",
+                        hidden: registry.tools.iter().any(|tool| tool.name() == name),
+                        scopes: lacking(&error),
+                    },
                 }
             }
             "prompts/get" => {
                 let name = named(request.params.name);
                 match registry.prompts.find(&name, request.access()) {
                     Ok(entry) => Self::Prompt(entry.clone()),
-                    Err(_) => {
-                        missing("prompt", registry.prompts.iter().any(|prompt| prompt.item.name == name))
-                    }
+                    Err(error) => Self::Missing {
+                        kind: "prompt",
+                        hidden: registry.prompts.iter().any(|prompt| prompt.item.name == name),
+                        scopes: lacking(&error),
+                    },
                 }
             }
             "resources/read" => {
@@ -432,7 +538,11 @@ impl ObservedItem {
                 }
                 match registry.resource(&uri, request.access()) {
                     Ok((entry, _)) => Self::Resource(entry.clone()),
-                    Err(_) => missing("resource", registry.resource(&uri, Access::TRUSTED).is_ok()),
+                    Err(error) => Self::Missing {
+                        kind: "resource",
+                        hidden: registry.resource(&uri, Access::TRUSTED).is_ok(),
+                        scopes: lacking(&error),
+                    },
                 }
             }
             _ => Self::None,
@@ -451,6 +561,19 @@ impl ObservedItem {
             Self::Prompt(entry) => Some(&entry.item.name),
             _ => None,
         }
+    }
+
+    /// The URI of a resource, or the template that its URI is one of.
+    fn template(&self) -> Option<&str> {
+        match self {
+            Self::Resource(entry) => Some(&entry.uri),
+            _ => None,
+        }
+    }
+
+    /// The URI of a resource that is not a template.
+    fn fixed_uri(&self) -> Option<&str> {
+        self.template().filter(|uri| !uri.contains('{'))
     }
 
     fn kind(&self) -> &'static str {
@@ -475,7 +598,7 @@ impl ObservedItem {
 }
 
 /// Arguments without the values of those that are secret. Names are compared as a model may misspell them.
-fn without_secrets(json: &str, secrets: &[String]) -> Value {
+fn without_secrets(json: &str, secrets: &[String]) -> Map<String, Value> {
     let plain = |name: &str| {
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
     };
@@ -484,7 +607,7 @@ fn without_secrets(json: &str, secrets: &[String]) -> Value {
     for (_, value) in arguments.iter_mut().filter(|(name, _)| secrets.contains(&plain(name))) {
         *value = SECRET.into();
     }
-    Value::Object(arguments)
+    arguments
 }
 
 /// The trace that a request is part of: its own, or that of its HTTP request.

@@ -23,6 +23,7 @@ use crate::{
     jsonrpc::ProtocolError,
     prompt::{PromptCall, PromptEntry},
     protocol::Revision,
+    reason::Reason,
     schema::{duplicate_keys, has_duplicates_beside},
     server::{Registry, Server},
 };
@@ -130,7 +131,8 @@ impl ItemCall for GetPrompt<'_> {
                     Some((limit, size)) if size > limit => {
                         let text =
                             format!("the prompt `{name}` has {size} bytes, and at most {limit} are sent");
-                        ProtocolError::internal(text).with_data(json!({ "size": size })).into()
+                        let error = ProtocolError::internal(text).with_data(json!({ "size": size }));
+                        Reply::from(error).because(Reason::ResultSize)
                     }
                     _ => Reply::from(ResultBody::Prompt { result, entry: self.entry.clone() }),
                 };
@@ -140,12 +142,14 @@ impl ItemCall for GetPrompt<'_> {
             Err(failure) => failure,
         };
         let subject = ErrorContext { kind: "prompt", name, detailed: server.options().detailed_errors };
+        let reason = failure.reason();
         Reply::from(match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid arguments for prompt `{name}`: {report}"))
             }
             error => into_protocol_error(error),
         })
+        .because(reason)
         .into()
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use super::response::{Refusal, Reply};
+use super::response::Reply;
 use crate::{
     client_request::CallBinding,
     connection::{Access, ClientData, RequestContext, principal_digest},
@@ -17,6 +17,7 @@ use crate::{
     invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
+    reason::Reason,
     server::Server,
     store::ResultReader,
     sync::Mutex,
@@ -168,7 +169,7 @@ impl<'a> Request<'a> {
             return Ok(None);
         }
         let retry = self.read_retry(server, &call());
-        retry.map(Some).map_err(|error| Reply::from(error).refused(Refusal::State))
+        retry.map(Some).map_err(|error| Reply::from(error).because(Reason::State))
     }
 
     /// Checks what every request must satisfy, whatever its method.

@@ -17,7 +17,7 @@ use super::{
     item_call::{ItemCall, into_protocol_error, start_with_strings},
     pagination::{CursorScope, invalid_cursor},
     request::ClientRequestPolicy,
-    response::{CacheHints, PendingReply, ReadSource, Refusal, Reply, Response, ResultBody},
+    response::{CacheHints, PendingReply, ReadSource, Reply, Response, ResultBody},
 };
 use crate::{
     arguments::{MaybeFuture, TextArgument},
@@ -32,6 +32,7 @@ use crate::{
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
     protocol::{self, Revision},
+    reason::Reason,
     resource::{
         ListedPage, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Subscription, UriVariables,
     },
@@ -118,7 +119,7 @@ impl Server {
             Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
             Err(AccessError::Unknown) => {
                 let error = unknown_resource(&uri, request.revision);
-                return Err(Reply::from(error).refused(Refusal::UnknownItem));
+                return Err(Reply::from(error).because(Reason::Unknown));
             }
         };
         if !entry.item.requires.is_empty() {
@@ -304,7 +305,7 @@ impl ItemCall for ReadResource<'_> {
                     let size = size();
                     let text = format!("`{uri}` has {size} bytes, and at most {limit} are sent");
                     let error = ProtocolError::internal(text).with_data(json!({ "uri": uri, "size": size }));
-                    return Reply::from(error).into();
+                    return Reply::from(error).because(Reason::ResultSize).into();
                 }
                 // a result that depends on the client's input is valid for this client and this time only
                 let cache = entry.cache.filter(|_| self.retry.is_none());
@@ -320,6 +321,7 @@ impl ItemCall for ReadResource<'_> {
         };
         let detailed = server.options().detailed_errors;
         let subject = ErrorContext { kind: "resource", name: &entry.item.name, detailed };
+        let reason = failure.reason();
         Reply::from(match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))
@@ -328,6 +330,7 @@ impl ItemCall for ReadResource<'_> {
             ClientError::NotFound => unknown_resource(uri, revision),
             error => into_protocol_error(error),
         })
+        .because(reason)
         .into()
     }
 }
@@ -497,11 +500,13 @@ impl ItemCall for ListInstances {
         let running = self.templates.get(self.running.load(Ordering::Relaxed));
         let name = running.map_or("resources", |(_, template)| &template.item.name);
         let subject = ErrorContext { kind: "list of", name, detailed: server.options().detailed_errors };
+        let reason = failure.reason();
         Reply::from(match failure.into_client_error(subject, revision) {
             // the client has not sent any
             ClientError::Arguments(report) => ProtocolError::internal(report),
             error => into_protocol_error(error),
         })
+        .because(reason)
         .into()
     }
 }

@@ -25,6 +25,7 @@ use crate::{
     jsonrpc::{Object, ProtocolError, write_array, write_error_response, write_string},
     prompt::{PromptEntry, PromptResult, write_prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
+    reason::Reason,
     resource::{ResourceEntry, ResourceResult, write_resource_result},
     server::{EncodedPage, Identity, Server},
     tool::{ToolResult, write_tool_result},
@@ -58,38 +59,11 @@ pub(crate) struct Reply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) status: Status,
-    /// Why the request did not get to its item, if that is so.
-    pub(crate) refusal: Option<Refusal>,
+    /// Why it is a failure, for operators, as far as that is known.
+    pub(crate) reason: Option<Reason>,
     /// HTTP headers to send with it.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) headers: Vec<(&'static str, String)>,
-}
-
-/// Why a request did not get to its item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// No item has that name, or the caller may not see it.
-    UnknownItem,
-    /// The caller lacks scopes, and can ask for them.
-    Scopes,
-    /// The client lacks a capability.
-    Capability,
-    /// What the client brings of an unfinished call is not valid.
-    State,
-    /// A limit of the server has been reached.
-    Busy,
-}
-
-impl Refusal {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::UnknownItem => "unknown",
-            Self::Scopes => "scopes",
-            Self::Capability => "capability",
-            Self::State => "state",
-            Self::Busy => "busy",
-        }
-    }
 }
 
 /// The result of a request, by kind.
@@ -183,14 +157,14 @@ impl CacheHints {
 
 impl From<ResultBody> for Reply {
     fn from(body: ResultBody) -> Self {
-        Self { outcome: Ok(body), status: Status::Ok, refusal: None, headers: Vec::new() }
+        Self { outcome: Ok(body), status: Status::Ok, reason: None, headers: Vec::new() }
     }
 }
 
 impl From<ProtocolError> for Reply {
     fn from(error: ProtocolError) -> Self {
         let status = if is_bad_request(error.code) { Status::BadRequest } else { Status::Ok };
-        Self { outcome: Err(error), status, refusal: None, headers: Vec::new() }
+        Self { outcome: Err(error), status, reason: None, headers: Vec::new() }
     }
 }
 
@@ -222,19 +196,19 @@ impl Reply {
             Some(nearest) => format!("unknown {kind} `{name}`; did you mean `{nearest}`?"),
             None => format!("unknown {kind} `{name}`"),
         });
-        Self::from(error).refused(Refusal::UnknownItem)
+        Self::from(error).because(Reason::Unknown)
     }
 
-    /// The same reply to a request that did not get to its item.
-    pub(super) fn refused(self, refusal: Refusal) -> Self {
-        Self { refusal: Some(refusal), ..self }
+    /// The same reply, which is a failure for that reason.
+    pub(crate) fn because(self, reason: impl Into<Option<Reason>>) -> Self {
+        Self { reason: reason.into(), ..self }
     }
 
     /// `503`: a limit of the server has been reached.
     pub(crate) fn unavailable(text: impl Into<String>) -> Self {
         let headers = vec![("retry-after", "1".to_owned())];
-        let refusal = Some(Refusal::Busy);
-        Self { status: Status::Unavailable, refusal, headers, ..ProtocolError::internal(text).into() }
+        let reason = Some(Reason::Busy);
+        Self { status: Status::Unavailable, reason, headers, ..ProtocolError::internal(text).into() }
     }
 
     /// The server was dropped while a function of it was running.
@@ -244,7 +218,7 @@ impl Reply {
 
     /// The caller has reached a limit of the server.
     pub(super) fn limited(reached: &LimitReached) -> Self {
-        Self::from(ProtocolError::internal(reached.of_requests())).refused(Refusal::Busy)
+        Self::from(ProtocolError::internal(reached.of_requests())).because(reached.reason())
     }
 
     pub(super) fn bad_request(error: ProtocolError) -> Self {
@@ -266,7 +240,7 @@ impl Server {
         let headers = self.options().scope_challenge(&names);
         Reply {
             status: Status::Forbidden,
-            refusal: Some(Refusal::Scopes),
+            reason: Some(Reason::Scopes),
             headers: headers.map(|challenge| ("www-authenticate", challenge)).into_iter().collect(),
             ..error.into()
         }

@@ -27,6 +27,7 @@ use crate::{
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{ProtocolError, decode_string},
     protocol::Revision,
+    reason::Reason,
     schema::{duplicate_keys, has_duplicates_beside},
     server::{Registry, Server},
     store::ResultReader,
@@ -77,7 +78,8 @@ impl Server {
                 // models of legacy clients see results, not errors
                 Err(error) if !request.revision.is_modern() => {
                     let result = ToolResult::error(error.message);
-                    Ok(Reply::from(ResultBody::Tool { result, wrap: false }).into())
+                    let reply = Reply::from(ResultBody::Tool { result, wrap: false });
+                    Ok(reply.because(refusal.reason).into())
                 }
                 _ => Err(refusal),
             };
@@ -89,7 +91,8 @@ impl Server {
                 Ok((arguments, binding)) => (Cow::Owned(arguments), Some(binding)),
                 Err(text) => {
                     let result = ToolResult::error(text);
-                    return Ok(Reply::from(ResultBody::Tool { result, wrap: false }).into());
+                    let reply = Reply::from(ResultBody::Tool { result, wrap: false });
+                    return Ok(reply.because(Reason::InvalidArguments).into());
                 }
             }
         };
@@ -231,9 +234,11 @@ impl ItemCall for CallTool<'_> {
             ItemOutput::Tool(result) => self.seal_page(server, result),
             _ => Err(wrong_kind()),
         });
+        let mut reason = None;
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
             Err(failure) => {
+                reason = failure.reason();
                 let subject = ErrorContext { kind: "tool", name, detailed: server.options().detailed_errors };
                 match failure.into_client_error(subject, revision) {
                     ClientError::Arguments(report) => ToolResult::error(report),
@@ -243,13 +248,13 @@ impl ItemCall for CallTool<'_> {
                         result.content.extend(content);
                         result
                     }
-                    ClientError::Protocol(error) => return Reply::from(error).into(),
+                    ClientError::Protocol(error) => return Reply::from(error).because(reason).into(),
                 }
             }
         };
         match self.entry.spec.item.max_result {
             Some(limit) if result.size() > limit => self.limit_result(server, result, limit),
-            _ => self.entry.reply(result).into(),
+            _ => self.entry.reply(result).because(reason).into(),
         }
     }
 }
@@ -307,7 +312,7 @@ impl CallTool<'_> {
     fn limit_result(&self, server: &Server, result: ToolResult, limit: usize) -> Response {
         let entry = self.entry.clone();
         let (Some(_), Some(reader)) = (server.kept_results(), self.reader.clone()) else {
-            return entry.reply(entry.without_excess(result, limit, None)).into();
+            return entry.reply_without_excess(result, limit, None).into();
         };
         let server = server.clone();
         Response::Pending(PendingReply::without_call(async move {
@@ -317,7 +322,7 @@ impl CallTool<'_> {
                 let uri = results.keep(server.name(), &reader, &contents).await;
                 kept = uri.map(|uri| (uri, results.ttl()));
             }
-            entry.reply(entry.without_excess(result, limit, kept))
+            entry.reply_without_excess(result, limit, kept)
         }))
     }
 
@@ -332,13 +337,25 @@ impl CallTool<'_> {
             },
         };
         let text = format!("the result does not fit the output schema: {mismatch}");
-        Err(Failure::private(text))
+        Err(Failure::because(Reason::OutputSchema, text))
     }
 }
 
 impl ToolEntry {
     fn reply(&self, result: ToolResult) -> Reply {
         ResultBody::Tool { result, wrap: self.output.as_ref().is_some_and(|output| output.wrap) }.into()
+    }
+
+    fn reply_without_excess(
+        &self,
+        result: ToolResult,
+        limit: usize,
+        kept: Option<(String, Duration)>,
+    ) -> Reply {
+        let failed = result.is_error;
+        let result = self.without_excess(result, limit, kept);
+        let reason = (result.is_error && !failed).then_some(Reason::ResultSize);
+        self.reply(result).because(reason)
     }
 
     /// What is sent of a result that is larger than its limit: a link to the whole, if that is kept, and as much as fits.

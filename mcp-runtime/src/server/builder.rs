@@ -19,7 +19,7 @@ use super::{
     service_block::{ServiceBlock, find_service},
 };
 #[cfg(feature = "auth")]
-use crate::auth::{Authentication, Authenticator, FailureRate, IntoAuthentication};
+use crate::auth::{Authentication, Authenticator, FailureRate, IntoAuthentication, IssuerObserver};
 #[cfg(feature = "http")]
 use crate::config::HttpOptions;
 use crate::{
@@ -499,9 +499,13 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
+        let telemetry = Telemetry::new(&options.telemetry)
+            .map(Arc::new)
+            .map_err(|error| errors.push(BuildError::new(error)));
         #[cfg(feature = "auth")]
         if !self.authentications.is_empty() {
-            let found = set_up_authentication(self.authentications, &mut options, &keys);
+            let found =
+                set_up_authentication(self.authentications, &mut options, &keys, telemetry.as_ref().ok());
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
@@ -526,8 +530,6 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             None
         });
-        let telemetry =
-            Telemetry::new(&options.telemetry).map_err(|error| errors.push(BuildError::new(error)));
         for directory in &self.skills_dirs {
             if let Some(text) = options.check_scopes(&directory.scopes) {
                 let path = directory.path.display();
@@ -617,6 +619,7 @@ fn set_up_authentication(
     authentications: Vec<Authentication>,
     options: &mut Options,
     keys: &KeyRing,
+    telemetry: Option<&Arc<Telemetry>>,
 ) -> Vec<String> {
     /// Proofs of possession that are remembered in memory, a minute or two each.
     const MAX_PROOFS: usize = 100_000;
@@ -641,7 +644,9 @@ fn set_up_authentication(
         }
     };
     let failed = FailureRate { rate, addresses: options.limits.max_rate_callers };
-    match Authenticator::new(authentications, &used, keys, failed) {
+    let observer = telemetry.filter(|telemetry| telemetry.counts());
+    let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
+    match Authenticator::new(authentications, &used, keys, failed, observer.as_ref()) {
         Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
         Err(found) => problems.extend(found),
     }

@@ -72,7 +72,7 @@ struct ServerInner {
     kept_results: Option<KeptResults>,
     /// How many calls one caller may run at once.
     caller_concurrency: Option<Arc<CallerConcurrency>>,
-    telemetry: Telemetry,
+    telemetry: Arc<Telemetry>,
     audit: Option<AuditLog>,
     /// Whether requests are watched even if the program's subscriber does not want their spans.
     counts_or_audits: bool,
@@ -203,7 +203,7 @@ impl Server {
     #[cfg(feature = "metrics")]
     #[must_use]
     pub fn metrics(&self) -> Option<String> {
-        self.0.telemetry.metrics_text()
+        self.0.telemetry.metrics_text(self.audit().map_or(0, AuditLog::dropped_in_all))
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {

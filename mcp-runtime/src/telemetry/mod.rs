@@ -11,6 +11,8 @@ mod prometheus;
 
 use std::{fmt, time::Duration};
 
+use crate::connection::ClientConnection;
+
 #[cfg(feature = "otel")]
 pub(crate) use otel::{set_parent, set_remote_parent, trace_id};
 
@@ -111,11 +113,52 @@ pub(crate) struct RequestEnd<'a> {
     /// The tool, if there is one of that name.
     pub(crate) tool: Option<&'a str>,
     pub(crate) prompt: Option<&'a str>,
-    /// The wire's error code, `tool_error` or `cancelled`.
+    /// The URI of the resource, or its template.
+    pub(crate) resource: Option<&'a str>,
+    /// The wire's error code, `tool_error` or the reason.
     pub(crate) error: Option<&'a str>,
+    pub(crate) reason: Option<&'static str>,
+    /// The wire's error code.
+    pub(crate) code: Option<&'a str>,
     pub(crate) revision: &'static str,
+    pub(crate) network: Network,
+    pub(crate) duration: Duration,
+}
+
+/// How a request reached the server.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Network {
     /// `tcp` or `pipe`, if it is known.
     pub(crate) transport: Option<&'static str>,
+    /// That of HTTP.
+    pub(crate) version: Option<&'static str>,
+}
+
+impl Network {
+    pub(crate) fn of(connection: Option<&dyn ClientConnection>) -> Self {
+        Self {
+            transport: connection.and_then(|connection| connection.transport()),
+            version: connection.and_then(|connection| connection.http_head()).map(|head| head.version),
+        }
+    }
+
+    /// The name of the application's protocol.
+    pub(crate) fn protocol(self) -> Option<&'static str> {
+        self.version.map(|_| "http")
+    }
+}
+
+/// A task that has ended, as it is counted.
+#[cfg_attr(
+    not(any(feature = "otel", feature = "metrics")),
+    expect(dead_code, reason = "nothing counts tasks")
+)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskTotal<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) outcome: &'static str,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) reason: Option<&'static str>,
     pub(crate) duration: Duration,
 }
 
@@ -186,20 +229,54 @@ impl Telemetry {
         let _uncounted = (transport, revision, lasted);
     }
 
-    /// A request was refused over HTTP, before its method was looked at.
-    #[cfg(feature = "http")]
-    pub(crate) fn refuse(&self, status: u16) {
+    /// A request was refused before its method was looked at; over HTTP with this status.
+    pub(crate) fn refuse(&self, status: Option<u16>, reason: &'static str) {
         #[cfg(feature = "metrics")]
         if let Some(metrics) = &self.metrics {
-            metrics.refuse(status);
+            metrics.refuse(status, reason);
         }
-        let _uncounted = status;
+        #[cfg(feature = "otel")]
+        self.instruments.refuse(status, reason);
+        let _uncounted = (status, reason);
     }
 
-    /// The metrics as text for Prometheus, if they are collected.
+    /// A call continues as a task.
+    pub(crate) fn begin_task(&self) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.begin_task();
+        }
+    }
+
+    /// A task that has begun has ended.
+    pub(crate) fn end_task(&self, task: &TaskTotal<'_>) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.end_task(task);
+        }
+        #[cfg(feature = "otel")]
+        self.instruments.end_task(task);
+        let _uncounted = task;
+    }
+
+    /// The metrics as text for Prometheus, if they are collected; `dropped`: lines of the audit log that were dropped.
     #[cfg(feature = "metrics")]
-    pub(crate) fn metrics_text(&self) -> Option<String> {
-        self.metrics.as_ref().map(prometheus::PrometheusMetrics::to_text)
+    pub(crate) fn metrics_text(&self, dropped: u64) -> Option<String> {
+        self.metrics.as_ref().map(|metrics| metrics.to_text(dropped))
+    }
+}
+
+/// Counts what an authorization server was asked.
+#[cfg(feature = "auth")]
+impl crate::auth::IssuerObserver for Telemetry {
+    fn asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.ask_issuer([issuer, question, outcome], duration);
+        }
+        #[cfg(feature = "otel")]
+        self.instruments.ask_issuer([issuer, question, outcome], duration);
+        let _uncounted = (issuer, question, outcome, duration);
     }
 }
 

@@ -5,13 +5,13 @@ use std::{fmt, sync::OnceLock, time::Duration};
 
 use opentelemetry::{
     Context, KeyValue, global,
-    metrics::Histogram,
+    metrics::{Counter, Histogram},
     trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState},
 };
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use super::{BUCKETS, RequestEnd};
+use super::{BUCKETS, RequestEnd, TaskTotal};
 
 /// The instruments of one server.
 #[derive(Default)]
@@ -23,6 +23,9 @@ pub(super) struct Instruments {
 struct Durations {
     operations: Histogram<f64>,
     sessions: Histogram<f64>,
+    tasks: Histogram<f64>,
+    issuers: Histogram<f64>,
+    refused: Counter<u64>,
 }
 
 impl Instruments {
@@ -42,16 +45,39 @@ impl Instruments {
                     "mcp.server.session.duration",
                     "How long MCP sessions and connections lasted.",
                 ),
+                tasks: histogram(
+                    "mcp.server.task.duration",
+                    "Time from the creation of an MCP task until its end.",
+                ),
+                issuers: histogram(
+                    "mcp.server.authorization.duration",
+                    "Time that an authorization server took to answer for keys or about a token.",
+                ),
+                refused: meter
+                    .u64_counter("mcp.server.refused_requests")
+                    .with_unit("{request}")
+                    .with_description("Requests that were refused before their method was looked at.")
+                    .build(),
             }
         })
     }
 
     pub(super) fn end(&self, request: &RequestEnd<'_>) {
-        let mut attributes = Vec::with_capacity(7);
+        let mut attributes = Vec::with_capacity(12);
         attributes.push(KeyValue::new("mcp.method.name", request.method));
         attributes.push(KeyValue::new("mcp.protocol.version", request.revision));
-        if let Some(transport) = request.transport {
-            attributes.push(KeyValue::new("network.transport", transport));
+        let optional = [
+            ("network.transport", request.network.transport),
+            ("network.protocol.name", request.network.protocol()),
+            ("network.protocol.version", request.network.version),
+            ("mcp.error.reason", request.reason),
+        ];
+        attributes.extend(optional.iter().filter_map(|(key, value)| Some(KeyValue::new(*key, (*value)?))));
+        if let Some(resource) = request.resource {
+            attributes.push(KeyValue::new("mcp.resource.uri_template", resource.to_owned()));
+        }
+        if let Some(code) = request.code {
+            attributes.push(KeyValue::new("rpc.response.status_code", code.to_owned()));
         }
         if let Some(tool) = request.tool {
             attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
@@ -78,6 +104,32 @@ impl Instruments {
     }
 }
 
+impl Instruments {
+    pub(super) fn refuse(&self, status: Option<u16>, reason: &'static str) {
+        let mut attributes = vec![KeyValue::new("mcp.error.reason", reason)];
+        let status = status.map(|status| KeyValue::new("http.response.status_code", i64::from(status)));
+        attributes.extend(status);
+        self.durations().refused.add(1, &attributes);
+    }
+
+    pub(super) fn end_task(&self, task: &TaskTotal<'_>) {
+        let mut attributes = vec![
+            KeyValue::new("gen_ai.tool.name", task.tool.to_owned()),
+            KeyValue::new("mcp.task.outcome", task.outcome),
+        ];
+        attributes.extend(task.error.map(|error| KeyValue::new("error.type", error.to_owned())));
+        attributes.extend(task.reason.map(|reason| KeyValue::new("mcp.error.reason", reason)));
+        self.durations().tasks.record(task.duration.as_secs_f64(), &attributes);
+    }
+
+    #[cfg(feature = "auth")]
+    pub(super) fn ask_issuer(&self, [issuer, question, outcome]: [&str; 3], duration: Duration) {
+        let attributes = [("issuer", issuer), ("question", question), ("outcome", outcome)]
+            .map(|(key, value)| KeyValue::new(key, value.to_owned()));
+        self.durations().issuers.record(duration.as_secs_f64(), &attributes);
+    }
+}
+
 impl fmt::Debug for Instruments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Instruments")
@@ -95,6 +147,11 @@ pub(crate) fn set_remote_parent(span: &Span, traceparent: &str, tracestate: Opti
     };
     let state = tracestate.and_then(|state| state.parse::<TraceState>().ok()).unwrap_or_default();
     let remote = SpanContext::new(trace, parent, TraceFlags::new(flags), true, state);
+    // that of HTTP middleware, say: what it traces is not a part of the client's operation
+    let ambient = Context::current().span().span_context().clone();
+    if ambient.is_valid() {
+        span.add_link(ambient);
+    }
     // fails if the program's subscriber exports no spans
     let _not_exported = span.set_parent(Context::new().with_remote_span_context(remote));
 }

@@ -16,7 +16,9 @@ use super::{
     writer::{ConnectionWriter, OutputBuffer},
 };
 use crate::{
-    connection::{ClientConnection, NOT_INITIALIZED, PendingResponse, RequestContext, SessionState},
+    connection::{
+        ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, RequestContext, SessionState,
+    },
     dispatch::{
         Batch, ConnectionState, Reply, Request, RequestRevision, StartedRequest, THE_CLIENT, id_in_use,
         resolve_revision,
@@ -66,6 +68,10 @@ impl ClientConnection for StreamClient {
     fn transport(&self) -> Option<&'static str> {
         // the connection of HTTP+SSE is one of HTTP
         Some(self.opening_request.as_ref().map_or("pipe", |_| "tcp"))
+    }
+
+    fn http_head(&self) -> Option<HttpHead<'_>> {
+        self.opening_request.as_deref()?.http_head()
     }
 
     fn session(&self) -> Option<&dyn SessionState> {
@@ -268,7 +274,8 @@ impl StreamConnection {
     fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> Reply {
         let server = &self.scheduler.server;
         let uncounted = (!self.legacy.counted).then(|| self.legacy.owner());
-        let (reply, handshake) = server.initialize(message.params(), true, uncounted);
+        let connection = self.legacy.connection.as_deref();
+        let (reply, handshake) = server.initialize(message.params(), true, uncounted, connection);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
             self.session.revision = Some(handshake.revision);

@@ -21,12 +21,13 @@ use crate::{
     blocking::CallPermit,
     connection::RequestContext,
     dispatch::{
-        Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
-        RunningRequest, StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized,
+        Batch, Calls, ConnectionState, ListenStream, OpenRequests, RefusedRequest, Registration, Reply,
+        Request, RunningRequest, StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized,
     },
     events::Subscriber,
     jsonrpc::{JsonRpcMessage, ProtocolError, parse, parse_batch},
     protocol::Revision,
+    reason::Reason,
     server::Server,
     spawn::spawn_on,
     sync::{Mutex, MutexGuard},
@@ -162,10 +163,10 @@ impl RequestScheduler {
     /// The error for a message that is not served, which is recorded.
     pub(super) fn refuse(&self, refused: Admission, context: &RequestContext) -> ProtocolError {
         let (reason, text) = match refused {
-            Admission::Stopping => ("stopping", "the server is stopping"),
-            _ => ("busy", "the server is busy\nsend the request again when others have been answered"),
+            Admission::Stopping => (Reason::Stopping, "the server is stopping"),
+            _ => (Reason::Busy, "the server is busy\nsend the request again when others have been answered"),
         };
-        self.server.record_refused_message(reason, context.caller.as_deref());
+        self.server.record_refusal(&RefusedRequest::new(reason), context.caller.as_deref(), context.address);
         ProtocolError::internal(text)
     }
 

@@ -12,7 +12,7 @@ use ring::digest::{SHA256, digest as hash};
 use serde_json::{Map, Value};
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
-use crate::{connection::Principal, crypto::GENERATE, sync::RwLock};
+use crate::{connection::Principal, crypto::GENERATE, reason::Reason, sync::RwLock};
 
 /// The issuer of callers with API keys.
 const ISSUER: &str = "urn:mcp-runtime:api-keys";
@@ -277,7 +277,7 @@ impl Method for ApiKeys {
     fn verify<'a>(&'a self, token: PresentedToken<'a>, _request: &'a Parts) -> Verdict<'a> {
         // the time that it takes to find a digest says nothing about a key
         let found = self.known.as_ref().ok().and_then(|known| known.read().get(&digest(token.text)).cloned());
-        Verdict::Ready(found.ok_or_else(|| Denied::invalid_token("the API key is unknown")))
+        Verdict::Ready(found.ok_or_else(|| Denied::token(Reason::TokenUnknown, "the API key is unknown")))
     }
 
     fn reload(&self) -> Result<Vec<Principal>, String> {

@@ -21,6 +21,7 @@ use super::{
     api_keys::ApiKeys,
     compact_jwt::SigningAlgorithm,
     guesses::{Attempt, Entrance, Guesses},
+    jwks::IssuerObserver,
     oauth::{Dpop, Oauth, parse_resource},
     verifier::{CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, Verifier},
 };
@@ -28,6 +29,7 @@ use crate::{
     admission::{Owner, Rate},
     connection::Principal,
     crypto::KeyRing,
+    reason::Reason,
     store::SingleUse,
 };
 
@@ -133,6 +135,12 @@ pub(crate) struct ResourceDocument {
 pub(crate) struct RefusedCaller {
     pub(crate) status: StatusCode,
     pub(crate) message: Cow<'static, str>,
+    /// What operators are told.
+    pub(crate) reason: Reason,
+    /// The scopes that it lacks, separated by spaces.
+    pub(crate) scopes: String,
+    /// The caller, if it is known.
+    pub(crate) caller: Option<Arc<Principal>>,
     /// The values of `WWW-Authenticate`.
     pub(crate) challenges: Vec<String>,
     /// What its next proof of possession has to contain: the value of `DPoP-Nonce`.
@@ -163,6 +171,7 @@ impl Authenticator {
         single_use: &Arc<dyn SingleUse>,
         keys: &KeyRing,
         failed: FailureRate,
+        observer: Option<&Arc<dyn IssuerObserver>>,
     ) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let mut servers: Vec<Oauth> = Vec::new();
@@ -174,13 +183,15 @@ impl Authenticator {
                     problems.extend(keys.problem().map(str::to_owned));
                     methods.push(Arc::new(keys));
                 }
-                AuthenticationKind::Oauth(oauth) => match oauth.clone().into_method(single_use, keys) {
-                    Ok(method) => {
-                        methods.push(Arc::new(method));
-                        servers.push(*oauth);
+                AuthenticationKind::Oauth(oauth) => {
+                    match oauth.clone().into_method(single_use, keys, observer) {
+                        Ok(method) => {
+                            methods.push(Arc::new(method));
+                            servers.push(*oauth);
+                        }
+                        Err(found) => problems.extend(found),
                     }
-                    Err(found) => problems.extend(found),
-                },
+                }
             }
         }
         if let [first, others @ ..] = &*servers
@@ -308,7 +319,7 @@ impl Authenticator {
                 decided => return decided,
             }
         }
-        Err(refused.unwrap_or_else(|| Denied::invalid_token("the token is unknown")))
+        Err(refused.unwrap_or_else(|| Denied::token(Reason::TokenUnknown, "the token is unknown")))
     }
 
     /// Records what has become of a token, and makes the answer of it.
@@ -322,7 +333,7 @@ impl Authenticator {
     fn conclude(&self, verdict: Result<Arc<Principal>, Denied>) -> VerifiedCaller {
         match verdict {
             Ok(principal) if principal.has_expired() => {
-                Err(self.refuse(Denied::invalid_token("the token has expired")))
+                Err(self.refuse(Denied::token(Reason::TokenExpired, "the token has expired")))
             }
             Ok(principal) => Ok(principal),
             Err(denied) => Err(self.refuse(denied)),
@@ -331,7 +342,7 @@ impl Authenticator {
 
     #[cold]
     fn refuse(&self, denied: Denied) -> RefusedCaller {
-        let Denied { reason, description, .. } = denied;
+        let Denied { reason, description, cause, caller, missing: scopes, .. } = denied;
         let mut nonce = None;
         let error = |code: &'static str| Some((code, &*description));
         let (status, challenges) = match &reason {
@@ -355,8 +366,17 @@ impl Authenticator {
                 (StatusCode::SERVICE_UNAVAILABLE, Vec::new())
             }
         };
-        tracing::debug!(%status, ?reason, "refused a caller");
-        RefusedCaller { status, message: description, challenges, nonce, retry_after: None }
+        tracing::debug!(%status, reason = cause.as_str(), "refused a caller");
+        RefusedCaller {
+            status,
+            message: description,
+            reason: cause,
+            scopes,
+            caller,
+            challenges,
+            nonce,
+            retry_after: None,
+        }
     }
 
     #[cold]
@@ -367,6 +387,9 @@ impl Authenticator {
             MissingToken::Absent => RefusedCaller {
                 status: StatusCode::UNAUTHORIZED,
                 message: "an access token is required".into(),
+                reason: Reason::TokenMissing,
+                scopes: String::new(),
+                caller: None,
                 challenges: self.challenges(None, &scopes),
                 nonce: None,
                 retry_after: None,
@@ -374,11 +397,16 @@ impl Authenticator {
             MissingToken::Ambiguous(description) => RefusedCaller {
                 status: StatusCode::BAD_REQUEST,
                 message: description.into(),
+                reason: Reason::TokenMisplaced,
+                scopes: String::new(),
+                caller: None,
                 challenges: self.challenges(Some(("invalid_request", description)), ""),
                 nonce: None,
                 retry_after: None,
             },
-            MissingToken::Malformed(description) => self.refuse(Denied::invalid_token(description)),
+            MissingToken::Malformed(description) => {
+                self.refuse(Denied::token(Reason::TokenMalformed, description))
+            }
         }
     }
 
@@ -464,6 +492,9 @@ fn refuse_guess(wait: Duration) -> RefusedCaller {
     RefusedCaller {
         status: StatusCode::TOO_MANY_REQUESTS,
         message: "too many invalid tokens were sent from this address\ntry again later".into(),
+        reason: Reason::TokenGuesses,
+        scopes: String::new(),
+        caller: None,
         challenges: Vec::new(),
         nonce: None,
         retry_after: Some(wait),
@@ -604,7 +635,7 @@ mod tests {
         let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());
         let used: Arc<dyn SingleUse> = Arc::new(used);
         let failed = FailureRate { rate: Rate::new(60, Duration::from_secs(60)), addresses: 1000 };
-        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed)
+        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed, None)
     }
 
     fn oauth() -> Oauth {

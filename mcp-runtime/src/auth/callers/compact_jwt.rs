@@ -8,6 +8,11 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::reason::Reason;
+
+/// What is wrong with a token, for operators, and what its client is told.
+pub(super) type TokenFault = (Reason, &'static str);
+
 /// A signature algorithm of [RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1) or
 /// [RFC 8037](https://www.rfc-editor.org/rfc/rfc8037#section-3.1), by its name there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,9 +97,9 @@ impl<'a> CompactJwt<'a> {
     /// Takes a token apart; `algorithms` are those that are allowed.
     ///
     /// # Errors
-    /// What the client is told.
-    pub(super) fn parse(text: &'a str, algorithms: &[SigningAlgorithm]) -> Result<Self, &'static str> {
-        const MALFORMED: &str = "the token is not a signed JWT";
+    /// What operators and the client are told.
+    pub(super) fn parse(text: &'a str, algorithms: &[SigningAlgorithm]) -> Result<Self, TokenFault> {
+        const MALFORMED: TokenFault = (Reason::TokenMalformed, "the token is not a signed JWT");
         let (signed, signature) = text.rsplit_once('.').ok_or(MALFORMED)?;
         let (header, payload) = signed.split_once('.').ok_or(MALFORMED)?;
         if header.len() > MAX_HEADER || payload.contains('.') {
@@ -103,11 +108,12 @@ impl<'a> CompactJwt<'a> {
         let header = URL_SAFE_NO_PAD.decode(header).map_err(|_| MALFORMED)?;
         let header: JoseHeader = serde_json::from_slice(&header).map_err(|_| MALFORMED)?;
         if header.crit.is_some() {
-            return Err("the token requires an extension that is not supported");
+            return Err((Reason::TokenMalformed, "the token requires an extension that is not supported"));
         }
         let algorithm = SigningAlgorithm::from_name(&header.alg);
         let algorithm = algorithm.filter(|algorithm| algorithms.contains(algorithm));
-        let algorithm = algorithm.ok_or("the algorithm of the token is not allowed")?;
+        let algorithm =
+            algorithm.ok_or((Reason::TokenAlgorithm, "the algorithm of the token is not allowed"))?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| MALFORMED)?;
         Ok(Self { header, algorithm, signed: signed.as_bytes(), signature, payload })
     }
@@ -115,12 +121,14 @@ impl<'a> CompactJwt<'a> {
     /// The payload, if the key has signed it.
     ///
     /// # Errors
-    /// What the client is told.
-    pub(super) fn verify(&self, key: &VerifyingKey) -> Result<Vec<u8>, &'static str> {
+    /// What operators and the client are told.
+    pub(super) fn verify(&self, key: &VerifyingKey) -> Result<Vec<u8>, TokenFault> {
         if !key.verifies(self.algorithm, self.signed, &self.signature) {
-            return Err("the signature of the token is not valid");
+            return Err((Reason::TokenSignature, "the signature of the token is not valid"));
         }
-        URL_SAFE_NO_PAD.decode(self.payload).map_err(|_| "the claims of the token are not readable")
+        URL_SAFE_NO_PAD
+            .decode(self.payload)
+            .map_err(|_| (Reason::TokenMalformed, "the claims of the token are not readable"))
     }
 
     /// Whether its header `typ` is one of these, without `application/` and ignoring case.

@@ -2,12 +2,17 @@
 //!
 //! See [RFC 7662](https://www.rfc-editor.org/rfc/rfc7662).
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::{jwks::IssuerEndpoint, token_claims::TokenClaims, verifier::Denied};
+use crate::reason::Reason;
 
 /// Questions that are asked at once; more are answered `503`.
 const MAX_QUESTIONS: usize = 64;
@@ -71,14 +76,22 @@ impl Introspector {
         let url = self.url().await?;
         let fields = [("token", token), ("token_type_hint", "access_token")];
         let credentials = (self.client_id.as_str(), self.secret.as_str());
+        let started = Instant::now();
         let answer = self.endpoint.fetcher.post_form::<Map<String, Value>>(url, &fields, credentials).await;
-        let claims = answer.map_err(|error| Denied::unavailable(format!("introspection: {error}")))?;
-        match claims.get("active") {
+        let answer = answer.map_err(|error| Denied::unavailable(format!("introspection: {error}")));
+        let verdict = answer.and_then(|claims| match claims.get("active") {
             Some(Value::Bool(true)) => Ok(TokenClaims(claims)),
-            Some(Value::Bool(false)) => Err(Denied::invalid_token("the token is not active")),
+            Some(Value::Bool(false)) => Err(Denied::token(Reason::TokenInactive, "the token is not active")),
             _ => Err(Denied::unavailable(
                 "the introspection response does not say whether the token is active",
             )),
-        }
+        });
+        let outcome = match &verdict {
+            Ok(_) => "active",
+            Err(denied) if denied.is_unavailable() => "error",
+            Err(_) => "inactive",
+        };
+        self.endpoint.observe("introspection", outcome, started);
+        verdict
     }
 }

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     fetch::{FetchError, Fetcher},
+    reason::Reason,
     spawn::spawn,
     sync::RwLock,
 };
@@ -50,9 +51,24 @@ pub(super) struct IssuerMetadata {
 pub(super) struct IssuerEndpoint {
     pub(super) issuer: String,
     pub(super) fetcher: Fetcher,
+    /// Counts what the server is asked.
+    pub(super) observer: Option<Arc<dyn IssuerObserver>>,
+}
+
+/// Is told what an authorization server was asked, and how long that took.
+pub(crate) trait IssuerObserver: fmt::Debug + Send + Sync {
+    /// `question`: `keys` or `introspection`; `outcome`: `ok`, `active`, `inactive` or `error`.
+    fn asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration);
 }
 
 impl IssuerEndpoint {
+    /// A question to the server has been answered, or not.
+    pub(super) fn observe(&self, question: &'static str, outcome: &'static str, started: Instant) {
+        if let Some(observer) = &self.observer {
+            observer.asked(&self.issuer, question, outcome, started.elapsed());
+        }
+    }
+
     /// The server's metadata, which must be of exactly this issuer.
     ///
     /// # Errors
@@ -222,7 +238,9 @@ impl KeySource {
         self.refresh().await;
         match self.look_up(kid, algorithm, Instant::now()) {
             Lookup::Found { key, .. } => Ok(key),
-            Lookup::Unknown => Err(Denied::invalid_token("the key of the token is not known").for_now()),
+            Lookup::Unknown => {
+                Err(Denied::token(Reason::TokenUnknownKey, "the key of the token is not known").for_now())
+            }
             Lookup::NoKeys => {
                 Err(Denied::unavailable("the keys of the authorization server cannot be fetched"))
             }
@@ -237,7 +255,9 @@ impl KeySource {
             return;
         }
         self.state.write().attempted = Some(now);
-        match self.fetch().await {
+        let fetched = self.fetch().await;
+        self.endpoint.observe("keys", if fetched.is_ok() { "ok" } else { "error" }, now);
+        match fetched {
             Ok(keys) => {
                 let mut state = self.state.write();
                 let sources =
@@ -307,7 +327,8 @@ mod tests {
 
     fn source() -> Arc<KeySource> {
         let issuer = "http://127.0.0.1:1".to_owned();
-        let endpoint = Arc::new(IssuerEndpoint { issuer, fetcher: Fetcher::new(Reach::Loopback) });
+        let endpoint =
+            Arc::new(IssuerEndpoint { issuer, fetcher: Fetcher::new(Reach::Loopback), observer: None });
         let times = KeyTimes {
             max_age: Duration::from_secs(600),
             max_outage: Duration::from_secs(3600),

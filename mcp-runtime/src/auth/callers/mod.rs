@@ -16,5 +16,6 @@ pub use api_keys::ApiKeys;
 pub use authenticator::Authentication;
 pub(crate) use authenticator::{Authenticator, FailureRate, IntoAuthentication, RefusedCaller, Verification};
 pub use compact_jwt::SigningAlgorithm;
+pub(crate) use jwks::IssuerObserver;
 pub use oauth::Oauth;
 pub use verifier::{Denied, Verifier};

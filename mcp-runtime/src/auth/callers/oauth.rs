@@ -11,10 +11,10 @@ use url::Url;
 
 use super::{
     authenticator::Scheme,
-    compact_jwt::{CompactJwt, SigningAlgorithm, VerifyingKey},
+    compact_jwt::{CompactJwt, SigningAlgorithm, TokenFault, VerifyingKey},
     dpop::{Nonces, ProofChecker},
     introspection::{IntrospectionConfig, Introspector},
-    jwks::{IssuerEndpoint, KeySource, KeyTimes},
+    jwks::{IssuerEndpoint, IssuerObserver, KeySource, KeyTimes},
     token_cache::{TokenCache, TokenDigest},
     token_claims::{Binding, ExpectedClaims, TokenClaims},
     verifier::{CustomVerifier, Denied, Method, PresentedToken, Verdict, Verifier},
@@ -23,6 +23,7 @@ use crate::{
     connection::Principal,
     crypto::KeyRing,
     fetch::{Fetcher, Reach},
+    reason::Reason,
     store::SingleUse,
 };
 
@@ -328,6 +329,7 @@ impl Oauth {
         self,
         used: &Arc<dyn SingleUse>,
         keys: &KeyRing,
+        observer: Option<&Arc<dyn IssuerObserver>>,
     ) -> Result<OauthMethod, Vec<String>> {
         let mut problems = Vec::new();
         let reach = match (self.any_address, self.issuer.parse::<Url>()) {
@@ -369,7 +371,8 @@ impl Oauth {
             let bare = resource.as_str().trim_end_matches('/');
             audiences.extend([bare.to_owned(), format!("{bare}/")]);
         }
-        let endpoint = Arc::new(IssuerEndpoint { issuer: self.issuer.clone(), fetcher });
+        let endpoint =
+            Arc::new(IssuerEndpoint { issuer: self.issuer.clone(), fetcher, observer: observer.cloned() });
         let tokens = match (self.verifier, self.introspection) {
             (Some(verifier), _) => TokenKind::Custom(verifier),
             (None, Some(config)) => {
@@ -438,16 +441,16 @@ pub(super) struct OauthMethod {
 impl OauthMethod {
     /// The principal of a JWT that this key has signed.
     fn verify_jwt(&self, jwt: &CompactJwt<'_>, key: &VerifyingKey) -> Result<Principal, Denied> {
-        let claims = jwt.verify(key).map_err(Denied::invalid_token)?;
+        let claims = jwt.verify(key).map_err(|(reason, text)| Denied::token(reason, text))?;
         let claims = serde_json::from_slice(&claims)
-            .map_err(|_| Denied::invalid_token("the claims of the token are not readable"))?;
+            .map_err(|_| Denied::token(Reason::TokenMalformed, "the claims of the token are not readable"))?;
         self.check_claims(TokenClaims(claims), false)
     }
 
     fn check_claims(&self, claims: TokenClaims, is_answer: bool) -> Result<Principal, Denied> {
         if claims.binding() == Binding::Other {
             let text = "the token is bound to something that this server cannot check";
-            return Err(Denied::invalid_token(text).of_genuine_token());
+            return Err(Denied::token(Reason::TokenBinding, text).of_genuine_token());
         }
         claims.into_principal(&self.expected, SystemTime::now(), is_answer).map_err(Denied::of_genuine_token)
     }
@@ -485,12 +488,17 @@ impl OauthMethod {
         }
     }
 
-    fn check_principal(&self, principal: &Principal) -> Result<(), Denied> {
-        if !self.required_scopes.iter().all(|required| principal.scopes().contains(required)) {
-            return Err(Denied::insufficient_scope(&self.required_scopes));
+    fn check_principal(&self, principal: &Arc<Principal>) -> Result<(), Denied> {
+        let lacks = |required: &&String| !principal.scopes().contains(required);
+        let missing: Vec<&str> = self.required_scopes.iter().filter(lacks).map(String::as_str).collect();
+        if !missing.is_empty() {
+            let denied = Denied::insufficient_scope(&self.required_scopes);
+            return Err(denied.of_caller(principal, missing.join(" ")));
         }
         match &self.accept {
-            Some(accept) if !accept(principal) => Err(Denied::forbidden("this caller is not admitted")),
+            Some(accept) if !accept(principal) => {
+                Err(Denied::forbidden("this caller is not admitted").of_caller(principal, String::new()))
+            }
             _ => Ok(()),
         }
     }
@@ -503,7 +511,8 @@ impl OauthMethod {
         request: &Parts,
     ) -> Result<Option<super::dpop::CheckedProof>, Denied> {
         // the same token may be sent with the other scheme
-        let genuine = |text: &'static str| Err(Denied::invalid_token(text).of_genuine_token().for_now());
+        let genuine =
+            |text: &'static str| Err(Denied::token(Reason::TokenBinding, text).of_genuine_token().for_now());
         match (principal.confirmation_key(), token.scheme, self.dpop) {
             // a verifier of the user's checks what it binds
             (Some(_), Scheme::Bearer, Dpop::Refused) if matches!(self.tokens, TokenKind::Custom(_)) => {
@@ -560,7 +569,7 @@ impl Method for OauthMethod {
     }
 
     fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a> {
-        let denied = |text: &'static str| Verdict::Ready(Err(Denied::invalid_token(text)));
+        let denied = |(reason, text): TokenFault| Verdict::Ready(Err(Denied::token(reason, text)));
         match &self.tokens {
             TokenKind::Custom(method) => {
                 match method.verify(token, request) {
@@ -584,8 +593,8 @@ impl Method for OauthMethod {
                 let (digest, generation) = (self.cache.digest(token.text), keys.generation());
                 let jwt = match CompactJwt::parse(token.text, algorithms) {
                     Ok(jwt) if jwt.is_of_type(types) => jwt,
-                    Ok(_) => return denied("the token is not an access token"),
-                    Err(text) => return denied(text),
+                    Ok(_) => return denied((Reason::TokenType, "the token is not an access token")),
+                    Err(fault) => return denied(fault),
                 };
                 if let Some(generation) = generation
                     && let Some(key) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm)

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value};
 
 use super::verifier::Denied;
-use crate::connection::Principal;
+use crate::{connection::Principal, reason::Reason};
 
 /// What the claims of a token must say.
 #[derive(Debug, Clone)]
@@ -45,7 +45,10 @@ impl TokenClaims {
         let seconds = value.as_f64().filter(|seconds| (0.0..=1e11).contains(seconds));
         match seconds {
             Some(seconds) => Ok(Some(UNIX_EPOCH + Duration::from_secs_f64(seconds))),
-            None => Err(Denied::invalid_token(format!("the claim `{name}` of the token is not a time"))),
+            None => Err(Denied::token(
+                Reason::TokenClaims,
+                format!("the claim `{name}` of the token is not a time"),
+            )),
         }
     }
 
@@ -82,27 +85,30 @@ impl TokenClaims {
         now: SystemTime,
         issuer_may_be_absent: bool,
     ) -> Result<Principal, Denied> {
-        let invalid = |text: &'static str| Denied::invalid_token(text);
+        let invalid = |reason, text: &'static str| Denied::token(reason, text);
         match self.text("iss") {
             Some(issuer) if issuer == expected.issuer => {}
             None if issuer_may_be_absent && !self.0.contains_key("iss") => {}
-            _ => return Err(invalid("the token is of another issuer")),
+            _ => return Err(invalid(Reason::TokenIssuer, "the token is of another issuer")),
         }
         if !self.contains("aud", &expected.audiences) {
-            return Err(invalid("the token is not for this resource"));
+            return Err(invalid(Reason::TokenAudience, "the token is not for this resource"));
         }
-        let expires = self.time("exp")?.ok_or_else(|| invalid("the token does not say when it expires"))?;
+        let expires = self
+            .time("exp")?
+            .ok_or_else(|| invalid(Reason::TokenClaims, "the token does not say when it expires"))?;
         // the moment itself is too late (RFC 7519, section 4.1.4)
         if now >= expires + expected.skew {
-            return Err(invalid("the token has expired"));
+            return Err(invalid(Reason::TokenExpired, "the token has expired"));
         }
         for name in ["nbf", "iat"] {
             if self.time(name)?.is_some_and(|since| since > now + expected.skew) {
-                return Err(invalid("the token is not valid yet"));
+                return Err(invalid(Reason::TokenNotYetValid, "the token is not valid yet"));
             }
         }
         let subject = self.text("sub").filter(|subject| !subject.is_empty());
-        let subject = subject.ok_or_else(|| invalid("the token does not name its subject"))?;
+        let subject =
+            subject.ok_or_else(|| invalid(Reason::TokenClaims, "the token does not name its subject"))?;
         let mut principal = Principal::new(expected.issuer.clone(), subject)
             .with_scopes(self.scopes())
             .with_expiry(expires + expected.skew);

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 use http::request::Parts;
 
 use super::authenticator::Scheme;
-use crate::connection::Principal;
+use crate::{connection::Principal, reason::Reason};
 
 /// Verifies the bearer tokens of callers: a session store, an identity provider's own library, a database of keys.
 ///
@@ -57,6 +57,12 @@ pub struct Denied {
     pub(super) is_genuine: bool,
     /// The same would be said a moment later.
     pub(super) is_lasting: bool,
+    /// What operators are told.
+    pub(super) cause: Reason,
+    /// The caller, if it is known.
+    pub(super) caller: Option<Arc<Principal>>,
+    /// The scopes that the caller lacks, separated by spaces.
+    pub(super) missing: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +83,26 @@ pub(super) enum DeniedReason {
 
 impl Denied {
     pub(super) fn new(reason: DeniedReason, description: impl Into<Cow<'static, str>>) -> Self {
-        Self { reason, description: description.into(), is_genuine: false, is_lasting: true }
+        let cause = match &reason {
+            DeniedReason::InvalidToken => Reason::TokenInvalid,
+            DeniedReason::InvalidProof | DeniedReason::NonceNeeded(_) => Reason::TokenProof,
+            DeniedReason::InsufficientScope(_) => Reason::Scopes,
+            DeniedReason::Forbidden => Reason::Forbidden,
+            DeniedReason::Unavailable(_) => Reason::AuthUnavailable,
+        };
+        let missing = match &reason {
+            DeniedReason::InsufficientScope(scopes) => scopes.clone(),
+            _ => String::new(),
+        };
+        Self {
+            reason,
+            description: description.into(),
+            is_genuine: false,
+            is_lasting: true,
+            cause,
+            caller: None,
+            missing,
+        }
     }
 
     /// `401` with the error `invalid_token`: the token is malformed, unknown, expired, revoked or meant for another
@@ -111,6 +136,16 @@ impl Denied {
         Self::new(reason, "callers cannot be authenticated at the moment")
     }
 
+    /// An invalid token, with what is invalid about it for operators.
+    pub(super) fn token(cause: Reason, description: impl Into<Cow<'static, str>>) -> Self {
+        Self { cause, ..Self::invalid_token(description) }
+    }
+
+    /// The same about a caller that is known, which lacks these scopes.
+    pub(super) fn of_caller(self, caller: &Arc<Principal>, missing: String) -> Self {
+        Self { caller: Some(caller.clone()), missing, ..self }
+    }
+
     /// The same about a token that the authorization server has issued.
     pub(super) fn of_genuine_token(self) -> Self {
         Self { is_genuine: true, ..self }
@@ -130,6 +165,7 @@ impl fmt::Debug for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Denied")
             .field("reason", &self.reason)
+            .field("cause", &self.cause)
             .field("description", &self.description)
             .finish()
     }

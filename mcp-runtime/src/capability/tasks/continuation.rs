@@ -18,6 +18,7 @@ use crate::{
     invoke::for_current_call,
     jsonrpc::{Meta, ProtocolError},
     protocol::Revision,
+    reason::Reason,
     server::{Identity, Opening, WeakServer},
     spawn::spawn,
     tool::{TaskMode, ToolTask},
@@ -194,6 +195,10 @@ impl FinalReply for ReplyOfCall {
 
     fn is_tool_error(&self) -> bool {
         self.reply.outcome.as_ref().is_ok_and(|body| body.is_tool_error())
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        self.reply.reason
     }
 
     fn write_result(&self, out: &mut Vec<u8>) {

@@ -21,6 +21,7 @@ use crate::{
     context::{PendingRequest, TaskHandle},
     events::{Change, Filter, Hub, Subject, SubjectChange},
     jsonrpc::{Object, ProtocolError},
+    reason::Reason,
     sync::Mutex,
 };
 
@@ -82,6 +83,11 @@ pub(crate) trait FinalReply: Send + Sync {
     /// Whether it is a result that says that the tool has failed.
     fn is_tool_error(&self) -> bool;
 
+    /// Why it is a failure, for operators.
+    fn reason(&self) -> Option<Reason> {
+        None
+    }
+
     /// Appends the result; nothing if the reply is an error.
     fn write_result(&self, out: &mut Vec<u8>);
 }
@@ -128,6 +134,8 @@ pub(crate) struct TaskSummary {
     pub(crate) outcome: &'static str,
     /// The error's code, if it failed.
     pub(crate) code: Option<i64>,
+    /// Why it has failed, as far as that is known.
+    pub(crate) reason: Option<Reason>,
 }
 
 impl TaskSummary {
@@ -141,7 +149,13 @@ impl TaskSummary {
             Some(_) => "completed",
         };
         let code = end.filter(|_| outcome == "failed").and_then(|end| Some(end.error()?.code));
-        Self { outcome, code }
+        let reason = match end {
+            None | Some(TaskEnd::Cancelled) => Some(Reason::Cancelled),
+            Some(TaskEnd::Expired) => Some(Reason::Expired),
+            Some(TaskEnd::Replied(reply)) => reply.reason(),
+            Some(TaskEnd::Failed(_)) => None,
+        };
+        Self { outcome, code, reason }
     }
 }
 

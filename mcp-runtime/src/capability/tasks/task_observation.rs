@@ -9,8 +9,10 @@ use crate::{
     arguments::BoxFuture,
     connection::{Principal, RequestContext},
     context::Context,
-    dispatch::{milliseconds, trace_of, wants_spans, write_caller},
+    dispatch::{error_type, milliseconds, record_error, trace_of, wants_spans},
+    reason::Reason,
     server::{Server, WeakServer},
+    telemetry::TaskTotal,
 };
 
 /// A call that continues as a task, from then on to its end.
@@ -34,9 +36,10 @@ impl TaskPermit {
         context: &Context,
         tool: &str,
     ) -> Option<TaskObservation> {
-        if server.audit().is_none() && !wants_spans() {
+        if !server.counts_or_audits() && !wants_spans() {
             return None;
         }
+        server.telemetry().begin_task();
         let traceparent = context.traceparent();
         let span = make_task_span(tool, self.task.id_for_logs(), traceparent.as_deref());
         let RequestContext { caller, address, .. } = &context.inner().request;
@@ -73,6 +76,7 @@ fn make_task_span(tool: &str, task: &str, traceparent: Option<&str>) -> Span {
         "gen_ai.tool.name" = tool,
         "rpc.response.status_code" = Empty,
         "error.type" = Empty,
+        "mcp.error.reason" = Empty,
         "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
     );
     #[cfg(feature = "otel")]
@@ -92,27 +96,35 @@ impl TaskObservation {
 
     fn end(&self) {
         let Self { span, permit, .. } = self;
-        let TaskSummary { outcome, code } = permit.task.summary();
+        let TaskSummary { outcome, code, reason } = permit.task.summary();
+        let duration = self.started.elapsed();
         span.record("mcp.task.outcome", outcome);
         let code_text = code.map(|code| code.to_string());
-        if let Some(code) = code_text.as_deref() {
-            span.record("rpc.response.status_code", code);
-        }
-        if outcome != "completed" {
-            span.record("error.type", code_text.as_deref().unwrap_or(outcome))
-                .record("otel.status_code", "ERROR");
-        }
+        let error = match outcome {
+            "completed" => None,
+            "cancelled" | "expired" => Some(outcome.into()),
+            _ => error_type(code, outcome, reason),
+        };
+        record_error(span, error.as_deref(), code_text.as_deref(), reason);
+        let reason = reason.map(Reason::as_str);
         let Some(server) = self.server.upgrade() else { return };
+        server.telemetry().end_task(&TaskTotal {
+            tool: &self.tool,
+            outcome,
+            error: error.as_deref(),
+            reason,
+            duration,
+        });
         let Some(log) = server.audit() else { return };
         log.write("task", |line| {
             line.str("kind", "tool").str("item", &self.tool).str("task", permit.task.id_for_logs());
-            line.str("outcome", outcome);
+            line.str("outcome", outcome).opt_str("reason", reason);
             if let Some(code) = code {
                 line.value("code", &code);
             }
-            write_caller(line, self.caller.as_deref(), self.address);
+            log.write_caller(line, self.caller.as_deref(), self.address);
             line.opt_str("trace", self.trace.as_deref());
-            line.value("ms", &milliseconds(self.started.elapsed()));
+            line.value("ms", &milliseconds(duration));
         });
     }
 }

@@ -7,14 +7,15 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use http::request::Parts;
+use http::{Version, request::Parts};
 use serde_json::value::RawValue;
 
 use super::{header_params::check_header_params, headers::Accepts};
 use crate::{
     admission::{Owner, Permit, Shares},
     connection::{
-        ClientConnection, HeaderParam, Outbound, PendingResponse, Principal, SessionState, find_owner,
+        ClientConnection, HeaderParam, HttpHead, Outbound, PendingResponse, Principal, SessionState,
+        find_owner,
     },
     jsonrpc::ProtocolError,
 };
@@ -142,6 +143,17 @@ impl ClientConnection for RequestConnection {
 
     fn transport(&self) -> Option<&'static str> {
         Some("tcp")
+    }
+
+    fn http_head(&self) -> Option<HttpHead<'_>> {
+        let version = match self.parts.version {
+            Version::HTTP_10 => "1.0",
+            Version::HTTP_2 => "2",
+            Version::HTTP_3 => "3",
+            _ => "1.1",
+        };
+        let target = self.parts.uri.authority().map(http::uri::Authority::as_str);
+        Some(HttpHead { version, host: self.header("host").or(target) })
     }
 
     fn session(&self) -> Option<&dyn SessionState> {

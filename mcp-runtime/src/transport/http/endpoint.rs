@@ -31,6 +31,7 @@ use crate::{
     connection::{AccessRules, ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
+    reason::Reason,
     server::Server,
 };
 
@@ -128,7 +129,8 @@ impl Endpoint {
             return Ok(());
         }
         let header = self.options.trusted_proxies.header();
-        Err(HttpError::bad_request(format!("`{header}` does not say which client sent the request")))
+        let error = HttpError::bad_request(format!("`{header}` does not say which client sent the request"));
+        Err(error.because(Reason::Forwarded))
     }
 
     /// Finds out who calls, from the head of a request: before its body is read, and before it takes any permit.

@@ -8,7 +8,7 @@ use super::{
     headers::{HeaderField, ProtocolHeaders},
     http_error::HttpError,
 };
-use crate::{config::HttpOptions, schema::truncate};
+use crate::{config::HttpOptions, reason::Reason, schema::truncate};
 
 /// The hosts and origins of one server.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Guard {
         let mut authorities = [host, target].into_iter().flatten();
         if let Some(refused) = authorities.clone().find(|authority| !self.allows_host(authority)) {
             self.log_refusal("host", refused, "name it in `.http(|http| http.allowed_hosts([..]))`");
-            return Err(HttpError::forbidden("this host is not served"));
+            return Err(HttpError::forbidden(Reason::Host, "this host is not served"));
         }
         match headers.origin {
             HeaderField::Absent => Ok(()),
@@ -58,7 +58,7 @@ impl Guard {
                 }
                 let hint = "name it in `.http(|http| http.allowed_origins([..]))`";
                 self.log_refusal("origin", &String::from_utf8_lossy(origin.as_bytes()), hint);
-                Err(HttpError::forbidden("this origin is not allowed"))
+                Err(HttpError::forbidden(Reason::Origin, "this origin is not allowed"))
             }
         }
     }

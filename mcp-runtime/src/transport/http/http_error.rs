@@ -1,6 +1,6 @@
 //! Errors of HTTP: their status, message and advice. They answer requests that are refused before dispatch.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use http::{HeaderValue, Response, StatusCode, header};
 
@@ -9,8 +9,11 @@ use super::response_body::{ResponseBody, error_response};
 use crate::auth::RefusedCaller;
 use crate::{
     admission::{LimitReached, whole_seconds},
+    connection::Principal,
+    dispatch::RefusedRequest,
     jsonrpc::ProtocolError,
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
+    reason::Reason,
 };
 
 /// The error of a request that is refused before dispatch.
@@ -19,6 +22,11 @@ pub(super) struct HttpError {
     status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
+    reason: Reason,
+    /// The scopes that the caller lacks.
+    scopes: String,
+    /// The caller, where only the refusal knows it.
+    caller: Option<Arc<Principal>>,
     /// `Retry-After`, in seconds.
     retry_after: Option<u64>,
     /// Whether the connection is closed: a client that may not open more streams must not hold a connection instead.
@@ -31,9 +39,34 @@ pub(super) struct HttpError {
 
 impl HttpError {
     pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        // of what is refused otherwise, the functions below say it
+        let reason = match status {
+            StatusCode::NOT_FOUND => Reason::Session,
+            StatusCode::METHOD_NOT_ALLOWED => Reason::NotAllowed,
+            StatusCode::NOT_ACCEPTABLE => Reason::NotAcceptable,
+            StatusCode::REQUEST_TIMEOUT => Reason::BodyTimeout,
+            StatusCode::PAYLOAD_TOO_LARGE => Reason::BodySize,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Reason::MediaType,
+            StatusCode::TOO_MANY_REQUESTS => Reason::RateLimited,
+            StatusCode::SERVICE_UNAVAILABLE => Reason::Busy,
+            _ => Reason::Malformed,
+        };
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
         let (message, challenges) = (message.into(), Vec::new());
-        Self { status, code, message, retry_after, closes: false, challenges, nonce: None }
+        let scopes = String::new();
+        let caller = None;
+        Self {
+            status,
+            code,
+            message,
+            reason,
+            scopes,
+            caller,
+            retry_after,
+            closes: false,
+            challenges,
+            nonce: None,
+        }
     }
 
     fn invalid(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
@@ -44,8 +77,13 @@ impl HttpError {
         Self::invalid(StatusCode::BAD_REQUEST, message)
     }
 
-    pub(super) fn forbidden(message: &'static str) -> Self {
-        Self::invalid(StatusCode::FORBIDDEN, message)
+    pub(super) fn forbidden(reason: Reason, message: &'static str) -> Self {
+        Self::invalid(StatusCode::FORBIDDEN, message).because(reason)
+    }
+
+    /// The same error, which has that reason for operators.
+    pub(super) fn because(self, reason: Reason) -> Self {
+        Self { reason, ..self }
     }
 
     pub(super) fn unknown_session() -> Self {
@@ -72,6 +110,7 @@ impl HttpError {
 
     pub(super) fn unknown_stream() -> Self {
         Self::invalid(StatusCode::NOT_FOUND, "the event stream does not exist\nopen a new one with GET")
+            .because(Reason::Stream)
     }
 
     pub(super) fn unknown_event_id() -> Self {
@@ -97,6 +136,7 @@ impl HttpError {
     /// `503`: the request was not complete when a shutdown ended it.
     pub(super) fn stopping() -> Self {
         Self { closes: true, ..Self::unavailable("the server has stopped\ntry again") }
+            .because(Reason::Stopping)
     }
 
     /// `429`: a client sends more requests than its rate allows.
@@ -105,8 +145,9 @@ impl HttpError {
             LimitReached::Rate(_, wait) => Some(whole_seconds(wait)),
             LimitReached::Concurrency(_) => None,
         };
-        let message = reached.of_requests();
+        let (message, reason) = (reached.of_requests(), reached.reason());
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, INTERNAL_ERROR, message) }
+            .because(reason)
     }
 
     pub(super) fn too_many_streams() -> Self {
@@ -125,17 +166,19 @@ impl HttpError {
         Self::unavailable(
             "the reply is too large as long as this client has not read its other replies\nread them, and try again",
         )
+        .because(Reason::Unread)
     }
 
     /// The caller is not authenticated.
     #[cfg(feature = "auth")]
     pub(super) fn refused(refused: RefusedCaller) -> Self {
-        let RefusedCaller { status, message, challenges, nonce, retry_after } = refused;
+        let RefusedCaller { status, message, reason, scopes, caller, challenges, nonce, retry_after } =
+            refused;
         let is_fault = status.is_client_error() && retry_after.is_none();
         let code = if is_fault { INVALID_REQUEST } else { INTERNAL_ERROR };
         let error = Self::new(status, code, message);
         let retry_after = retry_after.map(whole_seconds).or(error.retry_after);
-        Self { challenges, nonce, retry_after, ..error }
+        Self { reason, scopes, caller, challenges, nonce, retry_after, ..error }
     }
 
     fn unavailable(message: &'static str) -> Self {
@@ -156,6 +199,12 @@ impl HttpError {
         if let Some(nonce) = self.nonce.and_then(|nonce| HeaderValue::try_from(nonce).ok()) {
             response.headers_mut().insert("dpop-nonce", nonce);
         }
+        response.extensions_mut().insert(RefusedRequest {
+            reason: self.reason,
+            status: Some(self.status.as_u16()),
+            scopes: self.scopes,
+            caller: self.caller,
+        });
         if self.closes {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

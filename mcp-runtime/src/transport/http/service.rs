@@ -34,9 +34,10 @@ use crate::{
     blocking,
     config::HttpOptions,
     connection::ClientData,
-    dispatch::{Calls, Request, StartedRequest, declared_version},
+    dispatch::{Calls, RefusedRequest, Request, StartedRequest, declared_version},
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
     protocol::Revision,
+    reason::Reason,
     server::Server,
     transport::connection::SHUTDOWN_TIMEOUT,
 };
@@ -237,7 +238,13 @@ impl HttpHandler {
         if response.extensions().get::<DispatchReply>().is_none() {
             let address = connection.sender().peer.as_ref().map(|peer| peer.address);
             let caller = connection.caller().map(|caller| &**caller);
-            self.endpoint.server.record_refusal(response.status().as_u16(), caller, address);
+            let status = response.status().as_u16();
+            let refused = response.extensions().get::<RefusedRequest>().cloned();
+            let refused = refused.unwrap_or_else(|| RefusedRequest {
+                status: Some(status),
+                ..RefusedRequest::new(Reason::Malformed)
+            });
+            self.endpoint.server.record_refusal(&refused, caller, address);
         }
     }
 

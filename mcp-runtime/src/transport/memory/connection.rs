@@ -138,7 +138,7 @@ impl MemoryConnection {
             Ok(message) => message,
             Err(malformed) => return (error_reply(&malformed.error), None),
         };
-        let (reply, handshake) = self.server.initialize(message.params(), true, None);
+        let (reply, handshake) = self.server.initialize(message.params(), true, None, None);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
             self.context.client = handshake.client;
@@ -181,7 +181,7 @@ impl MemoryConnection {
             RequestRevision::Known(revision) => revision,
             RequestRevision::Unsupported(error) => return Begun::Reply(error_reply(&error)),
             RequestRevision::Initialize => {
-                let (reply, _) = self.server.initialize(message.params(), true, None);
+                let (reply, _) = self.server.initialize(message.params(), true, None, None);
                 let id = message.id().unwrap_or_default();
                 return Begun::Reply(self.encode_reply(&reply, id, Revision::LATEST_LEGACY));
             }

@@ -11,7 +11,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::{resumable::ResumableStream, session_id::Session, sessions::Sessions};
 use crate::{
-    connection::{ClientConnection, NOT_INITIALIZED, PendingResponse, SessionState, SubscribeError},
+    connection::{
+        ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, SessionState, SubscribeError,
+    },
     protocol::{LogLevel, Revision},
     transport::http::connection::RequestConnection,
 };
@@ -61,6 +63,10 @@ impl ClientConnection for StatelessConnection {
 
     fn transport(&self) -> Option<&'static str> {
         Some("tcp")
+    }
+
+    fn http_head(&self) -> Option<HttpHead<'_>> {
+        self.0.http_head()
     }
 
     fn session(&self) -> Option<&dyn SessionState> {
@@ -120,6 +126,10 @@ impl ClientConnection for SessionConnection {
 
     fn transport(&self) -> Option<&'static str> {
         Some("tcp")
+    }
+
+    fn http_head(&self) -> Option<HttpHead<'_>> {
+        self.request.http_head()
     }
 
     fn session(&self) -> Option<&dyn SessionState> {

@@ -176,7 +176,8 @@ impl Legacy {
         if !accepts.json && !accepts.stream {
             return HttpError::not_acceptable().into_response(Some(id)).into();
         }
-        let (reply, handshake) = endpoint.server.initialize(message.params(), self.sessions.is_some(), None);
+        let (reply, handshake) =
+            endpoint.server.initialize(message.params(), self.sessions.is_some(), None, Some(&**connection));
         let mut response = reply_response(&endpoint.server, connection, id, Revision::LATEST_LEGACY, &reply);
         if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
             let session =

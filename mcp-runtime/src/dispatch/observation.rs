@@ -458,14 +458,14 @@ pub(crate) struct RefusedRequest {
     /// Of HTTP.
     pub(crate) status: Option<u16>,
     /// Those that the caller lacks.
-    pub(crate) scopes: String,
+    pub(crate) scopes: Box<str>,
     /// The caller, if only the refusal knows it.
     pub(crate) caller: Option<Arc<Principal>>,
 }
 
 impl RefusedRequest {
     pub(crate) fn new(reason: Reason) -> Self {
-        Self { reason, status: None, scopes: String::new(), caller: None }
+        Self { reason, status: None, scopes: Box::default(), caller: None }
     }
 }
 

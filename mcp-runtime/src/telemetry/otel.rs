@@ -24,6 +24,7 @@ struct Durations {
     operations: Histogram<f64>,
     sessions: Histogram<f64>,
     tasks: Histogram<f64>,
+    #[cfg(feature = "auth")]
     issuers: Histogram<f64>,
     refused: Counter<u64>,
 }
@@ -49,6 +50,7 @@ impl Instruments {
                     "mcp.server.task.duration",
                     "Time from the creation of an MCP task until its end.",
                 ),
+                #[cfg(feature = "auth")]
                 issuers: histogram(
                     "mcp.server.authorization.duration",
                     "Time that an authorization server took to answer for keys or about a token.",

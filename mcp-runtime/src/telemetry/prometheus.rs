@@ -30,6 +30,7 @@ pub(super) struct PrometheusMetrics {
     refused: IntCounterVec,
     tasks: HistogramVec,
     active_tasks: IntGauge,
+    #[cfg(feature = "auth")]
     issuers: HistogramVec,
     dropped: IntCounter,
     /// Those of `operations` that have series of their own, by the digests of their labels.
@@ -73,6 +74,7 @@ impl PrometheusMetrics {
             "Time from the creation of an MCP task until its end.",
         );
         let task_labels = ["gen_ai_tool_name", "mcp_task_outcome", "error_type", "mcp_error_reason"];
+        #[cfg(feature = "auth")]
         let issuers = HistogramOpts::new(
             "mcp_server_authorization_duration_seconds",
             "Time that an authorization server took to answer for keys or about a token.",
@@ -107,6 +109,7 @@ impl PrometheusMetrics {
             )?,
             tasks: add(&registry, HistogramVec::new(tasks.buckets(BUCKETS.to_vec()), &task_labels)?)?,
             active_tasks: add(&registry, active_tasks)?,
+            #[cfg(feature = "auth")]
             issuers: add(
                 &registry,
                 HistogramVec::new(issuers.buckets(BUCKETS.to_vec()), &["issuer", "question", "outcome"])?,
@@ -180,6 +183,7 @@ impl PrometheusMetrics {
         self.tasks.with_label_values(&labels).observe(duration.as_secs_f64());
     }
 
+    #[cfg(feature = "auth")]
     pub(super) fn ask_issuer(&self, labels: [&str; 3], duration: Duration) {
         self.issuers.with_label_values(&labels).observe(duration.as_secs_f64());
     }

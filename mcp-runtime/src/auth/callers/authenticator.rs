@@ -138,13 +138,13 @@ pub(crate) struct RefusedCaller {
     /// What operators are told.
     pub(crate) reason: Reason,
     /// The scopes that it lacks, separated by spaces.
-    pub(crate) scopes: String,
+    pub(crate) scopes: Box<str>,
     /// The caller, if it is known.
     pub(crate) caller: Option<Arc<Principal>>,
     /// The values of `WWW-Authenticate`.
     pub(crate) challenges: Vec<String>,
     /// What its next proof of possession has to contain: the value of `DPoP-Nonce`.
-    pub(crate) nonce: Option<String>,
+    pub(crate) nonce: Option<Box<str>>,
     /// When it may try again.
     pub(crate) retry_after: Option<Duration>,
 }
@@ -342,7 +342,7 @@ impl Authenticator {
 
     #[cold]
     fn refuse(&self, denied: Denied) -> RefusedCaller {
-        let Denied { reason, description, cause, caller, missing: scopes, .. } = denied;
+        let Denied { reason, description, cause, caller, missing, .. } = denied;
         let mut nonce = None;
         let error = |code: &'static str| Some((code, &*description));
         let (status, challenges) = match &reason {
@@ -353,7 +353,7 @@ impl Authenticator {
                 (StatusCode::UNAUTHORIZED, self.challenges(error("invalid_dpop_proof"), ""))
             }
             DeniedReason::NonceNeeded(new) => {
-                nonce = Some(new.clone());
+                nonce = Some(new.as_str().into());
                 (StatusCode::UNAUTHORIZED, vec![self.challenge(Scheme::Dpop, error("use_dpop_nonce"), "")])
             }
             DeniedReason::InsufficientScope(scopes) => (
@@ -371,7 +371,7 @@ impl Authenticator {
             status,
             message: description,
             reason: cause,
-            scopes,
+            scopes: missing,
             caller,
             challenges,
             nonce,
@@ -388,7 +388,7 @@ impl Authenticator {
                 status: StatusCode::UNAUTHORIZED,
                 message: "an access token is required".into(),
                 reason: Reason::TokenMissing,
-                scopes: String::new(),
+                scopes: Box::default(),
                 caller: None,
                 challenges: self.challenges(None, &scopes),
                 nonce: None,
@@ -398,7 +398,7 @@ impl Authenticator {
                 status: StatusCode::BAD_REQUEST,
                 message: description.into(),
                 reason: Reason::TokenMisplaced,
-                scopes: String::new(),
+                scopes: Box::default(),
                 caller: None,
                 challenges: self.challenges(Some(("invalid_request", description)), ""),
                 nonce: None,
@@ -493,7 +493,7 @@ fn refuse_guess(wait: Duration) -> RefusedCaller {
         status: StatusCode::TOO_MANY_REQUESTS,
         message: "too many invalid tokens were sent from this address\ntry again later".into(),
         reason: Reason::TokenGuesses,
-        scopes: String::new(),
+        scopes: Box::default(),
         caller: None,
         challenges: Vec::new(),
         nonce: None,

@@ -493,11 +493,11 @@ impl OauthMethod {
         let missing: Vec<&str> = self.required_scopes.iter().filter(lacks).map(String::as_str).collect();
         if !missing.is_empty() {
             let denied = Denied::insufficient_scope(&self.required_scopes);
-            return Err(denied.of_caller(principal, missing.join(" ")));
+            return Err(denied.of_caller(principal, &missing));
         }
         match &self.accept {
             Some(accept) if !accept(principal) => {
-                Err(Denied::forbidden("this caller is not admitted").of_caller(principal, String::new()))
+                Err(Denied::forbidden("this caller is not admitted").of_caller(principal, &[]))
             }
             _ => Ok(()),
         }

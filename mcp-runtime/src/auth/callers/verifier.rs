@@ -62,7 +62,7 @@ pub struct Denied {
     /// The caller, if it is known.
     pub(super) caller: Option<Arc<Principal>>,
     /// The scopes that the caller lacks, separated by spaces.
-    pub(super) missing: String,
+    pub(super) missing: Box<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +91,8 @@ impl Denied {
             DeniedReason::Unavailable(_) => Reason::AuthUnavailable,
         };
         let missing = match &reason {
-            DeniedReason::InsufficientScope(scopes) => scopes.clone(),
-            _ => String::new(),
+            DeniedReason::InsufficientScope(scopes) => scopes.as_str().into(),
+            _ => Box::default(),
         };
         Self {
             reason,
@@ -142,8 +142,8 @@ impl Denied {
     }
 
     /// The same about a caller that is known, which lacks these scopes.
-    pub(super) fn of_caller(self, caller: &Arc<Principal>, missing: String) -> Self {
-        Self { caller: Some(caller.clone()), missing, ..self }
+    pub(super) fn of_caller(self, caller: &Arc<Principal>, missing: &[&str]) -> Self {
+        Self { caller: Some(caller.clone()), missing: missing.join(" ").into(), ..self }
     }
 
     /// The same about a token that the authorization server has issued.

@@ -24,7 +24,7 @@ pub(super) struct HttpError {
     message: Cow<'static, str>,
     reason: Reason,
     /// The scopes that the caller lacks.
-    scopes: String,
+    scopes: Box<str>,
     /// The caller, where only the refusal knows it.
     caller: Option<Arc<Principal>>,
     /// `Retry-After`, in seconds.
@@ -34,7 +34,7 @@ pub(super) struct HttpError {
     /// The values of `WWW-Authenticate`.
     challenges: Vec<String>,
     /// The value of `DPoP-Nonce`.
-    nonce: Option<String>,
+    nonce: Option<Box<str>>,
 }
 
 impl HttpError {
@@ -53,7 +53,7 @@ impl HttpError {
         };
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
         let (message, challenges) = (message.into(), Vec::new());
-        let scopes = String::new();
+        let scopes = Box::default();
         let caller = None;
         Self {
             status,
@@ -196,7 +196,7 @@ impl HttpError {
                 response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
             }
         }
-        if let Some(nonce) = self.nonce.and_then(|nonce| HeaderValue::try_from(nonce).ok()) {
+        if let Some(nonce) = self.nonce.and_then(|nonce| HeaderValue::from_str(&nonce).ok()) {
             response.headers_mut().insert("dpop-nonce", nonce);
         }
         response.extensions_mut().insert(RefusedRequest {

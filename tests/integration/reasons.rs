@@ -201,7 +201,7 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
         ),
     ] {
         exporter.reset();
-        client.request(method, params.clone()).await;
+        let _ = client.request(method, params.clone()).await;
         let line = lines.next().await;
         let text = |member: &str| line[member].as_str().unwrap_or_default();
         assert_eq!((text("outcome"), text("reason")), (outcome, reason), "{line}");
@@ -460,14 +460,14 @@ async fn a_line_of_the_audit_log_has_a_bounded_length_and_no_character_that_ends
     let many: serde_json::Map<String, Value> =
         (0..5000).map(|n| (format!("{n}-{}", "z".repeat(300)), json!("w".repeat(100)))).collect();
     for tool in ["write", "made_up", &"n".repeat(5000)] {
-        server.call(tool, Value::Object(many.clone())).await;
+        let _ = server.call(tool, Value::Object(many.clone())).await;
         let text = lines.text().await;
         assert!(text.len() <= 8 << 10 && text.contains('…'), "{}", text.len());
         serde_json::from_str::<Value>(&text).unwrap();
     }
     for ending in ["\u{2028}", "\u{2029}", "\u{85}", "\u{202e}", "\u{7f}", "\n"] {
         let text = format!("before{ending}after");
-        server.call(&text, json!({ &text: 1 })).await;
+        let _ = server.call(&text, json!({ &text: 1 })).await;
         server.call("write", json!({ "text": text })).await.expect_ok();
         for member in ["item", "arguments"] {
             let line = lines.text().await;
@@ -500,7 +500,7 @@ async fn a_field_of_the_audit_log_has_a_name_of_its_own_and_a_bounded_value() {
         .field("number", |_| Some(7));
     let server = builder().audit(audit).build().unwrap();
     let client = TestServer::of(&server).caller(Principal::new("test", "ada"));
-    client.call("says_no", json!({})).await;
+    let _ = client.call("says_no", json!({})).await;
     let line = lines.next().await;
     assert!(
         line["tenant"].as_str().is_some_and(|tenant| tenant.len() <= 128 && tenant.ends_with('…')),
@@ -521,7 +521,7 @@ async fn job(ends: bool) -> &'static str {
 #[tokio::test]
 async fn tasks_and_lines_that_were_dropped_are_counted() {
     let (hold, held) = std::sync::mpsc::channel::<()>();
-    let audit = Audit::to(move |_: &str| drop(held.recv())).capacity(1);
+    let audit = Audit::to(move |_: &str| _ = held.recv()).capacity(1);
     let server =
         mcp_runtime::server!().tool::<job>().audit(audit).telemetry(|t| t.metrics()).build().unwrap();
     let client = TestServer::of(&server);

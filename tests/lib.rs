@@ -13,6 +13,8 @@ mod examples_of_attributes {
     struct Prompt;
     #[doc = include_str!("../mcp-macros/src/examples/mcp_resource.md")]
     struct Resource;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_rule.md")]
+    struct Rule;
     #[doc = include_str!("../mcp-macros/src/examples/mcp_service.md")]
     struct Service;
     #[doc = include_str!("../mcp-macros/src/examples/mcp_tool.md")]

@@ -16,7 +16,7 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use crate::attribute::{error_, item, main_, misplaced, panicked::expand_or_keep, service, type_};
+use crate::attribute::{error_, item, main_, misplaced, panicked::expand_or_keep, rule, service, type_};
 use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
 
 /// Makes a function a tool of the server.
@@ -31,7 +31,7 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
 /// `meta(..)`, `timeout`, `max_concurrency`, `max_concurrency_per_caller`, `rate = "60/1m"`, `max_result = "50KB"`,
 /// `blocking`, `task`, `scopes(..)`, `requires(..)`, `layers(..)`, `tags(..)`, `strict`, `output = Type`,
-/// `unregistered`, `ui(..)`, `marker`, `crate`.
+/// `unregistered`, `ui(..)`, `validate`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `header`, `flatten`, `secret`, `inject`.
@@ -48,8 +48,8 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
 /// `cache(ttl = "60s", public)`, `list`, `subscribe`, `max_concurrency_per_caller`, `rate = "60/1m"`,
-/// `max_result = "50KB"`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `meta(..)`, `ui(..)`, `marker`,
-/// `crate`.
+/// `max_result = "50KB"`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `meta(..)`, `ui(..)`, `validate`,
+/// `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
 /// `example`, `complete`, `raw`, `secret`, `inject`.
@@ -65,7 +65,8 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 #[doc = include_str!("examples/mcp_prompt.md")]
 ///
 /// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `max_concurrency_per_caller`, `rate = "60/1m"`,
-/// `max_result = "50KB"`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `marker`, `crate`.
+/// `max_result = "50KB"`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `validate`, `marker`,
+/// `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `complete`, `secret`, `inject`.
@@ -135,6 +136,22 @@ pub fn tool(_: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
     expand_or_keep(options.into(), item.into(), |options, item| error_::expand(options, &item)).into()
+}
+
+/// Makes a function a rule over several arguments, which `validate` of a tool, resource or prompt names.
+///
+/// It takes arguments by name and by reference: `&T`, and `Option<&T>` for an argument that is an `Option<T>`. Parameters
+/// that have the name of no argument are injected: state, `&Context`, `&Principal`. It runs once the arguments are
+/// decoded, before the function; what it says in a public error is reported with everything else that is wrong, under the
+/// arguments that it takes. The first line of its doc comment is in those reports. It may be async.
+///
+#[doc = include_str!("examples/mcp_rule.md")]
+///
+/// Option: `crate`.
+#[proc_macro_attribute]
+pub fn mcp_rule(options: TokenStream, function: TokenStream) -> TokenStream {
+    expand_or_keep(options.into(), function.into(), |options, function| rule::expand(options, &function))
+        .into()
 }
 
 /// Makes an `async fn main` the entry point of a program.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     admission::{CallLimits, Rate},
-    arguments::{AnyArg, BoxFuture, Call, HandlerResult, Inject, TextLimit},
+    arguments::{AnyArg, BoundRule, BoxFuture, Call, HandlerResult, Inject, ItemRules, TextLimit},
     blocking::run_blocking,
     content::{ContentWriter, Icon},
     context::ClientFeature,
@@ -94,6 +94,8 @@ pub struct ItemDescriptor {
     pub max_result: Option<u64>,
     /// The arguments, in the order of the function's parameters.
     pub args: &'static [&'static dyn AnyArg],
+    /// The rules over its arguments.
+    pub rules: ItemRules,
     /// The types that are injected by reference.
     pub injects: &'static [Inject],
     /// Whether it takes values that are made from the request.
@@ -121,6 +123,7 @@ impl ItemDescriptor {
         max_concurrency_per_caller: None,
         max_result: None,
         args: &[],
+        rules: ItemRules::NONE,
         injects: &[],
         makes_values: false,
         unregistered: false,
@@ -266,6 +269,8 @@ pub(crate) fn write_texts(
 pub(crate) struct Function {
     pub(crate) handler: Handler,
     pub(crate) args: &'static [&'static dyn AnyArg],
+    /// The rules over its arguments.
+    pub(crate) rules: Vec<BoundRule>,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
     /// What it takes at most to decode arguments that are JSON in a text.
     pub(crate) text_limit: TextLimit,
@@ -279,11 +284,13 @@ impl Function {
     pub(crate) fn new(
         handler: Handler,
         args: &'static [&'static dyn AnyArg],
+        rules: Vec<BoundRule>,
         this: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
         Self {
             handler,
             args,
+            rules,
             this,
             text_limit: TextLimit::default(),
             slow_logged: AtomicBool::new(false),

@@ -16,10 +16,10 @@ pub use serde;
 
 pub use crate::{
     arguments::{
-        AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, NoBound, Pattern,
-        Probe, ProbeDyn, Rules, blocking, complete, complete_blocking, flatten, from_context_fn, from_text,
-        injected, json, json_of, object, on_thread, pending, provided, provided_option, ready, shared, text,
-        text_of,
+        AnyArg, ArgDescriptor, ArgumentRule, Call, FromContextFn, HandlerResult, HeaderArg, Inject,
+        ItemRules, NoBound, Pattern, Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues, Rules, blocking,
+        complete, complete_blocking, flatten, from_context_fn, from_text, injected, json, json_of, object,
+        on_thread, pending, provided, provided_option, ready, rule_result, rule_value, shared, text, text_of,
     },
     capability::tasks::{blocking_task, start_task, task},
     client_request::ClientFeature,

@@ -6,3 +6,5 @@ pub use crate::{mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use mcp_runtime_macros::Tool;
+#[cfg(feature = "macros")]
+pub use mcp_runtime_macros::mcp_rule;

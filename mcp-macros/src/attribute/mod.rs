@@ -5,6 +5,7 @@ pub(crate) mod item;
 pub(crate) mod main_;
 pub(crate) mod misplaced;
 pub(crate) mod panicked;
+pub(crate) mod rule;
 pub(crate) mod service;
 pub(crate) mod type_;
 mod type_attributes;

@@ -204,6 +204,15 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let makes_values =
         (makes_values && kind == Kind::Resource).then(|| quote_spanned!(site=> makes_values: true,));
     let unregistered = item.options.is_unregistered().then(|| quote_spanned!(site=> unregistered: true,));
+    let rules = (!item.common.validate.is_empty()).then(|| {
+        let decoders = handler::decoders(&item.params);
+        // each is named at its own path, so that a trait error points there
+        let rules = item.common.validate.iter().map(|path| {
+            let span = hygienic_at(path.span());
+            quote_spanned!(span=> <#path as __rt::ArgumentRule>::DESCRIPTOR)
+        });
+        quote_spanned!(site=> rules: __rt::ItemRules { rules: &[#(#rules),*], arguments: #decoders },)
+    });
     let own = item.options.fields(item.output.as_ref(), blocking);
     let rest = (kind != Kind::Prompt).then(|| quote_spanned!(site=> ..__rt::#def::returning(&__OUT)));
     let (handler, handler_name) = (handler::function(item), handler::name());
@@ -220,6 +229,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
                 #makes_values
                 args: &[#(#arguments),*],
                 #injects
+                #rules
                 ..#new
             },
             #own

@@ -29,7 +29,9 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let lets = injected.iter().map(|param| inject(param));
     let is_made = |param: &&Param| matches!(param.source, Source::Injected);
     let makes = item.params.iter().any(|param| is_made(&param));
-    let is_future = item.is_async || makes;
+    // rules come first, so nothing of the function may run before its future is polled
+    let validates = !item.common.validate.is_empty();
+    let is_future = item.is_async || makes || validates;
     let call = call(item);
     let await_ = item.is_async.then(|| quote_spanned!(site=> .await));
     let start = (starts_task && !blocking).then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
@@ -52,7 +54,7 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
         quote_spanned!(span=> __rt::blocking_task(__rt::Clone::clone(&__ctx), move || { #body }))
     } else if blocking {
         quote_spanned!(span=> __rt::blocking(move || { #body }))
-    } else if is_future && this.is_none() && context.is_none() {
+    } else if is_future && !validates && this.is_none() && context.is_none() {
         // the user's future borrows nothing, so that no other has to own it
         quote_spanned!(span=> __OUT.pending(__rt::Box::new(#call)))
     } else if is_future {
@@ -69,6 +71,20 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
             #run
         }
     }
+}
+
+/// How rules decode each argument, by its slot.
+pub(crate) fn decoders(params: &[Param]) -> TokenStream {
+    let site = Span::mixed_site();
+    let arguments: Vec<&Param> = params.iter().filter(|param| param.argument().is_some()).collect();
+    let decoders = arguments.iter().enumerate().filter_map(|(position, param)| {
+        let slot = slot(arguments.iter().take(position));
+        let (cfg, name, constant) = (param.cfg_attr(), &param.argument()?.ident, argument_constant(param));
+        Some(quote_spanned! {site=>
+            #cfg (#name, |__call| __rt::Result::Ok(__rt::rule_value(#constant.take(__call, #slot)?)))
+        })
+    });
+    quote_spanned!(site=> &[#(#decoders),*])
 }
 
 /// Takes each argument from its slot.

@@ -56,6 +56,8 @@ pub(crate) struct CommonOptions {
     pub(crate) requires: Vec<&'static str>,
     /// What makes each of its layers, outermost first.
     pub(crate) layers: Vec<Expr>,
+    /// The rules over its arguments.
+    pub(crate) validate: Vec<Path>,
     /// Whether the function runs on a blocking thread.
     pub(crate) blocking: Option<Ident>,
     /// How many times, and in how many milliseconds.
@@ -77,6 +79,7 @@ impl CommonOptions {
             "meta" => self.meta = meta::read(entry, errors),
             "scopes" => self.scopes = read_scopes(entry, errors),
             "layers" => self.layers = entry.expressions("layers", errors),
+            "validate" => self.validate = entry.paths(errors),
             "requires" => self.requires = entry.words(known::FEATURES, errors),
             "rate" => self.rate = entry.rate(errors),
             "max_concurrency_per_caller" => self.max_concurrency_per_caller = entry.count(errors),

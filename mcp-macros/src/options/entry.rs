@@ -307,6 +307,18 @@ impl Entry {
         }
     }
 
+    /// `key = path`, or `key(a, b)` for several.
+    pub(crate) fn paths(&self, errors: &Errors) -> Vec<Path> {
+        let Form::List(list) = &self.form else { return self.path(errors).into_iter().collect() };
+        match Punctuated::<Path, Token![,]>::parse_terminated.parse2(list.clone()) {
+            Ok(paths) if !paths.is_empty() => paths.into_iter().collect(),
+            _ => {
+                self.report_value("a path", errors);
+                Vec::new()
+            }
+        }
+    }
+
     /// The path of a function, which may be an associated one: `<T>::function`; or `blocking(path)`.
     pub(crate) fn function(&self, errors: &Errors) -> Option<NamedFunction> {
         let found = self.parse_function();

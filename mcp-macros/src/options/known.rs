@@ -25,6 +25,7 @@ pub(crate) const TOOL: &[&str] = &[
     "ui",
     "task",
     "layers",
+    "validate",
     "marker",
     "crate",
 ];
@@ -50,6 +51,7 @@ pub(crate) const RESOURCE: &[&str] = &[
     "meta",
     "ui",
     "layers",
+    "validate",
     "marker",
     "crate",
 ];
@@ -66,6 +68,7 @@ pub(crate) const PROMPT: &[&str] = &[
     "scopes",
     "requires",
     "layers",
+    "validate",
     "marker",
     "crate",
 ];
@@ -125,6 +128,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("max_size", "max_result"),
     ("max_output", "max_result"),
     ("require", "requires"),
+    ("check", "validate"),
+    ("rules", "validate"),
+    ("validator", "validate"),
     ("needs", "requires"),
     ("elicit", "elicitation"),
     ("sample", "sampling"),
@@ -242,6 +248,7 @@ pub(crate) fn usage(option: &str) -> String {
         "output" => "output = Report",
         "task" => "task = required",
         "layers" => "layers(timing, Retry::times(3))",
+        "validate" => "validate = check_dates",
         "uri" => "uri = \"docs://pages/{id}\"",
         "mime" => "mime = \"application/json\"",
         "audience" => "audience(\"user\", \"assistant\")",

@@ -21,7 +21,8 @@ use serde_json::{Value, value::RawValue};
 use super::{
     BoxFuture,
     arg::{AnyArg, has_flatten},
-    report::{self, ToolInput},
+    report::{self, RULES_GO_HERE, ToolInput},
+    rule_fn::{BoundRule, BrokenRule, StartedRules},
     text::{from_list, from_text, missing},
 };
 use crate::{
@@ -39,6 +40,8 @@ use crate::{
 pub(crate) struct CallParts<'a> {
     pub(crate) input: Input<'a>,
     pub(crate) args: &'a [&'static dyn AnyArg],
+    /// Rules over several arguments. The handler of an item that has some runs nothing before its future is polled.
+    pub(crate) rules: &'a [BoundRule],
     pub(crate) strict: bool,
     /// Input schema and name of a tool, for repairs and reports.
     pub(crate) tool: Option<&'a ToolInput>,
@@ -80,7 +83,7 @@ const INLINE: usize = 12;
 ///
 /// # Errors
 /// One report of every argument that is invalid, or how the function failed.
-pub(crate) fn call_handler<R>(
+pub(crate) fn call_handler<R: 'static>(
     handler: fn(&Call<'_>) -> HandlerResult<R>,
     parts: &CallParts<'_>,
     context: &OnceCell<Context>,
@@ -96,8 +99,9 @@ pub(crate) fn call_handler<R>(
     let (object, checked) = parts.read(values);
     let arguments = RawArguments { values, object, strict: parts.strict };
     let was_tried = checked.is_ok();
-    if was_tried && let Some(outcome) = try_handler(handler, &Call { parts, context, arguments }) {
-        return outcome;
+    let call = Call { parts, context, arguments };
+    if was_tried && let Some(outcome) = try_handler(handler, &call) {
+        return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
     }
     let has_duplicates = checked.is_err_and(|error| error.has_duplicates);
     repair_and_call(handler, parts, context, arguments, was_tried, has_duplicates)
@@ -118,7 +122,7 @@ fn try_handler<R>(
 
 /// Calls a handler whose arguments were refused, after harmless mistakes in them are repaired.
 #[cold]
-fn repair_and_call<R>(
+fn repair_and_call<R: 'static>(
     handler: fn(&Call<'_>) -> HandlerResult<R>,
     parts: &CallParts<'_>,
     context: &OnceCell<Context>,
@@ -126,20 +130,104 @@ fn repair_and_call<R>(
     was_tried: bool,
     has_duplicates: bool,
 ) -> Result<MaybeFuture<R>, Failure> {
-    let repair = parts.repair(refused, has_duplicates)?;
+    if let Input::Text(_) = parts.input {
+        let report = RuleReport { parts, errors: report::text_errors(parts.args, &refused), unknown: &[] };
+        return report.with_rules(&Call { parts, context, arguments: refused }, None);
+    }
+    let repair = parts.repair(has_duplicates)?;
     let mut values = vec![None; parts.args.len()];
     let is_filled = parts.fill(&repair.text, &mut values).is_ok();
     let arguments = RawArguments { values: &values, object: &repair.text, strict: parts.strict };
     // what the handler refused, it refuses again
     let is_new = !was_tried || matches!(repair.text, Cow::Owned(_));
+    let call = Call { parts, context, arguments };
     if is_filled
         && is_new
         && repair.is_accepted(parts.strict)
-        && let Some(outcome) = try_handler(handler, &Call { parts, context, arguments })
+        && let Some(outcome) = try_handler(handler, &call)
     {
-        return outcome;
+        return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
     }
-    Err(repair.report(parts, is_filled.then_some(arguments)))
+    let errors = repair.errors(parts, is_filled.then_some(arguments));
+    let report = RuleReport { parts, errors, unknown: &repair.unknown };
+    if is_filled { report.with_rules(&call, None) } else { Err(Failure::Arguments(report.text(&[]))) }
+}
+
+/// What an item's handler has made of valid arguments, once the rules accept them.
+#[inline(never)]
+fn check_rules<R: 'static>(
+    outcome: Result<MaybeFuture<R>, Failure>,
+    call: &Call<'_>,
+) -> Result<MaybeFuture<R>, Failure> {
+    match outcome {
+        Ok(MaybeFuture::Pending(future)) => {
+            RuleReport { parts: call.parts, errors: Vec::new(), unknown: &[] }.with_rules(call, Some(future))
+        }
+        other => other,
+    }
+}
+
+/// The report on arguments, before it is known which rules they break.
+struct RuleReport<'a> {
+    parts: &'a CallParts<'a>,
+    errors: Vec<String>,
+    unknown: &'a [String],
+}
+
+impl RuleReport<'_> {
+    /// The report with these rules, which are broken.
+    fn text(&self, broken: &[BrokenRule]) -> String {
+        let Some(tool) = self.parts.tool else {
+            let rules = broken.iter().map(report::rule_text);
+            return self.errors.iter().cloned().chain(rules).collect::<Vec<_>>().join("; ");
+        };
+        let rules = broken.iter().map(report::rule_line);
+        let errors: Vec<String> = self.errors.iter().cloned().chain(rules).collect();
+        report::tool_report(tool, self.parts.args, &errors, self.unknown)
+    }
+
+    /// Has rules look at the arguments that are valid: their report, or the `future` of the function if nothing is wrong.
+    fn with_rules<R: 'static>(
+        self,
+        call: &Call<'_>,
+        future: Option<BoxFuture<Result<R, Failure>>>,
+    ) -> Result<MaybeFuture<R>, Failure> {
+        match BoundRule::start_all(self.parts.rules, call) {
+            StartedRules::Ended(Err(failure)) if self.errors.is_empty() => Err(failure),
+            // what is wrong anyway is for the model, and the failure of a rule is not
+            StartedRules::Ended(Err(_)) => Err(Failure::Arguments(self.text(&[]))),
+            StartedRules::Ended(Ok(broken)) => match future.filter(|_| broken.is_empty()) {
+                Some(future) => Ok(MaybeFuture::Pending(future)),
+                None => Err(Failure::Arguments(self.text(&broken))),
+            },
+            StartedRules::Running(running) => {
+                // what is borrowed now is gone later, so each possible part of the report is text already
+                let is_tool = self.parts.tool.is_some();
+                let without = self.text(&[]);
+                let placeholder = (Vec::new(), RULES_GO_HERE.to_owned());
+                let with = self.text(&[placeholder]);
+                Ok(MaybeFuture::Pending(Box::pin(async move {
+                    let broken = match (running.await, future) {
+                        (Ok(broken), Some(future)) if broken.is_empty() => return future.await,
+                        (Ok(broken), _) => broken,
+                        (Err(failure), Some(_)) => return Err(failure),
+                        (Err(_), None) => Vec::new(),
+                    };
+                    if broken.is_empty() {
+                        return Err(Failure::Arguments(without));
+                    }
+                    let (line, between) = if is_tool {
+                        (report::rule_line as fn(&_) -> _, "\n- ")
+                    } else {
+                        (report::rule_text as _, "; ")
+                    };
+                    let lines: Vec<String> = broken.iter().map(line).collect();
+                    let placeholder = format!(": {RULES_GO_HERE}");
+                    Err(Failure::Arguments(with.replacen(&placeholder, &lines.join(between), 1)))
+                })))
+            }
+        }
+    }
 }
 
 /// Arguments were refused before a handler was called.
@@ -169,8 +257,8 @@ impl Repair<'_> {
             && (!strict || self.unknown.is_empty())
     }
 
-    /// The report of everything that is invalid; without `arguments` if a key is not valid text.
-    fn report(&self, parts: &CallParts<'_>, arguments: Option<RawArguments<'_>>) -> Failure {
+    /// Everything that is invalid; without `arguments` if a key is not valid text.
+    fn errors(&self, parts: &CallParts<'_>, arguments: Option<RawArguments<'_>>) -> Vec<String> {
         let Self { tool, duplicates, violations, .. } = self;
         let decode_errors = arguments.map_or_else(Vec::new, |arguments| {
             report::decode_errors(tool, parts.args, &arguments, violations)
@@ -180,7 +268,7 @@ impl Repair<'_> {
         if let Some(error) = self.unreadable.as_ref().filter(|_| errors.is_empty()) {
             errors.push(report::unreadable_message(error));
         }
-        Failure::Arguments(report::tool_report(tool, parts.args, &errors, &self.unknown))
+        errors
     }
 }
 
@@ -234,12 +322,9 @@ impl<'a> CallParts<'a> {
     /// Repairs harmless mistakes in the arguments of a tool.
     ///
     /// # Errors
-    /// The report of what is invalid, if it cannot be repaired: arguments are strings.
-    fn repair(&self, refused: RawArguments<'_>, has_duplicates: bool) -> Result<Repair<'a>, Failure> {
-        let Input::Json(text) = self.input else {
-            return Err(Failure::Arguments(report::text_report(self.args, &refused)));
-        };
-        let Some(tool) = self.tool else {
+    /// They may take too long to decode.
+    fn repair(&self, has_duplicates: bool) -> Result<Repair<'a>, Failure> {
+        let (Input::Json(text), Some(tool)) = (self.input, self.tool) else {
             return Err(Failure::Arguments("invalid arguments".into()));
         };
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };

@@ -12,6 +12,7 @@ mod cursor;
 mod inject;
 mod refused_values;
 mod report;
+mod rule_fn;
 mod rules;
 mod text;
 mod text_limit;
@@ -32,6 +33,8 @@ pub use cursor::Cursor;
 pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Probe, ProbeDyn, from_context_fn};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};
+pub(crate) use rule_fn::BoundRule;
+pub use rule_fn::{ArgumentRule, ItemRules, RuleDescriptor, RuleParam, RuleValues, rule_result, rule_value};
 pub use rules::{NoBound, Pattern, Rules};
 pub(crate) use text_limit::TextLimit;
 

@@ -9,6 +9,7 @@ use super::{
     arg::AnyArg,
     call::{MAX_REPAIRED, RawArgument, RawArguments, ValueError},
     refused_values::RefusedArgument,
+    rule_fn::BrokenRule,
 };
 use crate::{
     error::Failure,
@@ -37,6 +38,8 @@ pub(crate) struct ToolInput {
     /// Whether absent members with a `default` are added, which typed decoding does by itself.
     adds_defaults: bool,
     compiled: OnceLock<Option<Validator>>,
+    /// What the rules over several arguments say of themselves.
+    pub(crate) rules: Vec<&'static str>,
     /// The most values that arguments may have.
     pub(crate) max_values: usize,
     /// The alternatives of its types, if they contain each other.
@@ -65,6 +68,7 @@ impl ToolInput {
             null_is_absent,
             adds_defaults,
             compiled: OnceLock::new(),
+            rules: Vec::new(),
             max_values: usize::MAX,
             attempts: None,
             max_attempts: usize::MAX,
@@ -265,17 +269,36 @@ pub(super) fn tool_report(
     }
     text.push_str("\nexpected: ");
     text.push_str(&signature(&tool.name, &tool.schema));
+    for rule in &tool.rules {
+        text.push_str("\nrule: ");
+        text.push_str(rule);
+    }
     text
 }
 
+/// Where the lines about broken rules go in the report of a call that waits for its rules.
+pub(super) const RULES_GO_HERE: &str = "\u{0}";
+
+/// The line of a tool's report on a rule that is broken.
+pub(super) fn rule_line((names, message): &BrokenRule) -> String {
+    let paths: Vec<_> = names.iter().map(|name| member_path(name)).collect();
+    format!("{}: {message}", paths.join(", "))
+}
+
+/// The part of a report on texts on a rule that is broken.
+pub(super) fn rule_text((names, message): &BrokenRule) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!("{}: {message}", names.join(", "))
+}
+
 /// The report on a prompt's arguments, or on the variables of a URI.
-pub(super) fn text_report(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>) -> String {
+pub(super) fn text_errors(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>) -> Vec<String> {
     let mut errors = Vec::new();
     for (index, arg) in args.iter().enumerate() {
         let found = arg.value_errors(slots, index);
         errors.extend(found.iter().map(|error| format!("`{}`: {}", arg.name(), error.line(""))));
     }
-    errors.join("; ")
+    errors
 }
 
 /// Replaces floats such as `1.0` by integers where the schema has integers: schemas accept them, typed decoding does

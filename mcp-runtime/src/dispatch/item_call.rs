@@ -277,6 +277,7 @@ pub(super) fn start_with_strings(
     let parts = CallParts {
         input: Input::Text(values),
         args: function.args,
+        rules: &function.rules,
         strict: false,
         tool: None,
         validator: None,

@@ -208,6 +208,7 @@ impl ItemCall for CallTool<'_> {
                 let parts = CallParts {
                     input: Input::Json(&self.arguments),
                     args: function.args,
+                    rules: &function.rules,
                     strict: self.entry.spec.strict,
                     tool: Some(&self.entry.input),
                     validator: self.entry.input_validator.as_ref(),

@@ -66,10 +66,14 @@ impl PromptEntry {
     ) -> Result<Self, BuildError> {
         let item = ItemSpec::new(name, &def.item);
         let args = def.item.args;
-        let errors = declaration_errors(args);
+        let mut errors = declaration_errors(args);
+        let rules = def.item.rules.bind(args).unwrap_or_else(|found| {
+            errors.extend(found);
+            Vec::new()
+        });
         let error = |text: String| item.build_error(format_args!("prompt `{}`: {text}", item.name));
         BuildError::check_all(errors.into_iter().map(error).collect())?;
-        let function = ItemFunction::Annotated(Function::new(def.handler, args, this));
+        let function = ItemFunction::Annotated(Function::new(def.handler, args, rules, this));
         let arguments = args.iter().map(|arg| PromptArgument::of(*arg)).collect();
         Ok(Self { item, function, arguments, state })
     }

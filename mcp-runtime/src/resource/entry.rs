@@ -67,9 +67,13 @@ impl ResourceEntry {
         let uri = def.uri.map_or_else(|| default_uri(server, def), str::to_owned);
         let spec = ResourceSpec::new(name, uri_with_prefix(&uri, prefix), def);
         let args = def.item.args;
-        let function = ItemFunction::Annotated(Function::new(def.handler, args, this));
-        let mut entry = Self::new(spec, prefix, function, state)?;
         let mut errors = declaration_errors(args);
+        let rules = def.item.rules.bind(args).unwrap_or_else(|found| {
+            errors.extend(found);
+            Vec::new()
+        });
+        let function = ItemFunction::Annotated(Function::new(def.handler, args, rules, this));
+        let mut entry = Self::new(spec, prefix, function, state)?;
         for arg in args {
             let name = arg.name();
             if is_always_object(*arg) {

@@ -342,6 +342,10 @@ impl AnnotatedItem {
     pub(crate) fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
         let completers = self.descriptor().args.iter().filter_map(|arg| arg.completer());
         let mut named: Vec<_> = completers.map(|complete| ("complete", complete().injects)).collect();
+        let rules: Vec<Inject> = self.descriptor().rules.injects().collect();
+        if !rules.is_empty() {
+            named.push(("validate", rules));
+        }
         if let Self::Resource(def) = self {
             named.extend(def.list.map(|list| ("list", list().injects)));
             named.extend(def.subscribe.map(|check| ("subscribe", check().injects)));

@@ -11,7 +11,7 @@ use super::{
     schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
 use crate::{
-    arguments::{AnyArg, ToolInput, declaration_errors, has_flatten},
+    arguments::{AnyArg, BoundRule, ToolInput, declaration_errors, has_flatten},
     connection::{Access, AccessError, HeaderParam, ItemKind, ItemView},
     context::Continuation,
     extensions::Extensions,
@@ -96,6 +96,10 @@ impl ToolEntry {
         // the schema's errors name a parameter less plainly than these
         let mut errors: Vec<_> = check_flatten(args).err().into_iter().collect();
         errors.extend(declaration_errors(args));
+        let rules = def.item.rules.bind(args).unwrap_or_else(|found| {
+            errors.extend(found);
+            Vec::new()
+        });
         let schemas = if errors.is_empty() {
             input_schema(&def.item, spec.strict)
         } else {
@@ -127,7 +131,8 @@ impl ToolEntry {
         if let Some(flat) = flat {
             input = input.published_as(flat);
         }
-        let handler = ToolHandler::Annotated(Function::new(def.handler, args, this));
+        input.rules = rules.iter().filter_map(BoundRule::title).collect();
+        let handler = ToolHandler::Annotated(Function::new(def.handler, args, rules, this));
         Self::new(spec, handler, state, input, input_validator, output)
     }
 

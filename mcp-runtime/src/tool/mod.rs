@@ -25,6 +25,8 @@ pub(crate) use spec::ToolTask;
 pub use spec::{Hints, TaskMode};
 
 pub use crate::arguments::Cursor;
+#[cfg(feature = "macros")]
+pub use mcp_runtime_macros::mcp_rule;
 
 /// The marker of an annotated tool; name it in `.tool::<name>()`.
 #[doc(hidden)]

@@ -13,6 +13,7 @@ mod injection;
 mod limits;
 mod listing;
 mod registration;
+mod rules;
 mod runtime_tools;
 mod structured;
 mod types;

@@ -271,7 +271,7 @@ fn schemas_of_other_dialects_and_malformed_annotations_are_refused() {
 
 #[test]
 fn a_schema_that_the_meta_schema_refuses_is_an_error_trusted_or_not() {
-    let build = |schema: serde_json::Value, is_trusted: bool| {
+    let build = |schema: Value, is_trusted: bool| {
         let tool = ToolDef::builder("t");
         let tool = if is_trusted { tool.trusted_input_schema(schema) } else { tool.input_schema(schema) };
         let tool = tool.handler(|_: ToolCall| async { "" });

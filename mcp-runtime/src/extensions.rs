@@ -45,9 +45,14 @@ impl Extensions {
         if self.0.is_empty() {
             return base.clone();
         }
-        let mut merged = base.0.clone();
-        merged.extend(self.0.iter().map(|(key, value)| (*key, value.clone())));
-        Arc::new(Self(merged))
+        Arc::new(base.with(self))
+    }
+
+    /// The values of both; those of `others` take precedence.
+    pub(crate) fn with(&self, others: &Self) -> Self {
+        let mut merged = self.0.clone();
+        merged.extend(others.0.iter().map(|(key, value)| (*key, value.clone())));
+        Self(merged)
     }
 
     pub(crate) fn contains_any(&self, keys: &[TypeId]) -> bool {

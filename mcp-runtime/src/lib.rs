@@ -37,18 +37,10 @@ mod jsonrpc;
 pub mod layer;
 mod misplaced;
 pub mod prelude;
-pub mod prompt;
 mod protocol;
 mod reason;
-pub mod resource;
 mod schema;
 mod server;
-#[cfg(feature = "skills")]
-pub mod skill;
-#[cfg(not(feature = "skills"))]
-#[doc(hidden)]
-#[expect(dead_code, reason = "only the feature reads any")]
-pub mod skill;
 mod sort;
 mod spawn;
 pub mod store;
@@ -58,6 +50,14 @@ mod telemetry;
 pub mod testing;
 pub mod tool;
 mod transport;
+
+// there without the feature too, so that rustc names the feature where a program uses an item of it
+#[cfg(not(feature = "skills"))]
+#[doc(hidden)]
+pub mod skill {
+    #[cfg(feature = "skills")]
+    pub use crate::capability::skills::SkillsDir;
+}
 
 #[doc(hidden)]
 #[path = "macro_support.rs"]
@@ -74,6 +74,9 @@ pub mod http {
 }
 
 pub use arguments::{Completion, FromContext};
+#[cfg(feature = "skills")]
+pub use capability::skills as skill;
+pub use capability::{prompts as prompt, resources as resource};
 pub use connection::Principal;
 pub use content::Json;
 pub use context::Context;

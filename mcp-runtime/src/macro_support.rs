@@ -17,9 +17,22 @@ pub use serde;
 pub use crate::{
     arguments::{
         AnyArg, ArgDescriptor, ArgumentRule, Call, FromContextFn, HandlerResult, HeaderArg, Inject,
-        ItemRules, NoBound, Pattern, Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues, Rules, blocking,
-        complete, complete_blocking, flatten, from_context_fn, from_text, injected, json, json_of, object,
-        on_thread, pending, provided, provided_option, ready, rule_result, rule_value, shared, text, text_of,
+        ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues, Rules,
+        blocking, complete, complete_blocking, flatten, from_context_fn, from_text, injected, json, json_of,
+        object, on_thread, pending, provided, provided_option, ready, rule_result, rule_value, shared, text,
+        text_of,
+    },
+    capability::prompts::{
+        Prompt,
+        output::{PromptOutput, prompt_output},
+        spec::PromptDescriptor,
+    },
+    capability::resources::{
+        Resource,
+        listed::{list, list_blocking},
+        output::{AnyResourceOutput, ResourceOutput, resource_output},
+        spec::ResourceDescriptor,
+        subscribe::subscribe,
     },
     capability::tasks::{blocking_task, start_task, task},
     client_request::ClientFeature,
@@ -28,18 +41,6 @@ pub use crate::{
     item::{ItemDescriptor, Location, Signature, item, item_at},
     item_output::ItemOutput,
     layer::item_layer as layer,
-    prompt::{
-        Prompt,
-        output::{PromptOutput, prompt_output},
-        spec::PromptDescriptor,
-    },
-    resource::{
-        Resource,
-        listed::{list, list_blocking},
-        output::{AnyResourceOutput, ResourceOutput, resource_output},
-        spec::ResourceDescriptor,
-        subscribe::subscribe,
-    },
     schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
     server::{AnnotatedItem, ServiceBlock},
     tool::{

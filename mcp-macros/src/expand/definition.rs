@@ -82,8 +82,8 @@ fn import_marker(function: &Function, marker: &Marker) -> Option<TokenStream> {
 
 /// Implements the runtime's trait for the marker and submits the descriptor to discovery.
 pub(crate) fn registration<O: ItemOptions + Fields>(function: &Function, item: &Item<O>) -> TokenStream {
-    let prefix = type_prefix(O::KIND);
-    let submit = quote_spanned!(Span::mixed_site()=> __rt::inventory::submit! { __rt::AnnotatedItem::#prefix(&__DESCRIPTOR) });
+    let kind = constructor(O::KIND);
+    let submit = quote_spanned!(Span::mixed_site()=> __rt::inventory::submit! { __rt::AnnotatedItem::#kind(&__DESCRIPTOR) });
     link(function, item, &definition(item), Some((&signature(item), &submit)))
 }
 
@@ -138,13 +138,13 @@ pub(crate) fn service_item<O: ItemOptions + Fields>(
     name: &Ident,
     attrs: &[TokenStream],
 ) -> TokenStream {
-    let prefix = type_prefix(O::KIND);
+    let kind = constructor(O::KIND);
     let definition = definition(item);
     let block = quote!({ #definition &__DESCRIPTOR });
     quote_spanned! {Span::mixed_site()=>
         #(#attrs)*
         #[allow(deprecated)]
-        const #name: __rt::AnnotatedItem = __rt::AnnotatedItem::#prefix(#block);
+        const #name: __rt::AnnotatedItem = __rt::AnnotatedItem::#kind(#block);
     }
 }
 
@@ -164,6 +164,11 @@ pub(crate) fn private_scope(krate: Option<&Path>, attrs: &[TokenStream], inner: 
 
 fn type_prefix(kind: Kind) -> Ident {
     Ident::new(kind.type_prefix(), Span::mixed_site())
+}
+
+/// The function that makes an `AnnotatedItem` of a descriptor.
+fn constructor(kind: Kind) -> Ident {
+    Ident::new(kind.noun(), Span::mixed_site())
 }
 
 /// The constants of arguments, injected values and output, and `static __DESCRIPTOR`.
@@ -269,7 +274,8 @@ fn describe_injection(param: &Param) -> Option<TokenStream> {
         let text = type_to_string(pointee);
         quote_spanned!(span=> .pointing_to::<#pointee>(#text))
     });
-    Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text)#pointee))
+    let opening = quote_spanned!(span=> .opening(__rt::Probe::<#ty>::OPENS));
+    Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text)#pointee #opening))
 }
 
 /// `const __A0: __rt::ArgDescriptor<T> = ..;`

@@ -14,6 +14,7 @@ use crate::{
     context::Context,
     error::{Failure, IntoFailure},
     extensions::Extensions,
+    server::Open,
 };
 
 /// Types whose values can be state.
@@ -25,6 +26,10 @@ use crate::{
 pub trait StateValue: Any + Send + Sync {}
 #[diagnostic::do_not_recommend]
 impl<T: Any + Send + Sync> StateValue for T {}
+
+/// What opens the capability that a parameter names.
+#[derive(Debug, Clone, Copy)]
+pub struct Opens(pub(crate) Option<Open>);
 
 /// The keys of [`Extensions`] under which the values for one type are.
 type KeysFn = fn() -> [TypeId; 2];
@@ -41,6 +46,8 @@ pub struct Inject {
     /// The keys of [`Extensions`] that provide it.
     keys: KeysFn,
     target: fn() -> TypeId,
+    /// Opens the capability that a function which takes it may use.
+    opens: Option<Open>,
 }
 
 impl Inject {
@@ -59,6 +66,7 @@ impl Inject {
             pointee: None,
             keys: || [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()],
             target: TypeId::of::<T>,
+            opens: None,
         }
     }
 
@@ -78,6 +86,17 @@ impl Inject {
     pub const fn pointing_to<U: ?Sized + 'static>(self, name: &'static str) -> Self {
         let keys: KeysFn = || [TypeId::of::<Arc<U>>(), TypeId::of::<Arc<Arc<U>>>()];
         Self { pointee: Some((name, keys)), ..self }
+    }
+
+    /// The same, of a type with [`ProbeDyn::OPENS`].
+    #[must_use]
+    pub const fn opening(self, opens: Opens) -> Self {
+        Self { opens: opens.0, ..self }
+    }
+
+    /// What opens the capability that a function which takes it may use.
+    pub(crate) fn opens(&self) -> Option<Open> {
+        self.opens
     }
 
     /// What to write if nothing provides it.
@@ -175,6 +194,9 @@ impl<T: 'static> Probe<T> {
 
 /// [`Probe`] for `&dyn Trait`: for sized types, its inherent methods take precedence.
 pub trait ProbeDyn<T: ?Sized> {
+    /// A parameter of this type names no capability; for those that do, an inherent constant takes precedence.
+    const OPENS: Opens = Opens(None);
+
     /// The value.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, c
 pub use completion::{Completion, complete, complete_blocking};
 pub use cursor::Cursor;
 pub(crate) use inject::StateValue;
-pub use inject::{FromContext, FromContextFn, Inject, Probe, ProbeDyn, from_context_fn};
+pub use inject::{FromContext, FromContextFn, Inject, Opens, Probe, ProbeDyn, from_context_fn};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};
 pub(crate) use rule_fn::BoundRule;
 pub use rule_fn::{ArgumentRule, ItemRules, RuleDescriptor, RuleParam, RuleValues, rule_result, rule_value};

@@ -44,10 +44,12 @@ pub(crate) use trusted_proxies::ForwardedClient;
 
 use crate::{
     admission::{Quota, Rate},
+    capability::resources::open_resources,
     connection::{AccessRules, Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
     events::SubscriptionLimits,
     extensions::Extensions,
+    server::Open,
     store::{ResultStore, SingleUse},
 };
 pub use crate::{
@@ -185,6 +187,8 @@ pub struct Limits {
     pub(crate) max_result: Option<usize>,
     /// How long a larger result is kept.
     pub(crate) keep_results: Option<Duration>,
+    /// Opens what this needs.
+    pub(crate) open: Option<Open>,
     pub(crate) max_kept_bytes: usize,
 }
 
@@ -210,6 +214,7 @@ impl Default for Limits {
             max_concurrency_per_caller: None,
             max_result: None,
             keep_results: None,
+            open: None,
             max_kept_bytes: 64 << 20,
         }
     }
@@ -308,6 +313,7 @@ impl Limits {
     /// within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
     pub fn keep_results(mut self, time: Duration) -> Self {
         self.keep_results = Some(time.min(LONGEST));
+        self.open = Some(open_resources);
         self
     }
 

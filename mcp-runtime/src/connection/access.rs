@@ -26,6 +26,18 @@ pub enum ItemKind {
     Skill,
 }
 
+impl ItemKind {
+    /// What messages call it.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+            Self::Skill => "skill",
+        }
+    }
+}
+
 /// An item, as [`ListOptions::visible`](crate::config::ListOptions::visible) sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct ItemView<'a> {

@@ -24,7 +24,7 @@ use crate::{
 
 impl Request<'_> {
     /// Reads what the client sends along with the retry of this `call`.
-    pub(super) fn read_retry(
+    pub(crate) fn read_retry(
         &self,
         server: &Server,
         call: &CallBinding<'_>,
@@ -54,7 +54,7 @@ impl Request<'_> {
     }
 
     /// Refuses a call of an item that requires more than the client declares.
-    pub(super) fn check_features(&self, required: &[ClientFeature]) -> Result<(), Reply> {
+    pub(crate) fn check_features(&self, required: &[ClientFeature]) -> Result<(), Reply> {
         let capabilities = self.client().capabilities();
         let missing: Vec<_> =
             required.iter().copied().filter(|feature| !feature.is_in(&capabilities)).collect();
@@ -115,7 +115,7 @@ fn describe_missing(features: &[ClientFeature]) -> String {
 }
 
 /// `-32021`: what the client would have to declare.
-pub(super) fn missing_features(features: &[ClientFeature], declared: &Value) -> ProtocolError {
+pub(crate) fn missing_features(features: &[ClientFeature], declared: &Value) -> ProtocolError {
     ProtocolError::new(MISSING_CLIENT_CAPABILITY, describe_missing(features))
         .with_data(json!({ "requiredCapabilities": ClientFeature::required(features, declared) }))
 }

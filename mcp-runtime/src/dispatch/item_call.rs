@@ -173,7 +173,7 @@ fn answer(
 
 impl Server {
     /// Calls an item.
-    pub(super) fn call_item(&self, request: Request<'_>, call: impl ItemCall) -> Response {
+    pub(crate) fn call_item(&self, request: Request<'_>, call: impl ItemCall) -> Response {
         let mut permits = Vec::new();
         if let Some(item) = call.item() {
             if let Some(layer) = item.layers.first() {
@@ -266,7 +266,7 @@ pub(super) fn make_context(server: &Server, request: Request<'_>, call: &dyn Ite
 }
 
 /// Starts a function whose arguments are strings: that of a prompt or a resource.
-pub(super) fn start_with_strings(
+pub(crate) fn start_with_strings(
     name: &str,
     function: &Function,
     values: &[(String, TextArgument)],
@@ -291,7 +291,7 @@ pub(super) fn start_with_strings(
 }
 
 /// The error of a call whose result cannot report failures.
-pub(super) fn into_protocol_error(error: ClientError) -> ProtocolError {
+pub(crate) fn into_protocol_error(error: ClientError) -> ProtocolError {
     match error {
         ClientError::Arguments(report) => ProtocolError::invalid_params(report),
         ClientError::NotFound => ProtocolError::internal("not found"),

@@ -8,8 +8,8 @@ use crate::{
     admission::Owner,
     connection::{ClientConnection, ClientData},
     jsonrpc::{Object, Params, ProtocolError, decode_string, write_array, write_string},
-    protocol::{self, META_SERVER_INFO, Revision},
-    server::Server,
+    protocol::{META_SERVER_INFO, Revision},
+    server::{Declared, Server},
 };
 
 /// The result of a successful `initialize`.
@@ -23,50 +23,19 @@ impl Server {
     /// `can_notify`: whether the transport can send this client notifications of changes.
     fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, can_notify: bool) {
         let registry = self.registry();
-        let offers = self.offers_of(&registry, revision);
-        object.object("capabilities", |c| {
-            if offers.completions && revision >= Revision::V2025_03_26 {
-                c.raw("completions", "{}");
-            }
-            if self.settings().logging {
-                c.raw("logging", "{}");
-            }
-            for (key, offered, changes, subscribe) in [
-                ("prompts", offers.prompts, offers.changes.prompts, false),
-                ("resources", offers.resources, offers.changes.resources, offers.changes.resources),
-                ("tools", offers.tools, offers.changes.tools, false),
-            ] {
-                if offered {
-                    c.object(key, |c| {
-                        if can_notify && changes {
-                            c.raw("listChanged", "true");
-                        }
-                        if can_notify && subscribe {
-                            c.raw("subscribe", "true");
-                        }
-                    });
-                }
-            }
-            let skills = offers.skills.then_some((protocol::SKILLS_EXTENSION, protocol::SKILLS_SETTINGS));
-            let pages = offers.pages.then_some((protocol::UI_EXTENSION, protocol::UI_SETTINGS));
-            let capabilities = registry.capabilities.iter().filter(|_| revision.is_modern());
-            let extensions: Vec<_> = skills
-                .into_iter()
-                .chain(capabilities.map(|capability| capability.extension()))
-                .chain(pages)
-                .collect();
-            if !extensions.is_empty() {
-                c.object("extensions", |e| {
-                    for (key, settings) in extensions {
-                        e.raw(key, settings);
-                    }
-                });
-            }
-        });
+        let mut declared = Declared::new(revision, can_notify && self.list_changes().tools);
+        if self.settings().logging {
+            declared.member("logging", "{}");
+        }
+        if self.offers_tools(&registry) {
+            declared.list("tools");
+        }
+        registry.capabilities.iter().for_each(|capability| capability.declare(&mut declared));
+        declared.write(object);
     }
 
     /// How long lists and skills may be cached, and by whom.
-    pub(super) fn cache_hints(&self) -> CacheHints {
+    pub(crate) fn cache_hints(&self) -> CacheHints {
         let ttl = self.options().lists.ttl;
         CacheHints { ttl, public: !ttl.is_zero() && !self.options().tells_callers_apart() }
     }

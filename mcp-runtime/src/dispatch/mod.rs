@@ -1,7 +1,6 @@
 //! From one request to its reply, in any revision, for any transport: routes methods, looks items up, checks what must
 //! hold before a function runs. Replies are values ([`response`]); functions run in [`invoke`](crate::invoke).
 
-mod completion;
 mod connection_state;
 mod inbound;
 mod input_required;
@@ -11,12 +10,9 @@ mod lifecycle;
 mod logging;
 mod observation;
 mod pagination;
-mod prompts;
 mod request;
-mod resources;
 mod response;
 mod router;
-mod skills;
 mod subscriptions;
 mod tools;
 
@@ -28,14 +24,19 @@ pub(crate) use inbound::{
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
 pub(crate) use input_required::AwaitInput;
-pub(crate) use item_call::{ItemCall, SuspendedCall};
+pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_with_strings};
 pub(crate) use layered_item::call_layered;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
-pub(crate) use observation::{RefusedRequest, error_type, milliseconds, record_error, trace_of};
-pub(crate) use request::{Request, required_text};
+pub(crate) use observation::{
+    ObservedEntry, ObservedItem, RefusedRequest, error_type, milliseconds, record_error, trace_of,
+};
+pub(crate) use pagination::{CursorScope, invalid_cursor};
+pub(crate) use request::{ClientRequestPolicy, Request, required_text};
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
-pub(crate) use response::{PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result};
+pub(crate) use response::{
+    CacheHints, PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result,
+};
 pub(crate) use router::wants_spans;
 pub(crate) use subscriptions::ListenStream;

@@ -16,13 +16,11 @@ use super::{
 };
 use crate::{
     audit::{AuditLog, write_text},
-    connection::{Access, AccessError, ClientConnection, Principal},
+    connection::{AccessError, ClientConnection, Principal},
     context::is_traceparent,
     jsonrpc::decode_string,
-    prompt::PromptEntry,
     protocol::{INTERNAL_ERROR, Method, Revision},
     reason::Reason,
-    resource::ResourceEntry,
     server::{Registry, Server},
     telemetry::{Network, OTHER, RequestEnd},
     tool::ToolEntry,
@@ -35,14 +33,14 @@ const MAX_ID: usize = 256;
 const SECRET: &str = "[secret]";
 
 /// The item that a request is about.
-enum ObservedItem {
+pub(crate) enum ObservedItem {
     /// The method has none.
     None,
     Tool(Arc<ToolEntry>),
-    Prompt(Arc<PromptEntry>),
-    Resource(Arc<ResourceEntry>),
-    /// A file of a skill.
-    File,
+    /// Of a capability.
+    Other(Arc<dyn ObservedEntry>),
+    /// A resource that is not registered, such as a file of a skill.
+    Unregistered,
     /// There is none of that name, for this caller or for any.
     Missing {
         kind: &'static str,
@@ -50,6 +48,24 @@ enum ObservedItem {
         /// The scopes that the caller lacks.
         scopes: Vec<String>,
     },
+}
+
+/// An item of a capability, as logs have it.
+pub(crate) trait ObservedEntry: Send + Sync {
+    fn kind(&self) -> &'static str;
+
+    /// The name of a prompt.
+    fn prompt(&self) -> Option<&str> {
+        None
+    }
+
+    /// The URI of a resource or template.
+    fn uri(&self) -> Option<&str> {
+        None
+    }
+
+    /// The names of secret arguments.
+    fn secrets(&self) -> &[String];
 }
 
 /// A request that is being answered.
@@ -280,7 +296,9 @@ impl Observation {
         let named = request.params.name.or(request.params.uri).and_then(decode_string);
         let name = match &self.item {
             // the secret is in the URI
-            ObservedItem::Resource(entry) if !secrets.is_empty() => Some(entry.uri.clone()),
+            ObservedItem::Other(entry) if !secrets.is_empty() && entry.uri().is_some() => {
+                entry.uri().map(str::to_owned)
+            }
             _ => named.map(Cow::into_owned),
         };
         AuditedCall {
@@ -496,56 +514,48 @@ impl Server {
 }
 
 impl ObservedItem {
-    /// The item that a request names. Dispatch looks it up as well: whether a request is watched does not change how it
-    /// is answered.
-    fn find(registry: &Registry, request: &Request<'_>) -> Self {
-        let named = |raw: Option<&RawValue>| raw.and_then(decode_string).unwrap_or_default().into_owned();
+    /// One that the caller may not call, or that is not there.
+    pub(crate) fn missing(
+        kind: &'static str,
+        hidden: bool,
+        error: &AccessError<'_>,
+        request: &Request<'_>,
+    ) -> Self {
         // the scopes that are missing, of an item that the caller may ask them for
-        let lacking = |error: &AccessError<'_>| match error {
+        let scopes = match error {
             AccessError::MissingScopes(needed) => {
                 let held = request.context.caller.as_ref().map_or(&[][..], |caller| caller.scopes());
                 needed.iter().filter(|scope| !held.contains(scope)).cloned().collect()
             }
             AccessError::Unknown => Vec::new(),
         };
+        Self::Missing { kind, hidden, scopes }
+    }
+
+    /// The item that a request names. Dispatch looks it up as well: whether a request is watched does not change how it
+    /// is answered.
+    fn find(registry: &Registry, request: &Request<'_>) -> Self {
+        let named = |raw: Option<&RawValue>| raw.and_then(decode_string).unwrap_or_default().into_owned();
         match request.method {
             "tools/call" => {
                 let name = named(request.params.name);
                 match registry.tools.find(&name, request.access()) {
                     Ok(entry) => Self::Tool(entry.clone()),
-                    Err(error) => Self::Missing {
-                        kind: "tool",
-                        hidden: registry.tools.iter().any(|tool| tool.name() == name),
-                        scopes: lacking(&error),
-                    },
+                    Err(error) => {
+                        let hidden = registry.tools.iter().any(|tool| tool.name() == name);
+                        Self::missing("tool", hidden, &error, request)
+                    }
                 }
             }
-            "prompts/get" => {
-                let name = named(request.params.name);
-                match registry.prompts.find(&name, request.access()) {
-                    Ok(entry) => Self::Prompt(entry.clone()),
-                    Err(error) => Self::Missing {
-                        kind: "prompt",
-                        hidden: registry.prompts.iter().any(|prompt| prompt.item.name == name),
-                        scopes: lacking(&error),
-                    },
-                }
-            }
-            "resources/read" => {
-                let uri = named(request.params.uri);
-                if request.revision.is_modern() && registry.skills.find(&uri, request.access()).is_ok() {
-                    return Self::File;
-                }
-                match registry.resource(&uri, request.access()) {
-                    Ok((entry, _)) => Self::Resource(entry.clone()),
-                    Err(error) => Self::Missing {
-                        kind: "resource",
-                        hidden: registry.resource(&uri, Access::TRUSTED).is_ok(),
-                        scopes: lacking(&error),
-                    },
-                }
-            }
-            _ => Self::None,
+            method => match registry.capabilities.of_method(method) {
+                Some(capability) => capability.observed(request),
+                // the server has no items of that kind
+                None => match method {
+                    "prompts/get" => Self::missing("prompt", false, &AccessError::Unknown, request),
+                    "resources/read" => Self::missing("resource", false, &AccessError::Unknown, request),
+                    _ => Self::None,
+                },
+            },
         }
     }
 
@@ -558,7 +568,7 @@ impl ObservedItem {
 
     fn prompt(&self) -> Option<&str> {
         match self {
-            Self::Prompt(entry) => Some(&entry.item.name),
+            Self::Other(entry) => entry.prompt(),
             _ => None,
         }
     }
@@ -566,7 +576,7 @@ impl ObservedItem {
     /// The URI of a resource, or the template that its URI is one of.
     fn template(&self) -> Option<&str> {
         match self {
-            Self::Resource(entry) => Some(&entry.uri),
+            Self::Other(entry) => entry.uri(),
             _ => None,
         }
     }
@@ -580,8 +590,8 @@ impl ObservedItem {
         match self {
             Self::None => "",
             Self::Tool(_) => "tool",
-            Self::Prompt(_) => "prompt",
-            Self::Resource(_) | Self::File => "resource",
+            Self::Other(entry) => entry.kind(),
+            Self::Unregistered => "resource",
             Self::Missing { kind, .. } => kind,
         }
     }
@@ -590,9 +600,8 @@ impl ObservedItem {
     fn secrets(&self) -> &[String] {
         match self {
             Self::Tool(entry) => &entry.spec.item.secrets,
-            Self::Prompt(entry) => &entry.item.secrets,
-            Self::Resource(entry) => &entry.item.secrets,
-            Self::None | Self::File | Self::Missing { .. } => &[],
+            Self::Other(entry) => entry.secrets(),
+            Self::None | Self::Unregistered | Self::Missing { .. } => &[],
         }
     }
 }

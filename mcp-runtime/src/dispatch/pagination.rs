@@ -13,15 +13,15 @@ use super::{
 use crate::{
     connection::principal_digest,
     jsonrpc::{ProtocolError, decode_string},
-    server::{EncodedPage, ListKind, Registry, Server, page_of},
+    server::{EncodedPage, List, Server, page_of},
 };
 
 /// What a cursor is bound to when it is sealed: the server, the list, the revision and the caller's access.
 #[derive(Debug, Clone)]
-pub(super) struct CursorScope(Vec<u8>);
+pub(crate) struct CursorScope(Vec<u8>);
 
 impl CursorScope {
-    pub(super) fn new(server: &Server, request: &Request<'_>, list: &str) -> Self {
+    pub(crate) fn new(server: &Server, request: &Request<'_>, list: &str) -> Self {
         let mut bytes = Vec::with_capacity(64);
         // lengths keep adjacent parts apart
         let mut push_part = |part: &[u8]| {
@@ -44,29 +44,24 @@ impl CursorScope {
 }
 
 impl Server {
-    /// Answers a request for a list whose entries the registry knows.
-    pub(super) fn list(
-        &self,
-        request: Request<'_>,
-        registry: &Registry,
-        kind: ListKind,
-    ) -> Result<Response, Reply> {
+    /// Answers a request for a list whose entries are known.
+    pub(crate) fn list(&self, request: Request<'_>, list: List<'_>) -> Result<Response, Reply> {
         let cursor = request.cursor()?;
-        let scope = || CursorScope::new(self, &request, kind.key());
+        let scope = || CursorScope::new(self, &request, list.key);
         let size = self.options().lists.page_size;
         if cursor.is_none() && request.access().is_full() {
-            let page = registry.first_page(kind, request.revision, size);
-            return Ok(self.page_reply(kind.key(), page, scope)?.into());
+            let page = list.first_page(request.revision, size);
+            return Ok(self.page_reply(list.key, page, scope)?.into());
         }
         let scope = scope();
-        let entries = registry.entries(kind, request.revision, request.access());
+        let entries = (list.entries)(request.revision, request.access());
         let start = self.page_start(cursor.as_deref(), &scope)?;
         let page = page_of(&entries, start, size).ok_or_else(invalid_cursor)?;
-        Ok(self.page_reply(kind.key(), page.into(), || scope)?.into())
+        Ok(self.page_reply(list.key, page.into(), || scope)?.into())
     }
 
     /// The reply with one page; `key` is the member of the result that holds the entries.
-    pub(super) fn page_reply(
+    pub(crate) fn page_reply(
         &self,
         key: &'static str,
         page: Arc<EncodedPage>,
@@ -77,7 +72,7 @@ impl Server {
     }
 
     /// The reply with one page, and the sealed cursor of the next.
-    pub(super) fn page_with_cursor(
+    pub(crate) fn page_with_cursor(
         &self,
         key: &'static str,
         page: Arc<EncodedPage>,
@@ -87,7 +82,7 @@ impl Server {
     }
 
     /// The index of the first entry of the requested page.
-    pub(super) fn page_start(
+    pub(crate) fn page_start(
         &self,
         cursor: Option<&str>,
         scope: &CursorScope,
@@ -98,7 +93,7 @@ impl Server {
     }
 
     /// What a cursor has sealed.
-    pub(super) fn open_cursor(
+    pub(crate) fn open_cursor(
         &self,
         cursor: Option<&str>,
         scope: &CursorScope,
@@ -109,7 +104,7 @@ impl Server {
     }
 
     /// A cursor that seals `position`.
-    pub(super) fn seal_cursor(&self, position: &[u8], scope: &CursorScope) -> Result<String, ProtocolError> {
+    pub(crate) fn seal_cursor(&self, position: &[u8], scope: &CursorScope) -> Result<String, ProtocolError> {
         let sealed = self.cursors().seal(position, &scope.0);
         sealed.map_err(|_| ProtocolError::internal("a cursor cannot be sealed"))
     }
@@ -131,7 +126,7 @@ impl Server {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn cursor(&self) -> Result<Option<Cow<'a, str>>, ProtocolError> {
+    pub(crate) fn cursor(&self) -> Result<Option<Cow<'a, str>>, ProtocolError> {
         match self.params.cursor.filter(|raw| raw.get() != "null") {
             None => Ok(None),
             Some(raw) => decode_string(raw)
@@ -141,6 +136,6 @@ impl<'a> Request<'a> {
     }
 }
 
-pub(super) fn invalid_cursor() -> ProtocolError {
+pub(crate) fn invalid_cursor() -> ProtocolError {
     ProtocolError::invalid_params("`cursor` is not a cursor of this list")
 }

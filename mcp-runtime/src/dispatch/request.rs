@@ -57,22 +57,22 @@ impl<'a> Request<'a> {
         self.revision.is_modern() && self.method == "subscriptions/listen"
     }
 
-    pub(super) fn access(&self) -> Access<'a> {
+    pub(crate) fn access(&self) -> Access<'a> {
         self.context.access()
     }
 
     /// The parameter `name`, which the method requires.
-    pub(super) fn name(&self) -> Result<Cow<'a, str>, ProtocolError> {
+    pub(crate) fn name(&self) -> Result<Cow<'a, str>, ProtocolError> {
         required_text(self.params.name, "name")
     }
 
     /// The parameter `uri`, which the method requires.
-    pub(super) fn uri(&self) -> Result<Cow<'a, str>, ProtocolError> {
+    pub(crate) fn uri(&self) -> Result<Cow<'a, str>, ProtocolError> {
         required_text(self.params.uri, "uri")
     }
 
     /// The context of this request, for an item with that state.
-    pub(super) fn make_context(
+    pub(crate) fn make_context(
         &self,
         server: &Server,
         state: &Arc<Extensions>,
@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    pub(super) fn start_options(&self, server: &Server) -> StartOptions {
+    pub(crate) fn start_options(&self, server: &Server) -> StartOptions {
         let slow_after = server.options().limits.slow_function;
         let is_current = self.forwards_events(server) || self.reports_as_caller(server);
         StartOptions { is_current, slow_after }
@@ -154,12 +154,12 @@ impl<'a> Request<'a> {
     }
 
     /// The caller, as it finds results that are kept for it.
-    pub(super) fn result_reader(&self) -> ResultReader {
+    pub(crate) fn result_reader(&self) -> ResultReader {
         ResultReader::new(self.context.owner(), principal_digest(self.context.caller.as_deref()))
     }
 
     /// What the client sends along when it retries a call; `None` if this is not a retry.
-    pub(super) fn retry<'b>(
+    pub(crate) fn retry<'b>(
         &self,
         server: &Server,
         call: impl FnOnce() -> CallBinding<'b>,

@@ -19,14 +19,11 @@ use crate::{
     admission::LimitReached,
     arguments::BoxFuture,
     blocking::{CallPermit, WithPermits},
-    content::ResourceDefaults,
     context::{Context, PendingRequest},
     invoke::report_lost_reply,
-    jsonrpc::{Object, ProtocolError, write_array, write_error_response, write_string},
-    prompt::{PromptEntry, PromptResult, write_prompt_result},
+    jsonrpc::{Object, ProtocolError, write_error_response},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
     reason::Reason,
-    resource::{ResourceEntry, ResourceResult, write_resource_result},
     server::{EncodedPage, Identity, Server},
     tool::{ToolResult, write_tool_result},
 };
@@ -76,32 +73,14 @@ pub(crate) enum ResultBody {
         /// Whether legacy clients get the structured value under `result`.
         wrap: bool,
     },
-    Resource {
-        result: ResourceResult,
-        uri: Box<str>,
-        /// Provides the defaults of the contents.
-        source: ReadSource,
-        cache: CacheHints,
-    },
-    Prompt {
-        result: PromptResult,
-        entry: Arc<PromptEntry>,
-    },
     List {
         key: &'static str,
         page: Arc<EncodedPage>,
         cursor: Option<String>,
         cache: CacheHints,
     },
-    Completion {
-        /// The first of `total` values, as many as one reply may hold.
-        values: Vec<String>,
-        total: usize,
-    },
     /// The result of `initialize` or `server/discover`: encoded members, `_meta` included.
     Lifecycle(Vec<u8>),
-    /// Encoded members, without `_meta`.
-    RawMembers(Vec<u8>),
     InputRequired {
         requests: Vec<PendingRequest>,
         state: String,
@@ -113,24 +92,30 @@ pub(crate) enum ResultBody {
 /// A result that only the capability knows whose method it is of.
 pub(crate) trait WriteResult: fmt::Debug + Send + Sync {
     /// The wire's `resultType`.
-    fn result_type(&self) -> &'static str;
+    fn result_type(&self) -> &'static str {
+        "complete"
+    }
 
     /// Writes its own members.
     fn write_members(&self, object: &mut Object<'_>, revision: Revision);
+
+    /// The `_meta` that a function has given it.
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        None
+    }
+
+    /// The reply with this result.
+    fn into_reply(self) -> Reply
+    where
+        Self: Sized + 'static,
+    {
+        ResultBody::Other(Box::new(self)).into()
+    }
 
     /// The id of the task that the call has become, as logs have it.
     fn started_task(&self) -> Option<&str> {
         None
     }
-}
-
-/// Where the contents of a resource come from.
-#[derive(Debug)]
-pub(crate) enum ReadSource {
-    Resource(Arc<ResourceEntry>),
-    /// Not an item: a file of a skill, or a tool's result that was too large to be sent at once. One variant for both, so
-    /// that it needs no room besides the pointer.
-    Unregistered,
 }
 
 /// The members of a cacheable result.
@@ -185,13 +170,13 @@ impl Response {
 }
 
 impl Reply {
-    pub(super) fn unknown_method(method: &str) -> Self {
+    pub(crate) fn unknown_method(method: &str) -> Self {
         let error = ProtocolError::new(METHOD_NOT_FOUND, format!("unknown method `{method}`"));
         Self { status: Status::NotFound, ..error.into() }
     }
 
     /// `-32602`; `nearest` is the item with the most similar name.
-    pub(super) fn unknown_item(kind: &str, name: &str, nearest: Option<&str>) -> Self {
+    pub(crate) fn unknown_item(kind: &str, name: &str, nearest: Option<&str>) -> Self {
         let error = ProtocolError::invalid_params(match nearest {
             Some(nearest) => format!("unknown {kind} `{name}`; did you mean `{nearest}`?"),
             None => format!("unknown {kind} `{name}`"),
@@ -221,7 +206,7 @@ impl Reply {
         Self::from(ProtocolError::internal(reached.of_requests())).because(reached.reason())
     }
 
-    pub(super) fn bad_request(error: ProtocolError) -> Self {
+    pub(crate) fn bad_request(error: ProtocolError) -> Self {
         Self { status: Status::BadRequest, ..error.into() }
     }
 }
@@ -230,7 +215,7 @@ impl Server {
     /// `403`: the item needs these scopes, and the caller lacks some of them, which it can acquire. Transports other than
     /// HTTP, and batches, have the names of the scopes in the message.
     #[cold]
-    pub(super) fn insufficient_scope(&self, scopes: &[String]) -> Reply {
+    pub(crate) fn insufficient_scope(&self, scopes: &[String]) -> Reply {
         let mut names: Vec<&str> = scopes.iter().map(String::as_str).collect();
         names.sort_unstable();
         names.dedup();
@@ -382,8 +367,7 @@ impl ResultBody {
     fn meta(&self) -> Option<&Map<String, Value>> {
         match self {
             Self::Tool { result, .. } => result.meta.as_deref(),
-            Self::Resource { result, .. } => result.meta.as_deref(),
-            Self::Prompt { result, .. } => result.meta.as_deref(),
+            Self::Other(result) => result.meta(),
             _ => None,
         }
     }
@@ -392,21 +376,6 @@ impl ResultBody {
         match self {
             Self::Empty => {}
             Self::Tool { result, wrap } => write_tool_result(object, result, revision, *wrap),
-            Self::Resource { result, uri, source, cache } => {
-                let defaults = match source {
-                    ReadSource::Resource(entry) => {
-                        ResourceDefaults { uri, mime: entry.mime.as_deref(), ui: entry.ui.as_deref() }
-                    }
-                    ReadSource::Unregistered => ResourceDefaults { uri, ..ResourceDefaults::default() },
-                };
-                write_resource_result(object, result, revision, defaults);
-                if revision.is_modern() {
-                    cache.write(object);
-                }
-            }
-            Self::Prompt { result, entry } => {
-                write_prompt_result(object, result, revision, entry.item.description.as_deref());
-            }
             Self::List { key, page, cursor, cache } => {
                 object.key(key).extend_from_slice(&page.entries);
                 object.opt_str("nextCursor", cursor.as_deref());
@@ -414,13 +383,7 @@ impl ResultBody {
                     cache.write(object);
                 }
             }
-            Self::Completion { values, total } => {
-                object.object("completion", |c| {
-                    write_array(c.key("values"), values, |out, value| write_string(out, value));
-                    c.value("total", total).value("hasMore", &(*total > values.len()));
-                });
-            }
-            Self::Lifecycle(members) | Self::RawMembers(members) => object.raw_members(members),
+            Self::Lifecycle(members) => object.raw_members(members),
             Self::InputRequired { requests, state } => {
                 object.object("inputRequests", |all| {
                     requests.iter().for_each(|request| request.write_to(all));

@@ -1,15 +1,14 @@
 //! Routes each method that the server offers in the request's revision to the function that answers it.
 
-use std::sync::Arc;
-
 use super::{
     Request,
     response::{Reply, Response, ResultBody},
     subscriptions::ListenStream,
 };
 use crate::{
+    connection::Access,
     protocol::Method,
-    server::{ListKind, Registry, Server},
+    server::{List, Registry, Server},
 };
 
 /// Whether the program's subscriber wants the spans of requests.
@@ -53,40 +52,24 @@ impl Server {
             self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
         }
         request.check()?;
-        let registry: &Arc<Registry> = &self.registry();
-        let revision = request.revision;
+        let registry: &Registry = &self.registry();
         // a method of another revision is an unknown method
-        if !Method::of_name(request.method).is_some_and(|method| method.is_in(revision)) {
-            return Ok(Reply::unknown_method(request.method).into());
+        if !Method::of_name(request.method).is_some_and(|method| method.is_in(request.revision)) {
+            return Err(Reply::unknown_method(request.method));
         }
-        let offers = self.offers_of(registry, revision);
-        let subscribes = || offers.changes.resources && request.context.session().is_some();
-        Ok(match request.method {
-            "tools/call" if offers.tools => self.call_tool(request, registry)?,
-            "tools/list" if offers.tools => self.list(request, registry, ListKind::Tools)?,
-            "resources/read" if offers.resources => self.read_resource(request, registry)?,
-            "resources/list" if offers.resources => self.list_resources(request, registry)?,
-            "resources/templates/list" if offers.resources => {
-                self.list(request, registry, ListKind::Templates)?
+        match request.method {
+            "tools/call" if self.offers_tools(registry) => self.call_tool(request, registry),
+            "tools/list" if self.offers_tools(registry) => {
+                let entries = |revision, access: Access<'_>| registry.tool_entries(revision, access);
+                self.list(request, List { key: "tools", entries: &entries, pages: &registry.tool_pages })
             }
-            "resources/directory/read" if offers.skills => self.read_directory(request, registry)?.into(),
-            "skills/list" if offers.skills => self.list(request, registry, ListKind::Skills)?,
-            "skills/get" if offers.skills => self.get_skill(request, registry)?.into(),
-            "prompts/get" if offers.prompts => self.get_prompt(request, registry)?,
-            "prompts/list" if offers.prompts => self.list(request, registry, ListKind::Prompts)?,
-            "resources/subscribe" if subscribes() => self.subscribe(request, registry)?.into(),
-            "resources/unsubscribe" if subscribes() => self.unsubscribe(request)?.into(),
-            "completion/complete" if offers.completions => self.complete(request, registry)?,
-            "server/discover" => self.discover(request).into(),
-            "logging/setLevel" if self.settings().logging => self.set_level(request)?.into(),
-            "ping" => Reply::from(ResultBody::Empty).into(),
-            method => {
-                let mut capabilities = registry.capabilities.iter();
-                match capabilities.find_map(|capability| capability.clone().answer(request)) {
-                    Some(answer) => answer?,
-                    None => Reply::unknown_method(method).into(),
-                }
-            }
-        })
+            "server/discover" => Ok(self.discover(request).into()),
+            "logging/setLevel" if self.settings().logging => Ok(self.set_level(request)?.into()),
+            "ping" => Ok(Reply::from(ResultBody::Empty).into()),
+            method => match registry.capabilities.of_method(method) {
+                Some(capability) => capability.clone().answer(self, registry, request),
+                None => Err(Reply::unknown_method(method)),
+            },
+        }
     }
 }

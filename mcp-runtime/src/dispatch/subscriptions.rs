@@ -4,7 +4,6 @@
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
 use std::{
-    collections::HashSet,
     fmt,
     task::{Context, Poll},
 };
@@ -51,11 +50,10 @@ impl Server {
             resource_subscriptions,
             task_ids,
         } = parse_notifications(&request)?;
-        let offers = self.offers_of(&registry, request.revision);
         if task_ids.is_some() {
             registry.capabilities.iter().try_for_each(|capability| capability.check_subscriber(&request))?;
         }
-        let changes = offers.changes;
+        let changes = self.list_changes();
         let lists = ListChanges {
             tools: changes.tools && tools_list_changed == Some(true),
             prompts: changes.prompts && prompts_list_changed == Some(true),
@@ -70,19 +68,11 @@ impl Server {
         for uri in &requested_uris {
             check_uri(uri).map_err(ProtocolError::from)?;
         }
+        let mut accepted_uris = Vec::new();
         if changes.resources {
-            self.check_scopes(&request, &registry, requested_uris.iter().map(String::as_str))?;
-        }
-        let (mut uris, mut contexts, mut accepted_uris) = (HashSet::new(), Vec::new(), Vec::new());
-        for uri in &requested_uris {
-            let may_subscribe = changes.resources
-                && uris.insert(&**uri)
-                && self.may_subscribe(&request, &registry, uri, &mut contexts).is_ok();
-            if may_subscribe {
-                filter.subscribe(uri).map_err(|error| Reply::unavailable(error.to_string()))?;
-                accepted_uris.push(&**uri);
-            } else {
-                tracing::debug!(uri, "a resource subscription was not accepted");
+            for capability in registry.capabilities.iter() {
+                let accepted = capability.subscribe_to_resources(self, &request, &requested_uris, &filter)?;
+                accepted_uris.extend(accepted);
             }
         }
         let caller = context.caller.clone();

@@ -10,8 +10,10 @@ pub(crate) const UI_MIME_TYPE: &str = "text/html;profile=mcp-app";
 pub(crate) const UI_SETTINGS: &str = r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#;
 
 /// Skills (SEP-2640).
+#[cfg(feature = "skills")]
 pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 /// The settings of the extension: directories can be read.
+#[cfg(feature = "skills")]
 pub(crate) const SKILLS_SETTINGS: &str = r#"{"directoryRead":true}"#;
 
 /// Tasks: tool calls that continue after their response (SEP-2663).

@@ -10,13 +10,14 @@ mod revision;
 mod uri;
 
 pub(crate) use error_code::*;
+#[cfg(feature = "skills")]
+pub(crate) use extension::{SKILLS_EXTENSION, SKILLS_SETTINGS};
 pub(crate) use extension::{
-    SKILLS_EXTENSION, SKILLS_SETTINGS, TASKS_EXTENSION, UI_EXTENSION, UI_MIME_TYPE, UI_SETTINGS, is_ui_uri,
-    supports_ui,
+    TASKS_EXTENSION, UI_EXTENSION, UI_MIME_TYPE, UI_SETTINGS, is_ui_uri, supports_ui,
 };
 pub use log_level::LogLevel;
 pub(crate) use meta::*;
 pub(crate) use method::Method;
 pub use parse_name::ParseNameError;
 pub use revision::Revision;
-pub(crate) use uri::normalize_uri;
+pub(crate) use uri::{normalize_uri, uri_with_prefix};

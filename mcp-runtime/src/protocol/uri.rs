@@ -1,4 +1,4 @@
-//! The normal form of URIs, by which they are compared and looked up.
+//! The normal form of URIs, by which they are compared and looked up, and the prefixes of mounts in them.
 
 /// Converts scheme and host to lower case; URIs are equivalent if their normal forms are equal.
 pub(crate) fn normalize_uri(uri: &str) -> String {
@@ -7,4 +7,18 @@ pub(crate) fn normalize_uri(uri: &str) -> String {
         None => uri.find(':').unwrap_or(0),
     };
     format!("{}{}", uri[..end].to_ascii_lowercase(), &uri[end..])
+}
+
+/// `scheme://prefix/rest`, so that two instances of one service have different URIs.
+pub(crate) fn uri_with_prefix(uri: &str, prefix: &str) -> String {
+    if prefix.is_empty() {
+        return uri.to_owned();
+    }
+    match uri.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{prefix}/{rest}"),
+        None => match uri.split_once(':') {
+            Some((scheme, rest)) => format!("{scheme}:{prefix}/{rest}"),
+            None => format!("{prefix}/{uri}"),
+        },
+    }
 }

@@ -1,22 +1,24 @@
-//! Assembles a registry: prefixes names, finds duplicates and missing state, and reports every error at once.
+//! Assembles a registry: prefixes names, finds duplicates and missing state, and reports every error at once. Items add
+//! themselves, since only what they are of knows their kinds; the tools are here.
 
-use std::{any::TypeId, collections::HashMap, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    sync::Arc,
+};
 
 use super::{
-    AnnotatedItem, Capabilities, Opening, Registry,
-    item::{ItemSource, RegisteredItem, RuntimeItem, comparable_uri},
-    ui::Pages,
+    Capabilities, Open, Registry,
+    item::{ItemSource, RegisteredItem},
+    open_capabilities::{Catalog, Lasting},
 };
 use crate::{
     admission::{CallLimits, CallerConcurrency, Rate, RateLimiter},
     arguments::Inject,
     config::Options,
-    connection::Access,
+    connection::ItemKind,
     events::Hub,
     item::{BuildError, ItemSpec, Location},
-    prompt::PromptEntry,
-    resource::ResourceEntry,
-    skill::SkillCatalog,
     tool::ToolEntry,
 };
 
@@ -30,202 +32,216 @@ pub(crate) struct ItemRules<'a> {
     pub(crate) hub: &'a Hub,
 }
 
-/// Builds the registry of these items; the server itself provides `server_types`, and has capabilities that are `open`.
+/// A registry while items are added to it.
+pub(crate) struct Assembly<'a> {
+    /// The server's name.
+    pub(crate) server: &'a str,
+    pub(crate) rules: ItemRules<'a>,
+    pub(crate) errors: Vec<BuildError>,
+    names: NamesInUse,
+    /// With the prefix of each.
+    pub(crate) tools: Vec<(ToolEntry, String)>,
+    /// Whether some resource could not be added, which may be the page of a tool.
+    pub(crate) resource_failed: bool,
+    /// Whether the pages of tools were looked for among the resources.
+    pub(crate) found_pages: bool,
+    /// Those that the server has had before, and those that are opened now.
+    lasting: Capabilities,
+    catalogs: Vec<Box<dyn AnyCatalog>>,
+}
+
+/// A [`Catalog`] without its type.
+trait AnyCatalog {
+    fn as_any(&mut self) -> &mut dyn Any;
+    fn finish(self: Box<Self>, assembly: &mut Assembly<'_>, finished: &mut Capabilities);
+}
+
+impl<C: Catalog> AnyCatalog for C {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn finish(mut self: Box<Self>, assembly: &mut Assembly<'_>, finished: &mut Capabilities) {
+        Catalog::finish(&mut *self, assembly);
+        finished.insert(Arc::new(*self));
+    }
+}
+
+/// Builds the registry of these items; the server itself provides `server_types`, has the capabilities that are `open`,
+/// and those that `opens` open.
 ///
 /// # Errors
 /// Every error, with its item and location.
 pub(crate) fn assemble(
     server: &str,
     items: &[RegisteredItem],
-    skills: &Arc<SkillCatalog>,
+    opens: &[Open],
     server_types: &[TypeId],
     rules: ItemRules<'_>,
     open: Capabilities,
 ) -> Result<Registry, Vec<BuildError>> {
-    let mut opening = Opening { options: rules.options, hub: rules.hub, capabilities: open };
     let require_descriptions = rules.options.lists.require_descriptions;
-    let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
-    let mut errors = Vec::new();
-    let mut resource_failed = false;
-    let mut names = NamesInUse::default();
+    let mut assembly = Assembly {
+        server,
+        rules,
+        errors: Vec::new(),
+        names: NamesInUse::default(),
+        tools: Vec::new(),
+        resource_failed: false,
+        found_pages: false,
+        lasting: open,
+        catalogs: Vec::new(),
+    };
+    for open in opens {
+        open(&mut assembly);
+    }
     for item in items {
         let name = item.name();
-        let (this, state) = (item.this.clone(), item.state.clone());
-        let linked = match &item.source {
+        let errors = &mut assembly.errors;
+        let (kind, added) = match &item.source {
             ItemSource::Runtime(made) => {
-                if require_descriptions && made.spec().description.is_none() {
-                    let text = format!("{} has no description\nset one with `.description(..)`", made.key());
+                let (key, spec) = (made.key(), made.spec());
+                if require_descriptions && spec.description.is_none() {
+                    let text = format!("{key} has no description\nset one with `.description(..)`");
                     errors.push(BuildError::new(text));
                 }
-                if let Some(text) = rules.options.check_scopes(&made.spec().scopes) {
-                    errors.push(BuildError::new(format!("{} {text}", made.key())));
+                if let Some(text) = rules.options.check_scopes(&spec.scopes) {
+                    errors.push(BuildError::new(format!("{key} {text}")));
                 }
-                if let Some(Err(text)) = &made.spec().rate {
-                    errors.push(BuildError::new(format!("{}: {text}", made.key())));
+                if let Some(Err(text)) = &spec.rate {
+                    errors.push(BuildError::new(format!("{key}: {text}")));
                 }
-                let added = match &**made {
-                    RuntimeItem::Tool(tool) => {
-                        names.insert("tool", &name, &name, None, &mut errors);
-                        ToolEntry::runtime(name, tool, state, rules.options.lists.strict).map(|entry| {
-                            let entry = rules.apply_to_tool(item, entry, &mut opening);
-                            tools.push((entry, &item.prefix));
-                        })
-                    }
-                    RuntimeItem::Resource(resource) => ResourceEntry::runtime(&item.prefix, resource, state)
-                        .map(|mut entry| {
-                            rules.apply_to_resource(item, &mut entry);
-                            add_resource(entry, None, skills, &mut names, &mut resources, &mut errors);
-                        }),
-                    RuntimeItem::Prompt(prompt) => {
-                        names.insert("prompt", &name, &name, None, &mut errors);
-                        PromptEntry::runtime(name, prompt, state)
-                            .map(|entry| prompts.push(Arc::new(rules.apply_to_prompt(item, entry))))
-                    }
+                (key.kind, made.0.add_to(&mut assembly, item))
+            }
+            ItemSource::Annotated(linked) => {
+                let (descriptor, kind) = (linked.descriptor(), linked.kind().noun());
+                let missing = |inject: &&Inject| {
+                    !server_types.contains(&inject.target())
+                        && !inject.is_provided(&item.state, &item.requested)
                 };
-                resource_failed |= added.is_err() && matches!(**made, RuntimeItem::Resource(_));
-                errors.extend(added.err());
-                continue;
-            }
-            ItemSource::Annotated(linked) => *linked,
-        };
-        let descriptor = linked.descriptor();
-        let missing = |inject: &&Inject| {
-            !server_types.contains(&inject.target()) && !inject.is_provided(&item.state, &item.requested)
-        };
-        for inject in descriptor.injects.iter().filter(missing) {
-            let (ty, fix) = (inject.name(), inject.fix(&item.state));
-            errors.push(BuildError::at(
-                descriptor.location,
-                format!(
-                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}",
-                    linked.kind(),
-                ),
-            ));
-        }
-        for (option, takes) in linked.named() {
-            for inject in takes.iter().filter(missing) {
-                let (ty, fix) = (inject.name(), inject.fix(&item.state));
-                errors.push(BuildError::at(
-                    descriptor.location,
-                    format!(
-                        "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}",
-                        linked.kind(),
-                    ),
-                ));
-            }
-        }
-        if require_descriptions && descriptor.description.is_none() {
-            let text = format!("{} `{name}` has no description\nwrite a doc comment on it", linked.kind());
-            errors.push(BuildError::at(descriptor.location, text));
-        }
-        let scopes: Vec<String> = descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect();
-        if let Some(text) = rules.options.check_scopes(&scopes) {
-            let kind = linked.kind();
-            errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
-        }
-        let added = match linked {
-            AnnotatedItem::Tool(def) => {
-                names.insert("tool", &name, &name, Some(descriptor.location), &mut errors);
-                ToolEntry::annotated(name, def, this, state, rules.options.lists.strict)
-                    .map(|entry| tools.push((rules.apply_to_tool(item, entry, &mut opening), &item.prefix)))
-            }
-            AnnotatedItem::Resource(def) => {
-                ResourceEntry::annotated(name, &item.prefix, server, def, this, state).map(|mut entry| {
-                    rules.apply_to_resource(item, &mut entry);
-                    // middleware puts what it knows of the caller into requests
-                    entry.sees_caller |=
-                        descriptor.injects.iter().any(|inject| item.requested.contains(&inject.target()));
-                    let at = Some(descriptor.location);
-                    add_resource(entry, at, skills, &mut names, &mut resources, &mut errors);
-                })
-            }
-            AnnotatedItem::Prompt(def) => {
-                names.insert("prompt", &name, &name, Some(descriptor.location), &mut errors);
-                PromptEntry::annotated(name, def, this, state)
-                    .map(|entry| prompts.push(Arc::new(rules.apply_to_prompt(item, entry))))
+                for inject in descriptor.injects.iter().filter(missing) {
+                    let (ty, fix) = (inject.name(), inject.fix(&item.state));
+                    errors.push(BuildError::at(
+                        descriptor.location,
+                        format!(
+                            "{kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
+                        ),
+                    ));
+                }
+                for (option, takes) in linked.0.named() {
+                    for inject in takes.iter().filter(missing) {
+                        let (ty, fix) = (inject.name(), inject.fix(&item.state));
+                        errors.push(BuildError::at(
+                            descriptor.location,
+                            format!(
+                                "the `{option}` function of {kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
+                            ),
+                        ));
+                    }
+                }
+                if require_descriptions && descriptor.description.is_none() {
+                    let text = format!("{kind} `{name}` has no description\nwrite a doc comment on it");
+                    errors.push(BuildError::at(descriptor.location, text));
+                }
+                let scopes: Vec<String> = descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect();
+                if let Some(text) = rules.options.check_scopes(&scopes) {
+                    errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
+                }
+                for open in descriptor.injects.iter().filter_map(Inject::opens) {
+                    open(&mut assembly);
+                }
+                (linked.kind(), linked.0.add_to(&mut assembly, item))
             }
         };
-        resource_failed |= added.is_err() && matches!(linked, AnnotatedItem::Resource(_));
-        errors.extend(added.err());
-    }
-    let pages = Pages::new(&resources);
-    for (tool, prefix) in &mut tools {
-        match pages.page_uri(tool, prefix) {
-            Ok(page) => tool.page = page,
-            // the missing page may be the resource with an error
-            Err(_) if resource_failed => {}
-            Err(error) => errors.push(error),
+        if let Err(error) = added {
+            assembly.resource_failed |= kind == ItemKind::Resource;
+            assembly.errors.push(error);
         }
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    let tools = tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
-    Ok(Registry::new(tools, resources, prompts, skills.clone(), opening.capabilities))
+    assembly.finish()
 }
 
-/// Adds a resource, or reports that its URI is in use.
-fn add_resource(
-    entry: ResourceEntry,
-    at: Option<Location>,
-    skills: &SkillCatalog,
-    names: &mut NamesInUse,
-    resources: &mut Vec<Arc<ResourceEntry>>,
-    errors: &mut Vec<BuildError>,
-) {
-    names.insert("resource", &comparable_uri(&entry.uri), &entry.uri, at, errors);
-    if entry.template.is_exact()
-        && let Ok(found) = skills.find(&entry.uri, Access::TRUSTED)
-    {
-        let folder = found.skill().directory.display();
-        let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);
-        errors.push(entry.item.build_error(text));
+impl Assembly<'_> {
+    /// The state of a capability, which is opened if it is not open yet.
+    pub(crate) fn open<C: Lasting>(&mut self) -> Arc<C> {
+        if let Some(open) = self.lasting.get::<C>() {
+            return open.clone();
+        }
+        let opened = C::open(self);
+        self.lasting.insert(opened.clone());
+        opened
     }
-    resources.push(Arc::new(entry));
-}
 
-/// Sets in an entry the layers of its item, what the options of the server say, and the permits and limits that its item
-/// had in registries before.
-impl ItemRules<'_> {
-    fn apply_to_tool(
-        &self,
-        item: &RegisteredItem,
-        mut entry: ToolEntry,
-        opening: &mut Opening<'_>,
-    ) -> ToolEntry {
-        let limits = &self.options.limits;
-        entry.spec.item.layers = item.layers.clone();
+    /// The items of one kind, so far.
+    pub(crate) fn catalog<C: Catalog>(&mut self) -> &mut C {
+        let known = self.catalogs.iter_mut().position(|catalog| (**catalog).as_any().is::<C>());
+        let index = known.unwrap_or_else(|| {
+            self.catalogs.push(Box::new(C::default()));
+            self.catalogs.len() - 1
+        });
+        let found = self.catalogs.get_mut(index).and_then(|catalog| (**catalog).as_any().downcast_mut());
+        found.unwrap_or_else(|| unreachable!("the catalog has been found by its type, or added"))
+    }
+
+    /// Records a name or URI, or reports that it is in use.
+    pub(crate) fn claim_name(&mut self, kind: &'static str, key: &str, display: &str, at: Option<Location>) {
+        self.names.insert(kind, key, display, at, &mut self.errors);
+    }
+
+    /// Adds a tool.
+    pub(crate) fn add_tool(&mut self, item: &RegisteredItem, mut entry: ToolEntry) {
+        let options = self.rules.options;
+        let limits = &options.limits;
         entry.input.max_values = limits.max_argument_values;
         entry.input.max_attempts = limits.max_alternatives;
         if let Some(permits) = entry.permits.take() {
             entry.permits = Some(item.permits.get_or_init(|| permits).clone());
         }
         let permits = entry.permits.clone();
-        entry.continuation = entry.spec.task.map(|task| (task.open)(opening, task.mode, permits));
+        entry.continuation = entry.spec.task.map(|task| (task.open)(self, task.mode, permits));
         // what continues outside of its request is meant to take long
         if entry.continuation.is_none() {
             entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
         }
-        entry.spec.item.max_result = entry.spec.item.max_result.or(limits.max_result);
-        entry.spec.item.call_limits = self.call_limits(item, &entry.spec.item);
-        entry
+        self.rules.apply_to(item, &mut entry.spec.item);
+        self.tools.push((entry, item.prefix.clone()));
     }
 
-    fn apply_to_resource(&self, item: &RegisteredItem, entry: &mut ResourceEntry) {
-        entry.item.layers = item.layers.clone();
-        entry.item.timeout = self.options.limits.timeout;
-        entry.item.max_result = entry.item.max_result.or(self.options.limits.max_result);
-        entry.item.call_limits = self.call_limits(item, &entry.item);
-        entry.function.set_max_alternatives(self.options.limits.max_alternatives);
+    fn finish(mut self) -> Result<Registry, Vec<BuildError>> {
+        let mut catalogs = Capabilities::default();
+        for catalog in std::mem::take(&mut self.catalogs) {
+            catalog.finish(&mut self, &mut catalogs);
+        }
+        if !self.found_pages && !self.resource_failed {
+            let unknown = |tool: &ToolEntry| Some(unknown_page(tool, tool.spec.ui.as_deref()?, None));
+            self.errors.extend(self.tools.iter().filter_map(|(tool, _)| unknown(tool)));
+        }
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        let tools = self.tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
+        Ok(Registry::new(tools, catalogs, self.lasting))
     }
+}
 
-    fn apply_to_prompt(&self, item: &RegisteredItem, mut entry: PromptEntry) -> PromptEntry {
-        entry.item.layers = item.layers.clone();
-        entry.item.max_result = entry.item.max_result.or(self.options.limits.max_result);
-        entry.function.set_max_alternatives(self.options.limits.max_alternatives);
-        entry.item.timeout = self.options.limits.timeout;
-        entry.item.call_limits = self.call_limits(item, &entry.item);
-        entry
+/// The error of a tool whose page is not there; `nearest` is the one with the most similar URI.
+pub(crate) fn unknown_page(tool: &ToolEntry, page: &str, nearest: Option<&str>) -> BuildError {
+    let fix = match nearest {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("register one with `uri = \"{page}\"`"),
+    };
+    let name = tool.name();
+    tool.spec.item.build_error(format!("tool `{name}` shows `{page}`, and no resource has that URI\n{fix}"))
+}
+
+impl ItemRules<'_> {
+    /// Sets in an item its layers, what the options of the server say, and the limits that it had in registries before.
+    pub(crate) fn apply_to(&self, item: &RegisteredItem, spec: &mut ItemSpec) {
+        let limits = &self.options.limits;
+        spec.layers = item.layers.clone();
+        spec.timeout = limits.timeout;
+        spec.max_result = spec.max_result.or(limits.max_result);
+        spec.call_limits = self.call_limits(item, spec);
     }
 
     /// The limits on the callers of an item.

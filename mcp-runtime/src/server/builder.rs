@@ -15,7 +15,7 @@ use std::{
 use super::{
     Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner,
     assemble::{ItemRules, assemble},
-    item::{Addition, AnnotatedItem, BuilderItem, IntoAddition, ItemSource},
+    item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
     service_block::{ServiceBlock, find_service},
 };
 #[cfg(feature = "auth")]
@@ -26,6 +26,7 @@ use crate::{
     admission::{CallerConcurrency, RateLimiter},
     arguments::StateValue,
     audit::Audit,
+    capability::{OF_HANDLE, prompts::Prompt, resources::Resource},
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
     context::Settings,
     crypto::{KeyRing, Seal},
@@ -33,9 +34,6 @@ use crate::{
     extensions::Extensions,
     item::{BuildError, ItemDescriptor, ItemLayer, Location},
     layer::{Layer, item_layer},
-    prompt::Prompt,
-    resource::Resource,
-    skill::{SkillCatalog, skills_dir::SkillsDir},
     store::{KeptResults, MAX_CALLS, MemorySingleUse},
     sync::{Mutex, RwLock},
     telemetry::Telemetry,
@@ -76,7 +74,8 @@ pub struct ServerBuilder {
     items: Vec<BuilderItem>,
     /// The types and prefixes of its services.
     services: Vec<(TypeId, String)>,
-    skills_dirs: Vec<SkillsDir>,
+    /// What opens capabilities.
+    named: Vec<Named>,
     errors: Vec<BuildError>,
     handle_receivers: Vec<HandleReceiver>,
     /// Outermost first.
@@ -103,7 +102,7 @@ impl ServerBuilder {
             state: Extensions::default(),
             items: Vec::new(),
             services: Vec::new(),
-            skills_dirs: Vec::new(),
+            named: Vec::new(),
             errors: Vec::new(),
             handle_receivers: Vec::new(),
             layers: Vec::new(),
@@ -153,7 +152,14 @@ impl ServerBuilder {
         self
     }
 
-    fn push(&mut self, source: ItemSource) {
+    /// Names a capability.
+    pub(crate) fn open_on_build(&mut self, named: Named) {
+        if !self.named.iter().any(|known| known.key == named.key) {
+            self.named.push(named);
+        }
+    }
+
+    pub(super) fn push(&mut self, source: ItemSource) {
         if let ItemSource::Annotated(item) = &source {
             registered_items().lock().insert(item.key());
         }
@@ -163,7 +169,7 @@ impl ServerBuilder {
     /// Registers an annotated function by its marker.
     fn push_named(&mut self, item: AnnotatedItem) {
         if self.items.iter().any(|other| other.key() == Some(item.key())) {
-            let (kind, descriptor) = (item.kind(), item.descriptor());
+            let (kind, descriptor) = (item.kind().noun(), item.descriptor());
             self.errors.push(BuildError::at(
                 descriptor.location,
                 format!(
@@ -180,7 +186,7 @@ impl ServerBuilder {
     #[doc(alias("add_tool", "with_tool", "register_tool", "register"))]
     // rustc shows the next line to those who pass the function as a value
     pub fn tool<T: Tool>(mut self /* write `.tool::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::Tool(T::DESCRIPTOR));
+        self.push_named(AnnotatedItem::tool(T::DESCRIPTOR));
         self
     }
 
@@ -188,7 +194,7 @@ impl ServerBuilder {
     #[doc(alias("add_resource", "with_resource", "register_resource"))]
     // rustc shows the next line to those who pass the function as a value
     pub fn resource<T: Resource>(mut self /* write `.resource::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::Resource(T::DESCRIPTOR));
+        self.push_named(AnnotatedItem::resource(T::DESCRIPTOR));
         self
     }
 
@@ -196,7 +202,7 @@ impl ServerBuilder {
     #[doc(alias("add_prompt", "with_prompt", "register_prompt"))]
     // rustc shows the next line to those who pass the function as a value
     pub fn prompt<T: Prompt>(mut self /* write `.prompt::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::Prompt(T::DESCRIPTOR));
+        self.push_named(AnnotatedItem::prompt(T::DESCRIPTOR));
         self
     }
 
@@ -250,11 +256,7 @@ impl ServerBuilder {
     #[expect(clippy::should_implement_trait, reason = "a server is not a sum")]
     #[doc(alias("tool_def", "skills"))]
     pub fn add<A: IntoAddition>(mut self, addition: A) -> Self {
-        match addition.into_addition() {
-            Addition::Item(item) => self.push(ItemSource::Runtime(item)),
-            #[cfg(feature = "skills")]
-            Addition::Skills(directory) => self.skills_dirs.push(directory),
-        }
+        addition.into_addition().0(&mut self);
         self
     }
 
@@ -293,10 +295,10 @@ impl ServerBuilder {
             item.mount_rates.extend(rate.clone());
             self.items.push(BuilderItem::Mounted(item));
         }
-        self.skills_dirs.extend(other.skills_dirs.into_iter().map(|mut dir| {
-            dir.prefix = joined(&dir.prefix);
-            dir
-        }));
+        for named in other.named {
+            (named.mount)(&mut self.options, prefix, &other.options);
+            self.open_on_build(named);
+        }
         #[cfg(feature = "http")]
         self.options.http.request_types.extend(other.options.http.request_types);
         self.handle_receivers.extend(other.handle_receivers);
@@ -415,6 +417,7 @@ impl ServerBuilder {
     /// ```
     #[doc(alias("handle", "on_start"))]
     pub fn with_handle(mut self, take: impl FnOnce(ServerHandle) + Send + 'static) -> Self {
+        self.open_on_build(OF_HANDLE);
         self.handle_receivers.push(Box::new(take));
         self
     }
@@ -530,17 +533,11 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             None
         });
-        for directory in &self.skills_dirs {
-            if let Some(text) = options.check_scopes(&directory.scopes) {
-                let path = directory.path.display();
-                errors.push(BuildError::new(format!("the directory of skills `{path}` {text}")));
-            }
-        }
-        let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut errors));
         let hub = Hub::new(options.limits.subscriptions);
         let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency, hub: &hub };
+        let opens = self.named.iter().map(|named| named.open).chain(options.limits.open).collect::<Vec<_>>();
         let assembled =
-            assemble(&self.info.name, &items, &skills, &server_types(), rules, Capabilities::default());
+            assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
         let registry = match assembled {
             Ok(registry) if errors.is_empty() => registry,
             Ok(_) => return Err(report(&errors)),
@@ -590,6 +587,7 @@ impl ServerBuilder {
                 caller_concurrency,
                 items: RwLock::new(items),
                 state,
+                opens: RwLock::new(opens),
                 differs_by_caller: registry.differs_by_caller(),
                 registry: RwLock::new(Arc::new(registry)),
                 hub,

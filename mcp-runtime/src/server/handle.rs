@@ -8,11 +8,12 @@ use std::{
 };
 
 use super::{
-    Error, Result, Server, ServerInner,
+    Error, Open, Registry, Result, Server, ServerInner,
     assemble::{ItemRules, assemble},
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
 };
 use crate::{
+    capability::resources::Resources,
     connection::{Access, ItemKind, ItemView, Principal},
     context::Context,
     events::Change,
@@ -154,19 +155,7 @@ impl ServerHandle {
         if changes.is_empty() {
             return Ok(());
         }
-        // skills are read once, by `build`
-        let (skills, open) = {
-            let registry = shared.registry.read();
-            (registry.skills.clone(), registry.capabilities.clone())
-        };
-        let own = &super::builder::server_types();
-        let rules = ItemRules {
-            options: &shared.options,
-            caller_concurrency: &shared.caller_concurrency,
-            hub: &shared.hub,
-        };
-        let registry = assemble(shared.identity.name(), &edited, &skills, own, rules, open)
-            .map_err(|errors| update_error(&errors))?;
+        let registry = shared.assemble_again(&edited).map_err(|errors| update_error(&errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
             return Err(Error::build(format!(
@@ -287,7 +276,8 @@ impl ServerHandle {
     fn publish_update(&self, uri: &str, concerns: Option<&dyn Fn(&Principal) -> bool>) {
         let Some(server) = self.0.upgrade().map(Server) else { return };
         let (registry, change) = (server.registry(), Change::Updated(uri.into()));
-        let by_access = registry.guards_updates() || server.access_rules().visible.is_some();
+        let Some(resources) = registry.capabilities.get::<Resources>() else { return };
+        let by_access = resources.guards_updates() || server.access_rules().visible.is_some();
         if !by_access && concerns.is_none() {
             return server.hub().publish(change);
         }
@@ -299,7 +289,7 @@ impl ServerHandle {
                 return true;
             }
             // a subscriber may have lost the scopes with which it subscribed
-            let Ok((resource, _)) = registry.resource(uri, access) else { return false };
+            let Ok((resource, _)) = resources.find(uri, access) else { return false };
             match concerns {
                 Some(concerns) => access.caller().is_some_and(|caller| {
                     catch_unwind(AssertUnwindSafe(|| concerns(caller))).unwrap_or(false)
@@ -353,6 +343,31 @@ impl ServerHandle {
     }
 }
 
+impl ServerInner {
+    /// The registry of these items, with the capabilities that are open.
+    fn assemble_again(&self, items: &[RegisteredItem]) -> std::result::Result<Registry, Vec<BuildError>> {
+        let open = self.registry.read().lasting.clone();
+        let opens = self.opens.read().clone();
+        let own = &super::builder::server_types();
+        let rules = ItemRules {
+            options: &self.options,
+            caller_concurrency: &self.caller_concurrency,
+            hub: &self.hub,
+        };
+        assemble(self.identity.name(), items, &opens, own, rules, open)
+    }
+
+    /// Opens a capability after the server was built.
+    pub(super) fn open_later(&self, open: Open) {
+        let items = self.items.write();
+        self.opens.write().push(open);
+        // the same items as before, so nothing is wrong with them
+        if let Ok(registry) = self.assemble_again(&items) {
+            *self.registry.write() = Arc::new(registry);
+        }
+    }
+}
+
 /// Why an update was not applied.
 fn update_error(errors: &[BuildError]) -> Error {
     let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -387,30 +402,28 @@ impl RuntimeItems {
         let item = item.into_runtime_item();
         let replaced = self.remove(item.key());
         let mut change = ItemChange::of(&item);
-        if let RuntimeItem::Resource(resource) = &item
-            && replaced
-            && !resource.uri().contains('{')
-        {
-            change.replaced_uri = Some(resource.uri().to_owned());
+        let key = item.key();
+        if key.kind == ItemKind::Resource && replaced && !key.name.contains('{') {
+            change.replaced_uri = Some(key.name.to_owned());
         }
         self.changes.push(change);
-        let item = BuilderItem::new(ItemSource::Runtime(Arc::new(item)));
+        let item = BuilderItem::new(ItemSource::Runtime(item));
         self.items.push(item.registered(&self.state, &Arc::from([]), &self.layers));
     }
 
     /// Removes a tool made at run time. Returns whether one of that name existed.
     pub fn remove_tool(&mut self, name: &str) -> bool {
-        self.remove(RuntimeKey::Tool(name))
+        self.remove(RuntimeKey { kind: ItemKind::Tool, name })
     }
 
     /// Removes a resource or template made at run time. Returns whether one of that URI existed.
     pub fn remove_resource(&mut self, uri: &str) -> bool {
-        self.remove(RuntimeKey::Resource(uri))
+        self.remove(RuntimeKey { kind: ItemKind::Resource, name: uri })
     }
 
     /// Removes a prompt made at run time. Returns whether one of that name existed.
     pub fn remove_prompt(&mut self, name: &str) -> bool {
-        self.remove(RuntimeKey::Prompt(name))
+        self.remove(RuntimeKey { kind: ItemKind::Prompt, name })
     }
 
     fn remove(&mut self, key: RuntimeKey<'_>) -> bool {
@@ -429,18 +442,13 @@ impl RuntimeItems {
 
 impl ItemChange {
     fn of(item: &RuntimeItem) -> Self {
-        let (list, kind, name, tags) = match item {
-            RuntimeItem::Tool(tool) => {
-                (Change::Tools, ItemKind::Tool, tool.spec.item.name.as_str(), tool.spec.tags)
-            }
-            RuntimeItem::Resource(resource) => {
-                (Change::Resources, ItemKind::Resource, resource.uri(), &[][..])
-            }
-            RuntimeItem::Prompt(prompt) => {
-                (Change::Prompts, ItemKind::Prompt, prompt.item.name.as_str(), &[][..])
-            }
+        let RuntimeKey { kind, name } = item.key();
+        let list = match kind {
+            ItemKind::Tool => Change::Tools,
+            ItemKind::Prompt => Change::Prompts,
+            ItemKind::Resource | ItemKind::Skill => Change::Resources,
         };
-        let (name, scopes) = (name.to_owned(), item.spec().scopes.clone());
+        let (name, scopes, tags) = (name.to_owned(), item.spec().scopes.clone(), item.0.tags());
         Self { list, kind, name, scopes, tags, replaced_uri: None }
     }
 

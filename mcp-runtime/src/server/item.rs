@@ -8,19 +8,16 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::service_block::ServiceInstance;
-#[cfg(feature = "skills")]
-use crate::skill::SkillsDir;
+use super::{Assembly, Open, ServerBuilder, service_block::ServiceInstance};
 use crate::{
     admission::{CallLimits, RateLimiter},
     arguments::Inject,
+    config::Options,
+    connection::ItemKind,
     extensions::Extensions,
-    item::{ItemDescriptor, ItemLayer, ItemSpec},
-    prompt::{PromptBuilder, PromptDef, PromptDescriptor},
-    protocol::normalize_uri,
-    resource::{ResourceBuilder, ResourceDef, ResourceDescriptor, uri_with_prefix},
+    item::{BuildError, ItemDescriptor, ItemLayer, ItemSpec},
+    protocol::{normalize_uri, uri_with_prefix},
     sort::sort_by,
-    tool::{ToolBuilder, ToolDef, ToolDescriptor},
 };
 
 /// An item, without or with the state of the builder that it was registered with.
@@ -115,7 +112,7 @@ pub(crate) struct RegisteredItem {
 #[derive(Clone)]
 pub(crate) enum ItemSource {
     Annotated(AnnotatedItem),
-    Runtime(Arc<RuntimeItem>),
+    Runtime(RuntimeItem),
 }
 
 impl ItemSource {
@@ -128,60 +125,67 @@ impl ItemSource {
     }
 }
 
+/// What a program has made at run time: an item of some kind.
+pub(crate) trait MadeItem: fmt::Debug + Send + Sync {
+    /// What identifies it.
+    fn key(&self) -> RuntimeKey<'_>;
+
+    /// What all kinds of items have.
+    fn spec(&self) -> &ItemSpec;
+
+    /// Its tags, as what decides who sees it gets them.
+    fn tags(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Adds its entry to a registry.
+    ///
+    /// # Errors
+    /// Its definition is wrong.
+    fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError>;
+}
+
 /// An item that was made at run time.
-#[derive(Debug)]
-pub enum RuntimeItem {
-    /// A tool.
-    Tool(ToolDef),
-    /// A resource or template.
-    Resource(ResourceDef),
-    /// A prompt.
-    Prompt(PromptDef),
-}
+#[derive(Debug, Clone)]
+pub struct RuntimeItem(pub(super) Arc<dyn MadeItem>);
 
-/// What identifies an item that was made at run time: a kind, and a name or URI.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RuntimeKey<'a> {
-    Tool(&'a str),
-    /// Compared as build errors compare them.
-    Resource(&'a str),
-    Prompt(&'a str),
-}
-
-impl fmt::Display for RuntimeKey<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tool(name) => write!(f, "tool `{name}`"),
-            Self::Resource(uri) => write!(f, "resource `{uri}`"),
-            Self::Prompt(name) => write!(f, "prompt `{name}`"),
-        }
+impl RuntimeItem {
+    pub(crate) fn new(item: impl MadeItem + 'static) -> Self {
+        Self(Arc::new(item))
     }
 }
 
 impl RuntimeItem {
-    pub(super) fn key(&self) -> RuntimeKey<'_> {
-        match self {
-            Self::Tool(tool) => RuntimeKey::Tool(tool.name()),
-            Self::Resource(resource) => RuntimeKey::Resource(resource.uri()),
-            Self::Prompt(prompt) => RuntimeKey::Prompt(prompt.name()),
-        }
+    pub(crate) fn key(&self) -> RuntimeKey<'_> {
+        self.0.key()
     }
 
-    pub(super) fn spec(&self) -> &ItemSpec {
-        match self {
-            Self::Tool(tool) => &tool.spec.item,
-            Self::Resource(resource) => &resource.spec.item,
-            Self::Prompt(prompt) => &prompt.item,
-        }
+    pub(crate) fn spec(&self) -> &ItemSpec {
+        self.0.spec()
+    }
+}
+
+/// What identifies an item that was made at run time: a kind, and a name or URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RuntimeKey<'a> {
+    pub(crate) kind: ItemKind,
+    /// A URI is compared as build errors compare it.
+    pub(crate) name: &'a str,
+}
+
+impl fmt::Display for RuntimeKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`", self.kind.noun(), self.name)
     }
 }
 
 /// A URI, such that two that differ only in case are equal.
-pub(super) fn comparable_uri(uri: &str) -> String {
+pub(crate) fn comparable_uri(uri: &str) -> String {
     normalize_uri(uri).to_lowercase()
 }
 
-/// What a program can add to a server while it runs: a [`ToolDef`], a [`ResourceDef`] or a [`PromptDef`].
+/// What a program can add to a server while it runs: a [`ToolDef`](crate::tool::ToolDef), a
+/// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be added to a server that runs",
     label = "not a tool, resource or prompt made at run time",
@@ -193,32 +197,39 @@ pub trait IntoRuntimeItem {
     fn into_runtime_item(self) -> RuntimeItem;
 }
 
-impl IntoRuntimeItem for ToolDef {
-    fn into_runtime_item(self) -> RuntimeItem {
-        RuntimeItem::Tool(self)
-    }
-}
-
-impl IntoRuntimeItem for ResourceDef {
-    fn into_runtime_item(self) -> RuntimeItem {
-        RuntimeItem::Resource(self)
-    }
-}
-
-impl IntoRuntimeItem for PromptDef {
-    fn into_runtime_item(self) -> RuntimeItem {
-        RuntimeItem::Prompt(self)
-    }
-}
-
 /// What a builder adds.
-#[derive(Debug)]
-pub enum Addition {
-    /// A tool, resource or prompt made at run time.
-    Item(Arc<RuntimeItem>),
-    /// A directory of skills, which `build` reads.
-    #[cfg(feature = "skills")]
-    Skills(SkillsDir),
+pub struct Addition(pub(crate) Box<dyn FnOnce(&mut ServerBuilder)>);
+
+/// What only names a capability.
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    /// Each is named once, however often a program does.
+    pub(crate) key: &'static str,
+    pub(crate) open: Open,
+    /// Takes over what a mounted builder says of it, under a prefix.
+    pub(crate) mount: fn(&mut Options, &str, &Options),
+}
+
+impl Addition {
+    /// A capability, with what it keeps in the options.
+    #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only directories of skills are such"))]
+    pub(crate) fn option(named: Named, set: impl FnOnce(&mut Options) + 'static) -> Self {
+        Self(Box::new(move |builder| {
+            set(&mut builder.options);
+            builder.open_on_build(named);
+        }))
+    }
+
+    pub(crate) fn item(item: impl IntoRuntimeItem) -> Self {
+        let item = item.into_runtime_item();
+        Self(Box::new(|builder| builder.push(ItemSource::Runtime(item))))
+    }
+}
+
+impl fmt::Debug for Addition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Addition")
+    }
 }
 
 /// What a program can add to a server before it runs: also a directory of skills.
@@ -234,12 +245,6 @@ pub trait IntoAddition {
     fn into_addition(self) -> Addition;
 }
 
-impl IntoAddition for ToolDef {
-    fn into_addition(self) -> Addition {
-        Addition::Item(Arc::new(self.into_runtime_item()))
-    }
-}
-
 /// A builder is one of these, until it has a handler.
 #[diagnostic::on_unimplemented(
     message = "a tool, resource or prompt without a handler cannot be added to a server",
@@ -252,62 +257,56 @@ pub trait HasHandler {}
 #[derive(Debug)]
 pub struct Unfinished<'a>(std::marker::PhantomData<&'a ()>);
 
-macro_rules! refuse_builders {
-    ($($builder:ident)*) => {$(
-        impl IntoAddition for $builder
+/// Says of a definition that programs can add it, and of its builder that it lacks a handler.
+macro_rules! impl_additions {
+    ($definition:ident, $builder:ident) => {
+        impl $crate::server::IntoRuntimeItem for $definition {
+            fn into_runtime_item(self) -> $crate::server::RuntimeItem {
+                $crate::server::RuntimeItem::new(self)
+            }
+        }
+
+        impl $crate::server::IntoAddition for $definition {
+            fn into_addition(self) -> $crate::server::Addition {
+                $crate::server::Addition::item(self)
+            }
+        }
+
+        impl $crate::server::IntoAddition for $builder
         where
-            for<'a> Unfinished<'a>: HasHandler,
+            for<'a> $crate::server::Unfinished<'a>: $crate::server::HasHandler,
         {
-            fn into_addition(self) -> Addition {
+            fn into_addition(self) -> $crate::server::Addition {
                 unreachable!("a builder has no handler")
             }
         }
-    )*};
+    };
 }
-refuse_builders!(ToolBuilder ResourceBuilder PromptBuilder);
-
-impl IntoAddition for ResourceDef {
-    fn into_addition(self) -> Addition {
-        Addition::Item(Arc::new(self.into_runtime_item()))
-    }
-}
-
-impl IntoAddition for PromptDef {
-    fn into_addition(self) -> Addition {
-        Addition::Item(Arc::new(self.into_runtime_item()))
-    }
-}
-
-#[cfg(feature = "skills")]
-impl IntoAddition for SkillsDir {
-    fn into_addition(self) -> Addition {
-        Addition::Skills(self)
-    }
-}
+pub(crate) use impl_additions;
 
 impl RegisteredItem {
     /// Whether its function takes a `&T`.
     pub(crate) fn takes<T: 'static>(&self) -> bool {
         let ItemSource::Annotated(item) = &self.source else { return false };
         let is_there = |injects: &[Inject]| injects.iter().any(Inject::is::<T>);
-        is_there(item.descriptor().injects) || item.named().iter().any(|(_, takes)| is_there(takes))
+        is_there(item.descriptor().injects) || item.0.named().iter().any(|(_, takes)| is_there(takes))
     }
 
     /// The item, if it was made at run time and has this key, with the prefix of its mount.
     pub(super) fn runtime(&self, key: RuntimeKey<'_>) -> Option<&RuntimeItem> {
         let ItemSource::Runtime(item) = &self.source else { return None };
-        let found = match (&**item, key) {
-            (RuntimeItem::Tool(_), RuntimeKey::Tool(name))
-            | (RuntimeItem::Prompt(_), RuntimeKey::Prompt(name)) => self.name() == name,
-            (RuntimeItem::Resource(resource), RuntimeKey::Resource(uri)) => {
-                comparable_uri(&uri_with_prefix(resource.uri(), &self.prefix)) == comparable_uri(uri)
-            }
-            _ => false,
-        };
+        let own = item.key();
+        let found = own.kind == key.kind
+            && match key.kind {
+                ItemKind::Resource => {
+                    comparable_uri(&uri_with_prefix(own.name, &self.prefix)) == comparable_uri(key.name)
+                }
+                _ => self.name() == key.name,
+            };
         found.then_some(item)
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let own = match &self.source {
             ItemSource::Annotated(item) => item.descriptor().name,
             ItemSource::Runtime(item) => &item.spec().name,
@@ -316,66 +315,68 @@ impl RegisteredItem {
     }
 }
 
-/// One annotated item, as the linker or a service hands it over.
-#[derive(Debug, Clone, Copy)]
-pub enum AnnotatedItem {
-    /// A tool.
-    Tool(&'static ToolDescriptor),
-    /// A resource or template.
-    Resource(&'static ResourceDescriptor),
-    /// A prompt.
-    Prompt(&'static PromptDescriptor),
+/// What an attribute has put on a function: an item of some kind.
+pub(crate) trait Annotation: Sync {
+    /// What all kinds of items have.
+    fn descriptor(&self) -> &ItemDescriptor;
+
+    fn kind(&self) -> ItemKind;
+
+    /// The functions that its attributes name, by option, and what is injected into each.
+    fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
+        named_functions(self.descriptor())
+    }
+
+    /// Adds its entry to a registry.
+    ///
+    /// # Errors
+    /// It is declared in a way that cannot be served.
+    fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError>;
 }
+
+/// The functions that the attributes of any item may name.
+pub(crate) fn named_functions(item: &ItemDescriptor) -> Vec<(&'static str, Vec<Inject>)> {
+    let completers = item.args.iter().filter_map(|arg| arg.completer());
+    let mut named: Vec<_> = completers.map(|complete| ("complete", complete().injects)).collect();
+    let rules: Vec<Inject> = item.rules.injects().collect();
+    if !rules.is_empty() {
+        named.push(("validate", rules));
+    }
+    named
+}
+
+/// One annotated item, as the linker or a service hands it over.
+#[derive(Clone, Copy)]
+pub struct AnnotatedItem(pub(crate) &'static dyn Annotation);
 
 inventory::collect!(AnnotatedItem);
 
+impl fmt::Debug for AnnotatedItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnnotatedItem").field(self.0.descriptor()).finish()
+    }
+}
+
 impl AnnotatedItem {
     pub(crate) fn descriptor(&self) -> &'static ItemDescriptor {
-        match self {
-            Self::Tool(def) => &def.item,
-            Self::Resource(def) => &def.item,
-            Self::Prompt(def) => &def.item,
-        }
+        self.0.descriptor()
     }
 
-    /// The functions that its attributes name, by option, and what is injected into each.
-    pub(crate) fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
-        let completers = self.descriptor().args.iter().filter_map(|arg| arg.completer());
-        let mut named: Vec<_> = completers.map(|complete| ("complete", complete().injects)).collect();
-        let rules: Vec<Inject> = self.descriptor().rules.injects().collect();
-        if !rules.is_empty() {
-            named.push(("validate", rules));
-        }
-        if let Self::Resource(def) = self {
-            named.extend(def.list.map(|list| ("list", list().injects)));
-            named.extend(def.subscribe.map(|check| ("subscribe", check().injects)));
-        }
-        named
+    pub(crate) fn kind(&self) -> ItemKind {
+        self.0.kind()
     }
 
     /// Identifies the item; its location does not, since one `macro_rules!` invocation can define several.
     pub(crate) fn key(&self) -> usize {
-        match self {
-            Self::Tool(def) => std::ptr::from_ref(*def).addr(),
-            Self::Resource(def) => std::ptr::from_ref(*def).addr(),
-            Self::Prompt(def) => std::ptr::from_ref(*def).addr(),
-        }
-    }
-
-    pub(crate) const fn kind(&self) -> &'static str {
-        match self {
-            Self::Tool(_) => "tool",
-            Self::Resource(_) => "resource",
-            Self::Prompt(_) => "prompt",
-        }
+        std::ptr::from_ref(self.0).addr()
     }
 
     /// Every annotated free function of the program, by crate, file, line, column and name.
     pub(crate) fn all() -> Vec<Self> {
         let mut all: Vec<Self> = inventory::iter::<Self>.into_iter().copied().collect();
         let key = |item: &Self| {
-            let ItemDescriptor { location: at, name, .. } = item.descriptor();
-            (at.krate(), at.file, at.line, at.column, *name)
+            let ItemDescriptor { location: at, name, .. } = *item.descriptor();
+            (at.krate(), at.file, at.line, at.column, name)
         };
         sort_by(&mut all, |one, other| key(one).cmp(&key(other)));
         all

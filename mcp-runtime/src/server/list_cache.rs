@@ -2,35 +2,21 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::server::Registry;
 use crate::{connection::Access, protocol::Revision};
 
-/// The lists of a registry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ListKind {
-    Tools,
-    Resources,
-    Templates,
-    Prompts,
-    Skills,
-}
-
-impl ListKind {
+/// A list whose entries are known.
+#[derive(Clone, Copy)]
+pub(crate) struct List<'a> {
     /// The member of the result that holds the entries.
-    pub(crate) const fn key(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-            Self::Prompts => "prompts",
-            Self::Skills => "skills",
-        }
-    }
+    pub(crate) key: &'static str,
+    /// Its entries that a caller may see, each as JSON.
+    pub(crate) entries: &'a dyn Fn(Revision, Access<'_>) -> Vec<Vec<u8>>,
+    pub(crate) pages: &'a PageCache,
 }
 
-/// First pages, by list and revision; a changed registry starts with an empty cache.
+/// The first pages of a list, by revision; a changed registry starts with empty ones.
 #[derive(Debug, Default)]
-pub(crate) struct ListCache([[OnceLock<Arc<EncodedPage>>; 5]; 5]);
+pub(crate) struct PageCache([OnceLock<Arc<EncodedPage>>; 5]);
 
 /// One page: the entries as a JSON array, and the cursor of the next.
 #[derive(Debug, Clone)]
@@ -42,48 +28,17 @@ pub(crate) struct EncodedPage {
     pub(crate) cursor: OnceLock<String>,
 }
 
-impl Registry {
-    /// The entries that the caller may see, each as JSON.
-    pub(crate) fn entries(&self, kind: ListKind, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
-        let write_entry = |write: &dyn Fn(&mut Vec<u8>)| {
-            let mut out = Vec::with_capacity(256);
-            write(&mut out);
-            out
-        };
-        match kind {
-            ListKind::Tools => {
-                let visible = self.tools.iter().filter(|tool| access.sees(tool.view()));
-                visible.map(|tool| write_entry(&|out| tool.write(out, revision))).collect()
-            }
-            ListKind::Prompts => {
-                let visible = self.prompts.iter().filter(|prompt| access.sees(prompt.view()));
-                visible.map(|prompt| write_entry(&|out| prompt.write(out, revision))).collect()
-            }
-            ListKind::Resources | ListKind::Templates => {
-                let exact = kind == ListKind::Resources;
-                let visible = self.resources.iter().filter(|r| r.template.is_exact() == exact);
-                let visible = visible.filter(|r| access.sees(r.view()));
-                let mut entries: Vec<_> =
-                    visible.map(|resource| write_entry(&|out| resource.write(out, revision))).collect();
-                if exact && revision.is_modern() {
-                    entries.extend(self.skills.manifests(access));
-                }
-                entries
-            }
-            ListKind::Skills => self.skills.entries(access),
-        }
-    }
-
+impl List<'_> {
     /// The first page for callers that see everything; written once.
-    pub(crate) fn first_page(&self, kind: ListKind, revision: Revision, size: usize) -> Arc<EncodedPage> {
-        let cached = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
-        let write_entry = || {
+    pub(crate) fn first_page(&self, revision: Revision, size: usize) -> Arc<EncodedPage> {
+        let write_page = || {
             Arc::new(
-                page_of(&self.entries(kind, revision, Access::TRUSTED), 0, size)
+                page_of(&(self.entries)(revision, Access::TRUSTED), 0, size)
                     .unwrap_or_else(EncodedPage::empty),
             )
         };
-        cached.map_or_else(write_entry, |page| page.get_or_init(write_entry).clone())
+        let cached = self.pages.0.get(revision.index());
+        cached.map_or_else(write_page, |page| page.get_or_init(write_page).clone())
     }
 }
 

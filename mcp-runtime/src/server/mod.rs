@@ -11,13 +11,13 @@ mod list_cache;
 mod open_capabilities;
 mod registry;
 mod service_block;
-mod ui;
 
 use std::sync::{
     Arc, Weak,
     atomic::{AtomicBool, Ordering},
 };
 
+pub(crate) use assemble::{Assembly, ItemRules, unknown_page};
 pub use builder::ServerBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;
@@ -26,15 +26,21 @@ pub use error::{Error, ErrorKind, Result};
 pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
 pub use item::AnnotatedItem;
-use item::RegisteredItem;
-pub(crate) use list_cache::{EncodedPage, ListCache, ListKind, page_of};
-pub(crate) use open_capabilities::{Capabilities, Capability, Opening};
-pub(crate) use registry::Registry;
+pub(crate) use item::{
+    Addition, Annotation, HasHandler, IntoAddition, IntoRuntimeItem, MadeItem, Named, RegisteredItem,
+    RuntimeItem, RuntimeKey, Unfinished, comparable_uri, impl_additions, named_functions,
+};
+pub(crate) use list_cache::{EncodedPage, List, PageCache, page_of};
+pub(crate) use open_capabilities::{
+    Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
+};
+pub(crate) use registry::{Registry, write_entry};
 pub use service_block::ServiceBlock;
 
 use crate::{
     admission::{CallerConcurrency, LimitReached, Owner, RateLimiter},
     audit::AuditLog,
+    capability::OF_HANDLE,
     config::Options,
     connection::{AccessRules, RequestContext},
     context::Settings,
@@ -42,7 +48,6 @@ use crate::{
     events::{Hub, ListChanges},
     extensions::Extensions,
     item::ItemLayer,
-    protocol::Revision,
     store::KeptResults,
     sync::RwLock,
     telemetry::Telemetry,
@@ -77,6 +82,8 @@ struct ServerInner {
     /// Whether requests are watched even if the program's subscriber does not want their spans.
     counts_or_audits: bool,
     items: RwLock<Vec<RegisteredItem>>,
+    /// What opens capabilities, besides the items.
+    opens: RwLock<Vec<Open>>,
     /// The builder's, for items that are added later.
     state: Arc<Extensions>,
     registry: RwLock<Arc<Registry>>,
@@ -105,20 +112,6 @@ impl WeakServer {
     pub(crate) fn upgrade(&self) -> Option<Server> {
         self.0.upgrade().map(Server)
     }
-}
-
-/// The capabilities that a server declares, derived from what is registered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Offers {
-    pub(crate) tools: bool,
-    pub(crate) resources: bool,
-    pub(crate) prompts: bool,
-    pub(crate) completions: bool,
-    /// The Apps extension: some resource is a page.
-    pub(crate) pages: bool,
-    /// The lists whose changes clients are notified of.
-    pub(crate) changes: ListChanges,
-    pub(crate) skills: bool,
 }
 
 impl Server {
@@ -163,7 +156,9 @@ impl Server {
     /// Get it before you serve: a server without a handle does not declare `listChanged`, and clients read that once.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
-        self.0.has_handle.store(true, Ordering::Relaxed);
+        if !self.0.has_handle.swap(true, Ordering::Relaxed) {
+            self.0.open_later(OF_HANDLE.open);
+        }
         ServerHandle::new(Arc::downgrade(&self.0))
     }
 
@@ -260,27 +255,21 @@ impl Server {
         RequestContext { caller, access_rules, ..RequestContext::default() }
     }
 
-    pub(crate) fn offers(&self, revision: Revision) -> Offers {
-        self.offers_of(&self.registry(), revision)
+    /// The lists whose changes clients are notified of.
+    pub(crate) fn list_changes(&self) -> ListChanges {
+        // clients read the capabilities once, and a handle may change anything later
+        let changes = self.has_handle();
+        ListChanges { tools: changes, prompts: changes, resources: changes }
     }
 
-    /// The capabilities with this registry.
-    pub(crate) fn offers_of(&self, registry: &Registry, revision: Revision) -> Offers {
-        let has_handle = self.0.has_handle.load(Ordering::Relaxed);
-        // legacy clients have neither skills nor their files
-        let skills = revision.is_modern() && registry.has_skills;
-        // clients read the capabilities once, and a handle may add anything later
-        let resources = registry.has_resources || skills || has_handle || self.0.kept_results.is_some();
-        let prompts = registry.has_prompts || has_handle;
-        Offers {
-            tools: registry.has_tools || has_handle,
-            resources,
-            prompts,
-            completions: registry.completes,
-            pages: registry.has_pages,
-            changes: ListChanges { tools: has_handle, prompts: has_handle, resources: has_handle },
-            skills,
-        }
+    /// Whether items may be added and changes published.
+    fn has_handle(&self) -> bool {
+        self.0.has_handle.load(Ordering::Relaxed)
+    }
+
+    /// Whether clients are offered tools.
+    pub(crate) fn offers_tools(&self, registry: &Registry) -> bool {
+        !registry.tools.is_empty() || self.has_handle()
     }
 }
 

@@ -378,7 +378,7 @@ impl TestServer {
 
     /// Subscribes a legacy client, which sends one request for each resource.
     async fn subscribe_legacy(&self, filter: &Value) -> Changes {
-        let offered = self.client.connection.server.offers(self.client.revision()).changes;
+        let offered = self.client.connection.server.list_changes();
         let lists = ListChanges {
             tools: offered.tools && filter["toolsListChanged"] == true,
             prompts: offered.prompts && filter["promptsListChanged"] == true,

@@ -59,6 +59,10 @@ impl ToolCatalog {
         Self { entries, index }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.entries.iter()
     }

@@ -1,5 +1,6 @@
 //! Tools: how an attribute or a builder describes one, what it may return, and its entry in `tools/list`.
 
+mod added;
 mod builder;
 mod entry;
 mod header_param;

@@ -11,7 +11,7 @@ use crate::{
     error::Failure,
     item::{BuildError, Handler, ItemDescriptor, ItemSpec},
     item_output::ItemOutput,
-    server::Opening,
+    server::Assembly,
     tool::{AnyToolOutput, Structured, ToolResult},
 };
 use schemars::{Schema, SchemaGenerator};
@@ -54,7 +54,7 @@ pub struct ToolTask {
 }
 
 /// Opens the capability for a tool whose `max_concurrency` has these permits.
-pub(crate) type OpenTasks = fn(&mut Opening<'_>, TaskMode, Option<Arc<Semaphore>>) -> Arc<dyn Continuation>;
+pub(crate) type OpenTasks = fn(&mut Assembly<'_>, TaskMode, Option<Arc<Semaphore>>) -> Arc<dyn Continuation>;
 
 /// One annotated tool.
 #[derive(Clone, Copy)]

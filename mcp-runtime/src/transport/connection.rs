@@ -280,7 +280,7 @@ impl StreamConnection {
             self.handshake = Some(handshake.revision);
             self.session.revision = Some(handshake.revision);
             self.legacy.client = handshake.client;
-            let changes = server.offers(handshake.revision).changes;
+            let changes = server.list_changes();
             if changes != ListChanges::default() {
                 self.filter =
                     self.scheduler.state.set_filter(server.hub().filter(changes, &self.legacy.owner()));

@@ -11,7 +11,14 @@ use serde_json::{Value, json};
 
 /// The capabilities that are linked only if a program names something of them, by the folder that they are in.
 #[cfg(unix)]
-const ON_USE: [&str; 1] = ["capability::tasks"];
+const ON_USE: [&str; 6] = [
+    "capability::completion",
+    "capability::prompts",
+    "capability::resources",
+    "capability::skills",
+    "capability::subscriptions",
+    "capability::tasks",
+];
 
 #[cfg(unix)]
 #[test]

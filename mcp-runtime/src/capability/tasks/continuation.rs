@@ -19,7 +19,7 @@ use crate::{
     jsonrpc::{Meta, ProtocolError},
     protocol::Revision,
     reason::Reason,
-    server::{Identity, Opening, WeakServer},
+    server::{Assembly, Identity, WeakServer},
     spawn::spawn,
     tool::{TaskMode, ToolTask},
 };
@@ -31,11 +31,11 @@ pub const fn task(mode: TaskMode) -> ToolTask {
 }
 
 fn open_for_tool(
-    opening: &mut Opening<'_>,
+    assembly: &mut Assembly<'_>,
     mode: TaskMode,
     permits: Option<Arc<Semaphore>>,
 ) -> Arc<dyn Continuation> {
-    Arc::new(TasksOfTool { tasks: opening.open(), mode, permits })
+    Arc::new(TasksOfTool { tasks: assembly.open(), mode, permits })
 }
 
 /// Turns the call into a task, if it may become one.

@@ -8,34 +8,42 @@ use serde_json::{json, value::RawValue};
 use super::{KnownTask, RunningTask, TaskEnd, TaskOptions, TaskRecord, TaskStore, Tasks};
 use crate::{
     arguments::BoxFuture,
-    config::Options,
     connection::principal_digest,
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
-    events::{Filter, Hub},
+    events::Filter,
     jsonrpc::{Meta, Object, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
-    server::Capability,
+    server::{Assembly, Capability, Declared, ItemRules, Lasting, Registry, Server},
 };
 
-impl Capability for Tasks {
-    fn open(options: &Options, hub: &Hub) -> Arc<Self> {
+impl Lasting for Tasks {
+    fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
+        let ItemRules { options, hub, .. } = assembly.rules;
         let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_default();
         let store = options.stores.of_capabilities.get::<Arc<dyn TaskStore>>().cloned();
         Self::new(own, store, options.limits.share_percent, hub.clone())
     }
+}
 
-    fn extension(&self) -> (&'static str, &'static str) {
-        (TASKS_EXTENSION, "{}")
+impl Capability for Tasks {
+    fn methods(&self) -> &'static [&'static str] {
+        &["tasks/get", "tasks/update", "tasks/cancel"]
     }
 
-    fn answer(self: Arc<Self>, request: Request<'_>) -> Option<Result<Response, Reply>> {
+    fn declare(&self, declared: &mut Declared) {
+        if declared.revision.is_modern() {
+            declared.extension(TASKS_EXTENSION, "{}");
+        }
+    }
+
+    fn answer(self: Arc<Self>, _: &Server, _: &Registry, request: Request<'_>) -> Result<Response, Reply> {
+        let id = task_id(&request)?;
         let action = match request.method {
-            "tasks/get" => |_: &Request<'_>| Ok(TaskAction::Get),
-            "tasks/update" => TaskAction::update,
-            "tasks/cancel" => |_: &Request<'_>| Ok(TaskAction::Cancel),
-            _ => return None,
+            "tasks/update" => TaskAction::update(&request)?,
+            "tasks/cancel" => TaskAction::Cancel,
+            _ => TaskAction::Get,
         };
-        Some(task_id(&request).and_then(|id| Ok(self.act(&request, id, action(&request)?))))
+        Ok(self.act(&request, id, action))
     }
 
     fn check_subscriber(&self, request: &Request<'_>) -> Result<(), Reply> {

@@ -1,30 +1,55 @@
-//! `completion/complete`.
+//! `completion/complete`, of servers with a prompt or a template that has an argument which completes.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
-use super::{
-    Request,
-    item_call::{ItemCall, into_protocol_error},
-    response::{Reply, Response, ResultBody},
-};
 use crate::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
     client_request::CallBinding,
-    connection::AccessError,
+    connection::ItemKind,
     context::Context,
+    dispatch::{ItemCall, Reply, Request, Response, WriteResult, into_protocol_error},
     error::Failure,
     extensions::Extensions,
     invoke::{self, ErrorContext, Invocation, StartOptions},
     item_output::{ItemOutput, wrong_kind},
-    jsonrpc::ProtocolError,
+    jsonrpc::{Object, ProtocolError, write_array, write_string},
     protocol::Revision,
-    server::{Registry, Server},
+    server::{Assembly, Capability, Catalog, Declared, Registry, Server},
 };
 
 /// Values in one reply, at most.
 const MAX_VALUES: usize = 100;
+
+/// Completes arguments; open on a server where some argument has values to offer.
+#[derive(Default)]
+pub(super) struct Completions;
+
+impl Catalog for Completions {
+    fn finish(&mut self, _: &mut Assembly<'_>) {}
+}
+
+impl Capability for Completions {
+    fn methods(&self) -> &'static [&'static str] {
+        &["completion/complete"]
+    }
+
+    fn declare(&self, declared: &mut Declared) {
+        if declared.revision >= Revision::V2025_03_26 {
+            declared.member("completions", "{}");
+        }
+    }
+
+    fn answer(
+        self: Arc<Self>,
+        server: &Server,
+        registry: &Registry,
+        request: Request<'_>,
+    ) -> Result<Response, Reply> {
+        self.complete(server, registry, request)
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(tag = "type")]
@@ -71,8 +96,13 @@ struct CompleteArgument {
     timeout: Option<Duration>,
 }
 
-impl Server {
-    pub(super) fn complete(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+impl Completions {
+    fn complete(
+        &self,
+        server: &Server,
+        registry: &Registry,
+        request: Request<'_>,
+    ) -> Result<Response, Reply> {
         let reference: Reference = parse_object(request.params.reference, "ref")?;
         let argument: Argument = parse_object(request.params.argument, "argument")?;
         let context: CompletionContext = match request.params.context {
@@ -81,39 +111,28 @@ impl Server {
         };
         // official servers answer without values where there is nothing to complete
         let no_values = || Ok(completion_reply(Vec::new()).into());
-        let (name, source, state) = match &reference {
-            Reference::Prompt { name } => {
-                let entry = self.find_prompt(&request, registry, name)?;
-                (name, entry.completion(&argument.name), &entry.state)
-            }
-            Reference::Resource { uri } => {
-                let template = registry.template(uri).filter(|entry| request.access().sees(entry.view()));
-                let Some(entry) = template else {
-                    if self.is_resource(&request, registry, uri) {
-                        return no_values();
-                    }
-                    return Err(Reply::unknown_item("resource template", uri, None));
-                };
-                if let Err(AccessError::MissingScopes(scopes)) = request.access().check(entry.view()) {
-                    return Err(self.insufficient_scope(scopes));
-                }
-                (uri, entry.completion(&argument.name), &entry.state)
-            }
+        let (kind, name) = match &reference {
+            Reference::Prompt { name } => (ItemKind::Prompt, name),
+            Reference::Resource { uri } => (ItemKind::Resource, uri),
         };
+        let mut capabilities = registry.capabilities.iter();
+        let found = capabilities
+            .find_map(|capability| capability.completion(server, &request, kind, name, &argument.name));
+        let found = found.unwrap_or_else(|| Err(unknown_reference(kind, name)))?;
+        let Some((source, state)) = found else { return no_values() };
         let function = match source {
-            None => return no_values(),
-            Some(CompletionSource::Choices(choices)) => {
+            CompletionSource::Choices(choices) => {
                 let choices = choices.iter().map(String::as_str);
                 return Ok(completion_reply(choices_with_prefix(choices, &argument.value)).into());
             }
-            Some(CompletionSource::Function(function)) => function.clone(),
+            CompletionSource::Function(function) => function.clone(),
         };
         let Argument { name: argument, value } = argument;
         let completion = Completion { argument, value, arguments: context.arguments };
-        let timeout = self.options().limits.timeout;
+        let timeout = server.options().limits.timeout;
         let call =
             CompleteArgument { function, completion, name: name.clone(), state: state.clone(), timeout };
-        Ok(self.call_item(request, call))
+        Ok(server.call_item(request, call))
     }
 }
 
@@ -121,7 +140,30 @@ impl Server {
 fn completion_reply(mut values: Vec<String>) -> Reply {
     let total = values.len();
     values.truncate(MAX_VALUES);
-    ResultBody::Completion { values, total }.into()
+    CompletionResult { values, total }.into_reply()
+}
+
+/// The error of a reference to what is not there.
+fn unknown_reference(kind: ItemKind, name: &str) -> Reply {
+    let what = if kind == ItemKind::Prompt { "prompt" } else { "resource template" };
+    Reply::unknown_item(what, name, None)
+}
+
+#[derive(Debug)]
+struct CompletionResult {
+    /// The first of `total` values, as many as one reply may hold.
+    values: Vec<String>,
+    total: usize,
+}
+
+impl WriteResult for CompletionResult {
+    fn write_members(&self, object: &mut Object<'_>, _: Revision) {
+        let Self { values, total } = self;
+        object.object("completion", |c| {
+            write_array(c.key("values"), values, |out, value| write_string(out, value));
+            c.value("total", total).value("hasMore", &(*total > values.len()));
+        });
+    }
 }
 
 impl ItemCall for CompleteArgument {

@@ -1,24 +1,20 @@
-//! Skills: directories with a `SKILL.md`, read into memory when the server is built.
+//! Skills: directories with a `SKILL.md`, read into memory when the server is built, and what their methods answer.
 
 mod catalog;
-#[cfg(feature = "skills")]
 mod directory;
-#[cfg(feature = "skills")]
 mod file;
-#[cfg(feature = "skills")]
 mod frontmatter;
-#[cfg_attr(not(feature = "skills"), expect(unreachable_pub, reason = "only the feature exports it"))]
-pub(crate) mod skills_dir;
+mod methods;
+mod skills_dir;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc};
 
-pub(crate) use catalog::{SkillCatalog, SkillResource, directory_entries, write_skill};
-#[cfg(feature = "skills")]
+use catalog::{SkillCatalog, SkillResource, directory_entries, write_skill};
 use directory::read_skills;
-#[cfg(all(feature = "skills", feature = "client"))]
+#[cfg(feature = "client")]
 pub(crate) use frontmatter::parse_frontmatter;
 use serde_json::{Map, Value};
-#[cfg(feature = "skills")]
+use skills_dir::SkillDirectories;
 pub use skills_dir::SkillsDir;
 
 use crate::{
@@ -105,7 +101,3 @@ impl Skill {
         })
     }
 }
-
-/// Without the feature, no directory is ever added.
-#[cfg(not(feature = "skills"))]
-fn read_skills(_: &skills_dir::SkillsDir, _: &mut Vec<Skill>, _: &mut Vec<String>) {}

@@ -1,19 +1,28 @@
-//! Resources and templates: how an attribute or a builder describes one, what it may return, its URIs, and its entry in
-//! `resources/list` or `resources/templates/list`.
+//! Resources and templates: how an attribute or a builder describes one, what it may return, its URIs, its entry in
+//! `resources/list` or `resources/templates/list`, and what their methods answer.
 
 mod builder;
+mod catalog;
 mod entry;
 pub(crate) mod listed;
+mod methods;
 pub(crate) mod output;
+mod pages;
 pub(crate) mod spec;
 pub(crate) mod subscribe;
+mod subscribers;
 mod template;
 mod template_syntax;
 
 pub use builder::{ResourceBuilder, ResourceCall, ResourceDef};
-pub(crate) use entry::{ResourceEntry, uri_with_prefix};
+#[cfg(feature = "skills")]
+pub(crate) use catalog::ResourceSource;
+pub(crate) use catalog::{Resources, open_resources};
+pub(crate) use entry::ResourceEntry;
 pub(crate) use listed::{DynList, ListFn};
 pub use listed::{ListedPage, ListedResource, PageRequest};
+#[cfg(feature = "skills")]
+pub(crate) use methods::{ReadResult, ReadSource};
 pub(crate) use output::AnyResourceOutput;
 pub(crate) use output::write_resource_result;
 pub use output::{IntoResourceResult, ResourceResult};
@@ -22,7 +31,9 @@ pub use subscribe::Subscription;
 pub(crate) use subscribe::{DynSubscribe, SubscribeFn};
 #[cfg(feature = "client")]
 pub(crate) use template::Template;
-pub(crate) use template::{UriVariables, percent_decode};
+pub(crate) use template::UriVariables;
+#[cfg(feature = "skills")]
+pub(crate) use template::percent_decode;
 
 /// The marker of an annotated resource; name it in `.resource::<name>()`.
 #[doc(hidden)]

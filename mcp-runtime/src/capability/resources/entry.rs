@@ -15,7 +15,7 @@ use crate::{
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction, ItemSpec, write_texts},
     jsonrpc::Object,
-    protocol::Revision,
+    protocol::{Revision, uri_with_prefix},
 };
 
 /// A resource or template as the server offers it.
@@ -296,18 +296,4 @@ fn default_uri(server: &str, def: &ResourceDescriptor) -> String {
     let names: Vec<_> = def.item.args.iter().map(|arg| arg.name()).collect();
     let query = if names.is_empty() { String::new() } else { format!("{{?{}}}", names.join(",")) };
     format!("resource://{host}/{}{query}", def.item.name)
-}
-
-/// `scheme://prefix/rest`, so that two instances of one service have different URIs.
-pub(crate) fn uri_with_prefix(uri: &str, prefix: &str) -> String {
-    if prefix.is_empty() {
-        return uri.to_owned();
-    }
-    match uri.split_once("://") {
-        Some((scheme, rest)) => format!("{scheme}://{prefix}/{rest}"),
-        None => match uri.split_once(':') {
-            Some((scheme, rest)) => format!("{scheme}:{prefix}/{rest}"),
-            None => format!("{prefix}/{uri}"),
-        },
-    }
 }

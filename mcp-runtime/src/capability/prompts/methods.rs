@@ -4,28 +4,26 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Request,
-    item_call::{ItemCall, into_protocol_error, start_with_strings},
-    request::ClientRequestPolicy,
-    response::{Reply, Response, ResultBody},
-};
+use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result};
 use crate::{
     arguments::{MaybeFuture, TextArgument},
     client_request::CallBinding,
     connection::AccessError,
     context::{Context, Retry},
+    dispatch::{
+        ClientRequestPolicy, ItemCall, ObservedEntry, Reply, Request, Response, WriteResult,
+        into_protocol_error, start_with_strings,
+    },
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
-    jsonrpc::ProtocolError,
-    prompt::{PromptCall, PromptEntry},
+    jsonrpc::{Object, ProtocolError},
     protocol::Revision,
     reason::Reason,
     schema::{duplicate_keys, has_duplicates_beside},
-    server::{Registry, Server},
+    server::Server,
 };
 
 /// One `prompts/get`.
@@ -37,38 +35,68 @@ struct GetPrompt<'a> {
     retry: Option<Arc<Retry>>,
 }
 
-impl Server {
-    pub(super) fn get_prompt(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+impl Prompts {
+    /// Answers `prompts/get`.
+    pub(super) fn get(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
         let values = parse_arguments(arguments)?;
-        let entry = self.find_prompt(&request, registry, &name)?;
+        let entry = self.find(server, &request, &name)?;
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
-        let retry = request.retry(self, || CallBinding::new("prompts/get", &name, arguments))?;
+        let retry = request.retry(server, || CallBinding::new("prompts/get", &name, arguments))?;
         let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
-        Ok(self.call_item(request, GetPrompt { entry, values, arguments, retry }))
+        Ok(server.call_item(request, GetPrompt { entry, values, arguments, retry }))
     }
-}
 
-impl Server {
     /// The prompt with that name.
     ///
     /// # Errors
     /// The caller may not get it, or it does not exist.
-    pub(super) fn find_prompt<'r>(
+    pub(super) fn find(
         &self,
+        server: &Server,
         request: &Request<'_>,
-        registry: &'r Registry,
         name: &str,
-    ) -> Result<&'r Arc<PromptEntry>, Reply> {
-        registry.prompts.find(name, request.access()).map_err(|error| match error {
-            AccessError::MissingScopes(scopes) => self.insufficient_scope(scopes),
+    ) -> Result<&Arc<PromptEntry>, Reply> {
+        self.catalog.find(name, request.access()).map_err(|error| match error {
+            AccessError::MissingScopes(scopes) => server.insufficient_scope(scopes),
             AccessError::Unknown => {
-                Reply::unknown_item("prompt", name, registry.prompts.nearest(name, request.access()))
+                Reply::unknown_item("prompt", name, self.catalog.nearest(name, request.access()))
             }
         })
+    }
+}
+
+/// The result of `prompts/get`.
+#[derive(Debug)]
+struct GetResult {
+    result: PromptResult,
+    entry: Arc<PromptEntry>,
+}
+
+impl WriteResult for GetResult {
+    fn write_members(&self, object: &mut Object<'_>, revision: Revision) {
+        write_prompt_result(object, &self.result, revision, self.entry.item.description.as_deref());
+    }
+
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        self.result.meta.as_deref()
+    }
+}
+
+impl ObservedEntry for PromptEntry {
+    fn kind(&self) -> &'static str {
+        "prompt"
+    }
+
+    fn prompt(&self) -> Option<&str> {
+        Some(&self.item.name)
+    }
+
+    fn secrets(&self) -> &[String] {
+        &self.item.secrets
     }
 }
 
@@ -134,7 +162,7 @@ impl ItemCall for GetPrompt<'_> {
                         let error = ProtocolError::internal(text).with_data(json!({ "size": size }));
                         Reply::from(error).because(Reason::ResultSize)
                     }
-                    _ => Reply::from(ResultBody::Prompt { result, entry: self.entry.clone() }),
+                    _ => GetResult { result, entry: self.entry.clone() }.into_reply(),
                 };
                 return reply.into();
             }

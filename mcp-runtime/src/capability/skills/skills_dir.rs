@@ -2,6 +2,12 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use super::methods::open_skills;
+use crate::{
+    config::Options,
+    server::{Addition, IntoAddition, Named},
+};
+
 /// A directory of skills: each directory in it that holds a `SKILL.md`, and the files of each.
 ///
 /// The files are read once, by [`build`](crate::ServerBuilder::build), which refuses what the
@@ -36,5 +42,36 @@ impl SkillsDir {
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
+    }
+}
+
+/// The directories that a builder takes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SkillDirectories(pub(super) Vec<SkillsDir>);
+
+fn add(options: &mut Options, directories: impl IntoIterator<Item = SkillsDir>) {
+    let mut all = options.of_capabilities.get::<SkillDirectories>().cloned().unwrap_or_default();
+    all.0.extend(directories);
+    options.of_capabilities.insert(all);
+}
+
+/// Adds the directories of a builder that is mounted.
+fn mount(outer: &mut Options, prefix: &str, mounted: &Options) {
+    let directories = mounted.of_capabilities.get::<SkillDirectories>().cloned().unwrap_or_default();
+    let joined = |directory: SkillsDir| SkillsDir {
+        prefix: match (prefix.is_empty(), directory.prefix.is_empty()) {
+            (true, _) => directory.prefix,
+            (_, true) => prefix.to_owned(),
+            _ => format!("{prefix}_{}", directory.prefix),
+        },
+        ..directory
+    };
+    add(outer, directories.0.into_iter().map(joined));
+}
+
+impl IntoAddition for SkillsDir {
+    fn into_addition(self) -> Addition {
+        let named = Named { key: "skills", open: open_skills, mount };
+        Addition::option(named, |options| add(options, [self]))
     }
 }

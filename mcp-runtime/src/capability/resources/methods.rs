@@ -1,8 +1,7 @@
-//! `resources/list`, `resources/read`, `resources/subscribe` and `resources/unsubscribe`.
+//! `resources/read`, and `resources/list` of a server with templates that list their instances.
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,64 +9,60 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
-    Request,
-    item_call::{ItemCall, into_protocol_error, start_with_strings},
-    pagination::{CursorScope, invalid_cursor},
-    request::ClientRequestPolicy,
-    response::{CacheHints, PendingReply, ReadSource, Reply, Response, ResultBody},
+    ListedPage, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Resources, UriVariables,
+    catalog::RESOURCES, write_resource_result,
 };
 use crate::{
-    arguments::{MaybeFuture, TextArgument},
+    arguments::MaybeFuture,
     client_request::CallBinding,
-    connection::{AccessError, SubscribeError, check_uri},
-    content::ResourceContents,
+    connection::AccessError,
+    content::{ResourceContents, ResourceDefaults},
     context::{Context, Retry},
+    dispatch::{
+        CacheHints, ClientRequestPolicy, CursorScope, ItemCall, ObservedEntry, PendingReply, Reply, Request,
+        Response, WriteResult, into_protocol_error, invalid_cursor, start_with_strings,
+    },
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions, catch_panic},
+    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
-    jsonrpc::ProtocolError,
+    jsonrpc::{Object, ProtocolError},
     protocol::{self, Revision},
     reason::Reason,
-    resource::{
-        ListedPage, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Subscription, UriVariables,
-    },
-    server::{EncodedPage, ListKind, Registry, Server, page_of},
+    server::{EncodedPage, Server, page_of},
     store::KeptResults,
 };
 
-impl Server {
-    pub(super) fn list_resources(
+impl Resources {
+    /// Answers `resources/list`, with the instances of templates after the plain resources.
+    pub(super) fn list_with_instances(
         &self,
+        server: &Server,
         request: Request<'_>,
-        registry: &Registry,
     ) -> Result<Response, Reply> {
-        if !registry.resources.iter().any(|resource| resource.list.is_some()) {
-            return self.list(request, registry, ListKind::Resources);
-        }
         let cursor = request.cursor()?;
-        let scope = CursorScope::new(self, &request, ListKind::Resources.key());
-        let position = match self.open_cursor(cursor.as_deref(), &scope)? {
+        let scope = CursorScope::new(server, &request, RESOURCES);
+        let position = match server.open_cursor(cursor.as_deref(), &scope)? {
             None => Some(ListPosition::Entries(0)),
             Some(bytes) => ListPosition::from_bytes(&bytes),
         };
         let position = position.ok_or_else(invalid_cursor)?;
-        let entries = registry.entries(ListKind::Resources, request.revision, request.access());
+        let entries = self.entries_of(true, request.revision, request.access());
         // what lists the instances is the user's code, which only those may run who may read them
-        let visible = registry.resources.iter().filter(|r| request.access().allows(r.view()));
+        let visible = self.entries.iter().filter(|r| request.access().allows(r.view()));
         let templates: Vec<_> = visible.filter(|r| r.list.is_some()).cloned().collect();
-        let size = self.options().lists.page_size.max(1);
+        let size = server.options().lists.page_size.max(1);
         // the plain resources come first
         let (entries, first) = match position {
             ListPosition::Entries(start) => {
                 let rest = entries.get(start..).ok_or_else(invalid_cursor)?;
                 if rest.len() > size {
                     let page = page_of(&entries, start, size).ok_or_else(invalid_cursor)?;
-                    return Ok(self.page_reply(ListKind::Resources.key(), page.into(), || scope)?.into());
+                    return Ok(server.page_reply(RESOURCES, page.into(), || scope)?.into());
                 }
                 let first = templates.first().map(|template| InstancesPosition::start_of(template));
                 (rest.to_vec(), first)
@@ -81,8 +76,9 @@ impl Server {
                 templates[first.ok_or_else(invalid_cursor)?..].to_vec()
             }
         };
-        let make_context =
-            |entry: &ResourceEntry| request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
+        let make_context = |entry: &ResourceEntry| {
+            request.make_context(server, &entry.state, ClientRequestPolicy::Forbidden)
+        };
         let templates = templates.into_iter().map(|entry| (make_context(&entry), entry)).collect();
         let call = ListInstances {
             room: size - entries.len(),
@@ -92,31 +88,28 @@ impl Server {
             running: Arc::default(),
             scope,
             state: Arc::default(),
-            timeout: self.options().limits.timeout,
+            timeout: server.options().limits.timeout,
         };
-        Ok(self.call_item(request, call))
+        Ok(server.call_item(request, call))
     }
 
-    pub(super) fn read_resource(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+    /// Answers `resources/read`.
+    pub(super) fn read(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let uri = request.uri()?;
-        if request.revision.is_modern() {
-            match registry.skills.find(&uri, request.access()) {
-                Ok(found) => return Ok(self.read_skill(&uri, &found)?.into()),
-                Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
-                Err(AccessError::Unknown) => {}
-            }
+        if let Some(read) = self.sources.iter().find_map(|source| source.read(server, &request, &uri)) {
+            return Ok(read?.into());
         }
         if KeptResults::is_uri(&uri)
-            && let Some(kept) = self.kept_results()
+            && let Some(kept) = server.kept_results()
         {
-            let Some(id) = kept.id_of(self.name(), &request.result_reader(), &uri) else {
+            let Some(id) = kept.id_of(server.name(), &request.result_reader(), &uri) else {
                 return Err(unknown_resource(&uri, request.revision).into());
             };
-            return Ok(self.read_kept_result(id, uri.into_owned(), request.revision));
+            return Ok(server.read_kept_result(id, uri.into_owned(), request.revision));
         }
-        let (entry, variables) = match registry.resource(&uri, request.access()) {
+        let (entry, variables) = match self.find(&uri, request.access()) {
             Ok(found) => found,
-            Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
+            Err(AccessError::MissingScopes(scopes)) => return Err(server.insufficient_scope(scopes)),
             Err(AccessError::Unknown) => {
                 let error = unknown_resource(&uri, request.revision);
                 return Err(Reply::from(error).because(Reason::Unknown));
@@ -125,10 +118,12 @@ impl Server {
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
-        let retry = request.retry(self, || CallBinding::new("resources/read", &uri, "{}"))?;
-        Ok(self.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
+        let retry = request.retry(server, || CallBinding::new("resources/read", &uri, "{}"))?;
+        Ok(server.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
     }
+}
 
+impl Server {
     /// Answers with a result that is kept under this id for its caller.
     fn read_kept_result(&self, id: String, uri: String, revision: Revision) -> Response {
         let server = self.clone();
@@ -137,108 +132,70 @@ impl Server {
             match kept.find(&id).await {
                 Ok(Some(contents)) => {
                     let (result, source) = (ResourceResult::new(contents), ReadSource::Unregistered);
-                    ResultBody::Resource { result, uri: uri.into(), source, cache: CacheHints::NONE }.into()
+                    ReadResult { result, uri: uri.into(), source, cache: CacheHints::NONE }.into()
                 }
                 Ok(None) => unknown_resource(&uri, revision).into(),
                 Err(error) => error.into(),
             }
         }))
     }
+}
 
-    /// Whether this client can read a resource with that URI.
-    pub(super) fn is_resource(&self, request: &Request<'_>, registry: &Registry, uri: &str) -> bool {
-        registry.resource(uri, request.access()).is_ok()
-            || (request.revision.is_modern() && registry.skills.find(uri, request.access()).is_ok())
+/// The result of `resources/read`.
+#[derive(Debug)]
+pub(crate) struct ReadResult {
+    pub(crate) result: ResourceResult,
+    pub(crate) uri: Box<str>,
+    /// Provides the defaults of the contents.
+    pub(crate) source: ReadSource,
+    pub(crate) cache: CacheHints,
+}
+
+/// Where the contents of a resource come from.
+#[derive(Debug)]
+pub(crate) enum ReadSource {
+    Resource(Arc<ResourceEntry>),
+    /// Not an item: a file of a skill, or a tool's result that was too large to be sent at once.
+    Unregistered,
+}
+
+impl From<ReadResult> for Reply {
+    fn from(result: ReadResult) -> Self {
+        WriteResult::into_reply(result)
     }
+}
 
-    pub(super) fn subscribe(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
-        let uri = request.uri()?;
-        check_uri(&uri).map_err(ProtocolError::from)?;
-        self.check_scopes(&request, registry, [&*uri])?;
-        self.may_subscribe(&request, registry, &uri, &mut Vec::new())?;
-        let session = request.context.session().ok_or(SubscribeError::NoSession);
-        session.and_then(|session| session.subscribe(&uri)).map_err(ProtocolError::from)?;
-        Ok(ResultBody::Empty.into())
-    }
-
-    pub(super) fn unsubscribe(&self, request: Request<'_>) -> Result<Reply, Reply> {
-        let uri = request.uri()?;
-        if let Some(session) = request.context.session() {
-            session.unsubscribe(&uri);
-        }
-        Ok(ResultBody::Empty.into())
-    }
-
-    /// Checks that the caller does not lack scopes of resources that it sees.
-    ///
-    /// # Errors
-    /// It does; the reply names the scopes of all of them.
-    pub(super) fn check_scopes<'u>(
-        &self,
-        request: &Request<'_>,
-        registry: &Registry,
-        uris: impl IntoIterator<Item = &'u str>,
-    ) -> Result<(), Reply> {
-        if request.access().is_full() {
-            return Ok(());
-        }
-        let mut missing = Vec::new();
-        for uri in uris {
-            if let Err(AccessError::MissingScopes(scopes)) = registry.resource(uri, request.access()) {
-                missing.extend(scopes.iter().cloned());
+impl WriteResult for ReadResult {
+    fn write_members(&self, object: &mut Object<'_>, revision: Revision) {
+        let Self { result, uri, source, cache } = self;
+        let defaults = match source {
+            ReadSource::Resource(entry) => {
+                ResourceDefaults { uri, mime: entry.mime.as_deref(), ui: entry.ui.as_deref() }
             }
+            ReadSource::Unregistered => ResourceDefaults { uri, ..ResourceDefaults::default() },
+        };
+        write_resource_result(object, result, revision, defaults);
+        if revision.is_modern() {
+            cache.write(object);
         }
-        if missing.is_empty() { Ok(()) } else { Err(self.insufficient_scope(&missing)) }
     }
 
-    /// Checks that this client may be notified of changes to a resource. The contexts of one request, by the state of
-    /// the resources, are made once: each copies the request's `_meta`.
-    ///
-    /// # Errors
-    /// The resource does not exist for this client, or its own check refuses.
-    pub(super) fn may_subscribe(
-        &self,
-        request: &Request<'_>,
-        registry: &Registry,
-        uri: &str,
-        contexts: &mut Vec<(Arc<Extensions>, Context)>,
-    ) -> Result<(), ProtocolError> {
-        let revision = request.revision;
-        let Ok((entry, variables)) = registry.resource(uri, request.access()) else {
-            return Err(unknown_resource(uri, revision));
-        };
-        let Some(check) = &entry.subscribe else { return Ok(()) };
-        let text = |variable| match variable {
-            TextArgument::One(text) => text,
-            TextArgument::Many(parts) => parts.join("/"),
-        };
-        let mut subscription = Subscription { uri: uri.to_owned(), variables: BTreeMap::new() };
-        for (name, value) in variables {
-            subscription.variables.insert(name, text(value));
-        }
-        let known = contexts.iter().find(|(state, _)| Arc::ptr_eq(state, &entry.state));
-        let context = match known {
-            Some((_, context)) => context.clone(),
-            None => {
-                let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
-                contexts.push((entry.state.clone(), context.clone()));
-                context
-            }
-        };
-        let failure = match catch_panic(|| check(subscription, context)) {
-            Ok(true) => return Ok(()),
-            Ok(false) => {
-                return Err(ProtocolError::invalid_params(format!("`{uri}` cannot be subscribed to"))
-                    .with_data(json!({ "uri": uri })));
-            }
-            Err(failure) => failure,
-        };
-        let detailed = self.options().detailed_errors;
-        let subject = ErrorContext { kind: "subscription to", name: &entry.item.name, detailed };
-        Err(match failure.into_client_error(subject, revision) {
-            ClientError::NotFound => unknown_resource(uri, revision),
-            error => into_protocol_error(error),
-        })
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        self.result.meta.as_deref()
+    }
+}
+
+impl ObservedEntry for ResourceEntry {
+    fn kind(&self) -> &'static str {
+        "resource"
+    }
+
+    fn uri(&self) -> Option<&str> {
+        Some(&self.uri)
+    }
+
+    fn secrets(&self) -> &[String] {
+        &self.item.secrets
     }
 }
 
@@ -314,7 +271,7 @@ impl ItemCall for ReadResource<'_> {
                     public: public && !server.options().tells_callers_apart(),
                 });
                 let source = ReadSource::Resource(entry.clone());
-                return Reply::from(ResultBody::Resource { result, uri: uri.into(), source, cache }).into();
+                return Reply::from(ReadResult { result, uri: uri.into(), source, cache }).into();
             }
             Ok(_) => wrong_kind(),
             Err(failure) => failure,
@@ -489,7 +446,7 @@ impl ItemCall for ListInstances {
                 let cursor = next.map(|next| server.seal_cursor(&next, &self.scope)).transpose();
                 let page = EncodedPage::of(&entries).into();
                 let reply: Reply = match cursor {
-                    Ok(cursor) => server.page_with_cursor(ListKind::Resources.key(), page, cursor),
+                    Ok(cursor) => server.page_with_cursor(RESOURCES, page, cursor),
                     Err(error) => error.into(),
                 };
                 return reply.into();
@@ -512,7 +469,7 @@ impl ItemCall for ListInstances {
 }
 
 /// `-32602` in 2026-07-28, `-32002` before.
-fn unknown_resource(uri: &str, revision: Revision) -> ProtocolError {
+pub(super) fn unknown_resource(uri: &str, revision: Revision) -> ProtocolError {
     let code = if revision.is_modern() { protocol::INVALID_PARAMS } else { protocol::RESOURCE_NOT_FOUND };
     ProtocolError::new(code, format!("unknown resource `{uri}`")).with_data(json!({ "uri": uri }))
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use super::ResourceEntry;
 use crate::{
     item::BuildError,
-    resource::{ResourceEntry, uri_with_prefix},
-    tool::ToolEntry,
-};
-use crate::{
-    protocol::{UI_MIME_TYPE, is_ui_uri, normalize_uri},
+    protocol::{UI_MIME_TYPE, is_ui_uri, normalize_uri, uri_with_prefix},
     schema::nearest,
+    server::{Assembly, unknown_page},
+    tool::ToolEntry,
 };
 
 /// The resources that are pages.
@@ -20,11 +19,24 @@ impl Pages {
         Self(resources.iter().filter(|resource| is_ui_uri(&resource.uri)).cloned().collect())
     }
 
+    /// Sets in each tool the page that it names.
+    pub(super) fn find_those_of_tools(&self, assembly: &mut Assembly<'_>) {
+        assembly.found_pages = true;
+        for (tool, prefix) in &mut assembly.tools {
+            match self.page_uri(tool, prefix) {
+                Ok(page) => tool.page = page,
+                // the missing page may be the resource with an error
+                Err(_) if assembly.resource_failed => {}
+                Err(error) => assembly.errors.push(error),
+            }
+        }
+    }
+
     /// The URI of a tool's page; `prefix` is that of the tool's service or mount.
     ///
     /// # Errors
     /// The page does not exist, or hosts would not show it.
-    pub(super) fn page_uri(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, BuildError> {
+    fn page_uri(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, BuildError> {
         let Some(written) = tool.spec.ui.as_deref() else { return Ok(None) };
         let error = |text: String| tool.spec.item.build_error(text);
         let name = tool.name();
@@ -44,11 +56,8 @@ impl Pages {
             let outer = inner.rsplit_once('_').map_or("", |(outer, _)| outer);
             prefix = (!inner.is_empty()).then_some(outer);
         }
-        let fix = match nearest(written, self.0.iter().map(|page| page.uri.as_str())) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("register one with `uri = \"{written}\"`"),
-        };
-        Err(error(format!("tool `{name}` shows `{written}`, and no resource has that URI\n{fix}")))
+        let nearest = nearest(written, self.0.iter().map(|page| page.uri.as_str()));
+        Err(unknown_page(tool, written, nearest))
     }
 
     fn find(&self, uri: &str) -> Option<&ResourceEntry> {

@@ -1,12 +1,16 @@
-//! Prompts: how an attribute or a builder describes one, what it may return, and its entry in `prompts/list`.
+//! Prompts: how an attribute or a builder describes one, what it may return, its entry in `prompts/list`, and what their
+//! methods answer.
 
 mod builder;
+mod catalog;
 mod entry;
+mod methods;
 pub(crate) mod output;
 pub(crate) mod spec;
 
 pub use builder::{PromptArgument, PromptBuilder, PromptCall, PromptDef};
-pub(crate) use entry::{PromptCatalog, PromptEntry};
+pub(crate) use catalog::Prompts;
+use entry::{PromptCatalog, PromptEntry};
 pub(crate) use output::write_prompt_result;
 pub use output::{IntoMessage, IntoPromptResult, PromptResult};
 pub(crate) use spec::PromptDescriptor;

@@ -1,0 +1,159 @@
+//! The prompts of a server: what is declared of them, which method is answered by what, and how they get there.
+
+use std::sync::Arc;
+
+use super::{PromptBuilder, PromptCatalog, PromptDef, PromptDescriptor, PromptEntry};
+use crate::{
+    capability::{completion::Completions, open_for_handle},
+    connection::{Access, ItemKind},
+    dispatch::{ObservedItem, Reply, Request, Response},
+    item::{BuildError, ItemDescriptor, ItemSpec},
+    jsonrpc::decode_string,
+    server::{
+        AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List, MadeItem,
+        PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, impl_additions, write_entry,
+    },
+};
+
+/// The prompts of a server.
+#[derive(Default)]
+pub(crate) struct Prompts {
+    added: Vec<Arc<PromptEntry>>,
+    pub(super) catalog: PromptCatalog,
+    /// Whether they are declared even if there is none.
+    pub(crate) may_come: bool,
+    pages: PageCache,
+}
+
+impl Prompts {
+    fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: PromptEntry) {
+        assembly.rules.apply_to(item, &mut entry.item);
+        entry.function.set_max_alternatives(assembly.rules.options.limits.max_alternatives);
+        // of one that completes an argument; the function of the item names it by itself
+        if item.takes::<ServerHandle>() {
+            open_for_handle(assembly);
+        }
+        if entry.completes() {
+            let _opened = assembly.catalog::<Completions>();
+        }
+        assembly.catalog::<Self>().added.push(Arc::new(entry));
+    }
+
+    fn is_offered(&self) -> bool {
+        self.may_come || self.catalog.iter().next().is_some()
+    }
+}
+
+impl Catalog for Prompts {
+    fn finish(&mut self, _: &mut Assembly<'_>) {
+        self.catalog = PromptCatalog::new(std::mem::take(&mut self.added));
+    }
+}
+
+impl Capability for Prompts {
+    fn methods(&self) -> &'static [&'static str] {
+        &["prompts/get", "prompts/list"]
+    }
+
+    fn declare(&self, declared: &mut Declared) {
+        if self.is_offered() {
+            declared.list("prompts");
+        }
+    }
+
+    fn answer(
+        self: Arc<Self>,
+        server: &Server,
+        _: &Registry,
+        request: Request<'_>,
+    ) -> Result<Response, Reply> {
+        if !self.is_offered() {
+            return Err(Reply::unknown_method(request.method));
+        }
+        if request.method == "prompts/get" {
+            return self.get(server, request);
+        }
+        let entries = |revision, access: Access<'_>| {
+            let visible = self.catalog.iter().filter(|prompt| access.sees(prompt.view()));
+            visible.map(|prompt| write_entry(|out| prompt.write(out, revision))).collect()
+        };
+        server.list(request, List { key: "prompts", entries: &entries, pages: &self.pages })
+    }
+
+    fn observed(&self, request: &Request<'_>) -> ObservedItem {
+        if request.method != "prompts/get" {
+            return ObservedItem::None;
+        }
+        let name = request.params.name.and_then(decode_string).unwrap_or_default();
+        match self.catalog.find(&name, request.access()) {
+            Ok(entry) => ObservedItem::Other(entry.clone()),
+            Err(error) => {
+                let hidden = self.catalog.iter().any(|prompt| prompt.item.name == name);
+                ObservedItem::missing("prompt", hidden, &error, request)
+            }
+        }
+    }
+
+    fn completion<'r>(
+        &'r self,
+        server: &Server,
+        request: &Request<'_>,
+        kind: ItemKind,
+        name: &str,
+        argument: &str,
+    ) -> Option<Result<CompletionOfItem<'r>, Reply>> {
+        let found = (kind == ItemKind::Prompt).then(|| self.find(server, request, name));
+        found.map(|found| found.map(|entry| Some((entry.completion(argument)?, &entry.state))))
+    }
+
+    fn scoped(&self) -> Vec<String> {
+        let scoped = self.catalog.iter().filter(|prompt| !prompt.item.scopes.is_empty());
+        scoped.map(|prompt| format!("prompt `{}`", prompt.item.name)).collect()
+    }
+}
+
+impl AnnotatedItem {
+    /// An annotated prompt.
+    #[must_use]
+    pub const fn prompt(descriptor: &'static PromptDescriptor) -> Self {
+        Self(descriptor)
+    }
+}
+
+impl Annotation for PromptDescriptor {
+    fn descriptor(&self) -> &ItemDescriptor {
+        &self.item
+    }
+
+    fn kind(&self) -> ItemKind {
+        ItemKind::Prompt
+    }
+
+    fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
+        let name = item.name();
+        assembly.claim_name("prompt", &name, &name, Some(self.item.location));
+        let entry = PromptEntry::annotated(name, self, item.this.clone(), item.state.clone())?;
+        Prompts::add(assembly, item, entry);
+        Ok(())
+    }
+}
+
+impl_additions!(PromptDef, PromptBuilder);
+
+impl MadeItem for PromptDef {
+    fn key(&self) -> RuntimeKey<'_> {
+        RuntimeKey { kind: ItemKind::Prompt, name: self.name() }
+    }
+
+    fn spec(&self) -> &ItemSpec {
+        &self.item
+    }
+
+    fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
+        let name = item.name();
+        assembly.claim_name("prompt", &name, &name, None);
+        let entry = PromptEntry::runtime(name, self, item.state.clone())?;
+        Prompts::add(assembly, item, entry);
+        Ok(())
+    }
+}

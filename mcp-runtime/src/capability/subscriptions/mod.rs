@@ -1,0 +1,42 @@
+//! `resources/subscribe` and `resources/unsubscribe` of revisions before 2026-07-28.
+
+use std::sync::Arc;
+
+use crate::{
+    capability::resources::Resources,
+    dispatch::{Reply, Request, Response, ResultBody},
+    server::{Assembly, Capability, Catalog, Declared, Registry, Server},
+};
+
+/// Subscriptions of legacy sessions; open on a server that has a handle, which reports the changes.
+#[derive(Default)]
+pub(crate) struct Subscriptions;
+
+impl Catalog for Subscriptions {
+    fn finish(&mut self, _: &mut Assembly<'_>) {}
+}
+
+impl Capability for Subscriptions {
+    fn methods(&self) -> &'static [&'static str] {
+        &["resources/subscribe", "resources/unsubscribe"]
+    }
+
+    /// It is declared with the resources.
+    fn declare(&self, _: &mut Declared) {}
+
+    fn answer(
+        self: Arc<Self>,
+        server: &Server,
+        registry: &Registry,
+        request: Request<'_>,
+    ) -> Result<Response, Reply> {
+        let unknown = || Reply::unknown_method(request.method);
+        let session = request.context.session().ok_or_else(unknown)?;
+        if request.method == "resources/unsubscribe" {
+            session.unsubscribe(&request.uri()?);
+            return Ok(Reply::from(ResultBody::Empty).into());
+        }
+        let resources = registry.capabilities.get::<Resources>().ok_or_else(unknown)?;
+        Ok(resources.subscribe(server, request)?.into())
+    }
+}

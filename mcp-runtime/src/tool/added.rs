@@ -1,0 +1,60 @@
+//! How tools get into a registry: annotated ones and those made at run time.
+
+use super::{ToolBuilder, ToolDef, ToolDescriptor, ToolEntry};
+use crate::{
+    connection::ItemKind,
+    item::{BuildError, ItemDescriptor, ItemSpec},
+    server::{AnnotatedItem, Annotation, Assembly, MadeItem, RegisteredItem, RuntimeKey, impl_additions},
+};
+
+impl AnnotatedItem {
+    /// An annotated tool.
+    #[must_use]
+    pub const fn tool(descriptor: &'static ToolDescriptor) -> Self {
+        Self(descriptor)
+    }
+}
+
+impl Annotation for ToolDescriptor {
+    fn descriptor(&self) -> &ItemDescriptor {
+        &self.item
+    }
+
+    fn kind(&self) -> ItemKind {
+        ItemKind::Tool
+    }
+
+    fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
+        let name = item.name();
+        assembly.claim_name("tool", &name, &name, Some(self.item.location));
+        let strict = assembly.rules.options.lists.strict;
+        let entry = ToolEntry::annotated(name, self, item.this.clone(), item.state.clone(), strict)?;
+        assembly.add_tool(item, entry);
+        Ok(())
+    }
+}
+
+impl_additions!(ToolDef, ToolBuilder);
+
+impl MadeItem for ToolDef {
+    fn key(&self) -> RuntimeKey<'_> {
+        RuntimeKey { kind: ItemKind::Tool, name: self.name() }
+    }
+
+    fn spec(&self) -> &ItemSpec {
+        &self.spec.item
+    }
+
+    fn tags(&self) -> &'static [&'static str] {
+        self.spec.tags
+    }
+
+    fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
+        let name = item.name();
+        assembly.claim_name("tool", &name, &name, None);
+        let strict = assembly.rules.options.lists.strict;
+        let entry = ToolEntry::runtime(name, self, item.state.clone(), strict)?;
+        assembly.add_tool(item, entry);
+        Ok(())
+    }
+}

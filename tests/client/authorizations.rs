@@ -209,7 +209,7 @@ async fn scopes_that_are_missing_again_after_a_login_lead_to_no_other_login() {
     let (oauth, visits) = user(agree);
     let client = connect(oauth, &site.url).await.unwrap();
     let error = client.call("t", json!({})).await.unwrap_err();
-    assert!(matches!(&error, Error::Forbidden { scopes } if scopes == &["write"]), "{error:?}");
+    assert!(matches!(&error, Error::Forbidden { scopes, .. } if scopes == &["write"]), "{error:?}");
     assert_eq!(visits.load(Ordering::SeqCst), 2, "one to connect, one for more scopes");
 }
 
@@ -246,6 +246,61 @@ async fn calls_that_wait_for_a_login_that_fails_fail_with_it_and_a_registration_
     ends.store(0, Ordering::SeqCst);
     within(client.call("t", json!({})).into_future()).await.unwrap();
     assert_eq!((visits.load(Ordering::SeqCst), site.to("/register").len()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_registration_outlives_a_login_that_fails_and_the_program() {
+    let site = Site::start(|_| None).await;
+    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    for (login, registrations) in [(decline as fn(&str) -> Result<String, String>, 1), (agree, 1), (agree, 1)]
+    {
+        let (oauth, _) = user(login);
+        // another process with the same store
+        let connected = connect(oauth.store(Shared(store.clone())), &site.url).await;
+        assert_eq!(connected.is_ok(), login as usize == agree as fn(&str) -> Result<String, String> as usize);
+        assert_eq!(site.to("/register").len(), registrations);
+    }
+    // with another redirect it is no use
+    let site = Site::start(|_| None).await;
+    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    for (redirect, registrations) in [("http://localhost:1/callback", 1), ("http://localhost:2/callback", 2)]
+    {
+        let oauth = OAuth::authorization_code(redirect, |_| async { Err("closed".to_owned()) });
+        connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap_err();
+        assert_eq!(site.to("/register").len(), registrations);
+    }
+}
+
+/// A store that outlives its client.
+struct Shared(Arc<mcp_runtime::client::MemoryTokens>);
+
+impl mcp_runtime::client::TokenStore for Shared {
+    fn load(&self, server: &str) -> std::io::Result<Option<Value>> {
+        self.0.load(server)
+    }
+
+    fn save(&self, server: &str, kept: &Value) -> std::io::Result<()> {
+        self.0.save(server, kept)
+    }
+}
+
+#[tokio::test]
+async fn errors_repeat_no_text_of_an_authorization_server() {
+    const SECRET: &str = "tok_51H8secret";
+    for path in ["/register", "/token"] {
+        let site = Site::start(move |seen| {
+            let body = json!({ "error": SECRET, "error_description": SECRET, "access_token": SECRET });
+            (seen.path == path).then(|| reply(400, &[], &body))
+        })
+        .await;
+        let error = connect(user(agree).0, &site.url).await.unwrap_err();
+        let shown = format!("{error} {error:?} {error:#?}");
+        assert!(!shown.contains(SECRET), "{path}: {shown}");
+    }
+    let site = Site::start(|_| None).await;
+    let refuse = |url: &str| agree(url).map(|url| url.replace("code=c", &format!("error={SECRET}")));
+    let error = connect(user(refuse).0, &site.url).await.unwrap_err();
+    assert!(!format!("{error:?}").contains(SECRET), "{error:?}");
 }
 
 #[tokio::test]

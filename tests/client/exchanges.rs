@@ -472,6 +472,122 @@ async fn a_broken_stream_of_changes_is_opened_again() {
     .await;
 }
 
+#[tokio::test]
+async fn a_server_that_refuses_subscriptions_loses_nothing() {
+    for code in [-32601, -32603] {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let listens = Arc::new(Mutex::new(0));
+        let (seen, counted) = (Arc::new(Mutex::new(Vec::new())), listens.clone());
+        tokio::spawn(super::negotiation::script(theirs, move |method, _| match method {
+            "server/discover" => Ok(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": { "tools": { "listChanged": true } } })),
+            "subscriptions/listen" => {
+                *counted.lock().unwrap() += 1;
+                Err(code)
+            }
+            _ => Err(-32601),
+        }));
+        let kept = seen.clone();
+        let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+        let _client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+        until(|| *listens.lock().unwrap() >= 2).await;
+        assert_eq!(*seen.lock().unwrap(), [], "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_refused_does_not_end_the_others() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, mut writer) = tokio::io::split(theirs);
+    let filters = Arc::new(Mutex::new(Vec::new()));
+    let listened = filters.clone();
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let (id, filter) = (&message["id"], &message["params"]["notifications"]);
+            let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+            let reply = match message["method"].as_str() {
+                Some("server/discover") => reply(json!({ "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"], "capabilities": { "resources": { "subscribe": true } } })),
+                Some("subscriptions/listen") => {
+                    listened.lock().unwrap().push(filter["resourceSubscriptions"].clone());
+                    if filter.to_string().contains("bad") {
+                        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no such resource" } })
+                    } else {
+                        json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                            "params": { "_meta": { "io.modelcontextprotocol/subscriptionId": id }, "notifications": filter } })
+                    }
+                }
+                _ => continue,
+            };
+            writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
+        }
+    });
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+    let _good = within(client.subscribe("x://good", |_| {})).await.unwrap();
+    assert!(within(client.subscribe("x://bad", |_| {})).await.is_err());
+    let _other = within(client.subscribe("x://other", |_| {})).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), []);
+    let filters = filters.lock().unwrap();
+    let of_good = filters.iter().filter(|uris| **uris == json!(["x://good"])).count();
+    assert_eq!(of_good, 1, "the first stream stays open: {filters:?}");
+}
+
+#[tokio::test]
+async fn progress_goes_on_when_a_call_has_become_a_task() {
+    for modern in [true, false] {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let mut polls = 0;
+        tokio::spawn(super::negotiation::script(theirs, move |method, params| {
+            let mut task = json!({ "taskId": "t-1", "status": "working", "pollIntervalMs": 10, "pollInterval": 10,
+                "createdAt": "2026-07-28T00:00:00Z", "ttl": null, "statusMessage": "1 of 3" });
+            match method {
+                "server/discover" if modern => Ok(json!({ "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })),
+                "initialize" => Ok(json!({ "protocolVersion": "2025-11-25",
+                    "serverInfo": { "name": "old", "version": "1" },
+                    "capabilities": { "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } } })),
+                "tools/list" => Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
+                    "execution": { "taskSupport": "required" } }] })),
+                "tools/call" => {
+                    assert!(params["_meta"]["progressToken"].is_u64(), "{params}");
+                    if modern {
+                        task["resultType"] = "task".into();
+                        return Ok(task);
+                    }
+                    Ok(json!({ "task": task }))
+                }
+                "tasks/get" => {
+                    polls += 1;
+                    let message = ["1 of 3", "packing", "packing", "2 of 3", "done"][polls.min(5) - 1];
+                    task["statusMessage"] = message.into();
+                    if polls > 4 {
+                        task["status"] = "completed".into();
+                        task["result"] = json!({ "content": [{ "type": "text", "text": "at last" }] });
+                    }
+                    Ok(task)
+                }
+                "tasks/result" => Ok(json!({ "content": [{ "type": "text", "text": "at last" }] })),
+                _ => Err(-32601),
+            }
+        }));
+        let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+        client.tools().await.unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = seen.clone();
+        let call = client.call("t", json!({})).on_progress(move |update| {
+            kept.lock().unwrap().push((update.progress, update.total, update.message.unwrap_or_default()));
+        });
+        assert_eq!(within(call.into_future()).await.unwrap().text(), "at last");
+        let of = |progress: f64, message: &str| (progress, Some(3.0), message.to_owned());
+        assert_eq!(*seen.lock().unwrap(), [of(1.0, "1 of 3"), of(1.0, "packing"), of(2.0, "2 of 3")]);
+    }
+}
+
 /// A server of 2025-11-25 whose tool must be called as a task; it is working for two polls.
 async fn legacy_tasks(seen: Arc<Mutex<Vec<(String, Value)>>>, end: &'static str) -> Client {
     let (ours, theirs) = tokio::io::duplex(1 << 16);

@@ -597,6 +597,63 @@ async fn cancellations_of_dropped_calls_over_http_take_a_few_connections() {
     assert_eq!(MOST.load(Ordering::SeqCst), 8);
 }
 
+#[tokio::test]
+async fn closing_a_client_sends_the_cancellations_that_wait() {
+    let (calls, cancelled) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (called, counted) = (calls.clone(), cancelled.clone());
+    let url = over_http(move |_, message| match (message["method"].as_str(), legacy_handshake(&message)) {
+        (_, Some(response)) => ready(response),
+        (Some("tools/call"), _) => {
+            called.fetch_add(1, Ordering::SeqCst);
+            silent()
+        }
+        (method, _) => {
+            counted.fetch_add(usize::from(method == Some("notifications/cancelled")), Ordering::SeqCst);
+            ready(status(StatusCode::ACCEPTED))
+        }
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let pending_calls: Vec<_> =
+        (0..20).map(|_| tokio::spawn(client.call("t", json!({})).into_future())).collect();
+    until(|| calls.load(Ordering::SeqCst) == 20).await;
+    for call in pending_calls {
+        call.abort();
+        assert!(call.await.is_err());
+    }
+    within(client.close()).await;
+    assert_eq!(cancelled.load(Ordering::SeqCst), 20);
+
+    // on a stream, whose end the server sees after them
+    let (cancelled, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, at_end) = (cancelled.clone(), ended.clone());
+    let (ours, theirs) = tokio::io::duplex(256);
+    tokio::spawn(async move {
+        let (reader, mut writer) = tokio::io::split(theirs);
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            match message["method"].as_str() {
+                Some("server/discover") => {
+                    let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": discovered() });
+                    writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
+                }
+                Some("notifications/cancelled") => drop(counted.fetch_add(1, Ordering::SeqCst)),
+                _ => {}
+            }
+        }
+        at_end.fetch_add(1, Ordering::SeqCst);
+    });
+    let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+    let mut calls: Vec<_> = (0..20).map(|_| Box::pin(client.call("t", json!({})).into_future())).collect();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut cx).is_pending()));
+    drop(calls);
+    within(client.close()).await;
+    until(|| ended.load(Ordering::SeqCst) == 1).await;
+    assert_eq!(cancelled.load(Ordering::SeqCst), 20);
+}
+
 fn form() -> Value {
     json!({ "method": "elicitation/create", "params": { "message": "?", "requestedSchema": { "type": "object" } } })
 }

@@ -282,7 +282,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
             *attempts += 1;
             match *attempts {
                 1 => response(429, &[("retry-after", "0")], ""),
-                2 => response(503, &[("retry-after", "0")], ""),
+                2 => response(503, &[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")], ""),
                 _ => json_reply(seen, &text_result("done")),
             }
         })
@@ -338,10 +338,14 @@ async fn refusals_have_errors_of_their_own() {
         (
             403,
             Some("Bearer error=\"insufficient_scope\", scope=\"a b\""),
-            |error| matches!(error, Error::Forbidden { scopes } if scopes == &["a", "b"]),
+            |error| matches!(error, Error::Forbidden { scopes, .. } if scopes == &["a", "b"]),
         ),
-        (403, None, |error| matches!(error, Error::Forbidden { scopes } if scopes.is_empty())),
-        (500, None, |error| matches!(error, Error::Http { status: 500, body } if body == "oops")),
+        (
+            403,
+            None,
+            |error| matches!(error, Error::Forbidden { scopes, body, .. } if scopes.is_empty() && body == "oops"),
+        ),
+        (500, None, |error| matches!(error, Error::Http { status: 500, body, .. } if body == "oops")),
     ] {
         let (url, _) = serve(move |seen| {
             modern(seen, || {

@@ -8,6 +8,7 @@ mod foreign;
 mod foreign_table;
 mod hostile;
 mod http;
+mod malformed;
 mod negotiation;
 mod oauth;
 mod oidc_provider;

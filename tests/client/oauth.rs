@@ -227,11 +227,11 @@ async fn replies_of_the_token_endpoint_are_read_up_to_1_mib() {
     let error = connect(&url, folder.tokens()).await.expect_err("too large");
     let Error::Authorization { cause } = &error else { panic!("{error:?}") };
     assert!(matches!(**cause, Error::TooLarge { limit, .. } if limit == 1 << 20), "{error}");
-    assert_eq!(folder.tokens().load(&url).unwrap().filter(|kept| kept.get("access_token").is_some()), None);
+    assert_eq!(folder.tokens().load(&url).unwrap().filter(|kept| !kept["access_token"].is_null()), None);
     issuer.reply_size.store(1 << 20, Ordering::SeqCst);
     drop(connect(&url, folder.tokens()).await.unwrap());
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 2);
-    assert!(folder.tokens().load(&url).unwrap().unwrap().get("access_token").is_some());
+    assert!(folder.tokens().load(&url).unwrap().unwrap()["access_token"].is_string());
 }
 
 #[cfg(unix)]
@@ -245,6 +245,37 @@ async fn the_file_of_tokens_is_its_owners() {
         let entry = entry.unwrap();
         let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", entry.path().display());
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_file_of_tokens_is_made_anew_whatever_lies_beside_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new("beside");
+    let path = |name: &str| folder.0.join(name);
+    for name in ["tokens.json", "tokens.json.next"] {
+        std::fs::write(path(name), "{}").unwrap();
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    std::fs::write(path("of another"), "kept").unwrap();
+    std::os::unix::fs::symlink(path("of another"), path("tokens.json.write")).unwrap();
+    let tokens = folder.tokens();
+    tokens.save("https://example.com/mcp", &serde_json::json!({ "access_token": "secret" })).unwrap();
+    assert_eq!(std::fs::metadata(path("tokens.json")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(path("of another")).unwrap(), "kept");
+    assert_eq!(std::fs::read_to_string(path("tokens.json.next")).unwrap(), "{}");
+}
+
+#[tokio::test]
+async fn a_broken_file_of_tokens_is_set_aside() {
+    let folder = Folder::new("broken");
+    for broken in ["", "{\"https:", "[1]", "\u{0}"] {
+        std::fs::write(folder.0.join("tokens.json"), broken).unwrap();
+        let (_issuer, url) = serve().await;
+        drop(connect(&url, folder.tokens()).await.unwrap());
+        assert_eq!(std::fs::read_to_string(folder.0.join("tokens.json.broken")).unwrap(), broken);
+        assert!(folder.tokens().load(&url).unwrap().is_some());
     }
 }
 

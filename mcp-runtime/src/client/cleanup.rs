@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 
 use crate::sync::Mutex;
 
@@ -12,6 +12,8 @@ const CONNECTIONS: usize = 8;
 /// Messages that wait for room; more are not sent.
 const MAX_WAITING: usize = 4096;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// How long closing a connection waits for what is being sent.
+pub(in crate::client) const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type BackgroundFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -19,6 +21,8 @@ type BackgroundFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(in crate::client) struct Cleanup {
     at_once: usize,
     state: Mutex<CleanupState>,
+    /// A worker has ended.
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -36,12 +40,26 @@ impl fmt::Debug for Cleanup {
 impl Cleanup {
     /// Messages that each take a connection.
     pub(in crate::client) fn by_connection() -> Arc<Self> {
-        Arc::new(Self { at_once: CONNECTIONS, state: Mutex::default() })
+        Arc::new(Self { at_once: CONNECTIONS, state: Mutex::default(), ended: Notify::new() })
     }
 
     /// Messages that share a stream: in their order, and before what is sent later.
     pub(in crate::client) fn on_stream() -> Arc<Self> {
-        Arc::new(Self { at_once: MAX_WAITING, state: Mutex::default() })
+        Arc::new(Self { at_once: MAX_WAITING, state: Mutex::default(), ended: Notify::new() })
+    }
+
+    /// Waits until every message is sent that was given up to now, at most for so long.
+    pub(in crate::client) async fn flush(&self, limit: Duration) {
+        let idle = async {
+            loop {
+                let ended = self.ended.notified();
+                if self.state.lock().running == 0 {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        let _late = timeout(limit, idle).await;
     }
 
     /// Sends a message when there is room. Without a runtime, nothing is sent.
@@ -82,6 +100,7 @@ impl Worker {
             // under the same lock, so that a message that comes now begins another worker
             state.running -= 1;
             self.has_ended = true;
+            self.cleanup.ended.notify_waiters();
         }
         next
     }

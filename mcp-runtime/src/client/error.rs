@@ -5,7 +5,10 @@ use std::{fmt, process::ExitStatus, time::Duration};
 
 use serde_json::Value;
 
-use super::CallResult;
+use super::{
+    CallResult,
+    server_text::{in_lines, in_one_line},
+};
 use crate::{jsonrpc::ProtocolError, protocol};
 
 /// Why a request to a server has no result.
@@ -45,6 +48,10 @@ pub enum Error {
     Forbidden {
         /// The scopes that the server asks for; empty if it names none.
         scopes: Vec<String>,
+        /// The value of `Content-Type`, which tells a page of a proxy from the server's own reply.
+        content_type: Option<String>,
+        /// The beginning of the body.
+        body: String,
     },
     /// The tool failed; of [`CallResult::ok`].
     Tool {
@@ -96,6 +103,8 @@ pub enum Error {
     Http {
         /// The status code.
         status: u16,
+        /// The value of `Content-Type`.
+        content_type: Option<String>,
         /// The beginning of the body.
         body: String,
     },
@@ -171,6 +180,11 @@ impl Error {
         word.to_owned()
     }
 
+    /// The message in one line, for logs.
+    pub(super) fn in_one_line(&self) -> String {
+        in_one_line(&self.to_string()).to_string()
+    }
+
     /// The code of a JSON-RPC error.
     #[must_use]
     pub fn code(&self) -> Option<i64> {
@@ -203,23 +217,22 @@ impl From<ProtocolError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotConnected { reason } => write!(f, "not connected: {reason}"),
-            Self::Unsupported { what } => write!(f, "the server does not support {what}"),
-            Self::NotFound { uri } => write!(f, "no resource `{uri}`"),
+            Self::NotConnected { reason } => write!(f, "not connected: {}", in_lines(reason)),
+            Self::Unsupported { what } => write!(f, "the server does not support {}", in_lines(what)),
+            Self::NotFound { uri } => write!(f, "no resource `{}`", in_one_line(uri)),
             Self::Unauthorized { .. } => f.write_str("the server requires authorization (HTTP 401)"),
             Self::Authorization { cause } => write!(f, "the client could not authorize itself: {cause}"),
-            Self::Forbidden { scopes } if scopes.is_empty() => {
-                f.write_str("the server refuses access (HTTP 403)")
+            Self::Forbidden { scopes, content_type, body } => {
+                f.write_str("the server refuses access (HTTP 403")?;
+                write_body(f, content_type.as_deref(), body)?;
+                f.write_str(")")?;
+                if scopes.is_empty() {
+                    return Ok(());
+                }
+                write!(f, "\nit asks for the scopes `{}`", in_one_line(&scopes.join(" ")))
             }
-            Self::Forbidden { scopes } => {
-                write!(
-                    f,
-                    "the server refuses access (HTTP 403)\nit asks for the scopes `{}`",
-                    scopes.join(" ")
-                )
-            }
-            Self::Tool { text, .. } => write!(f, "the tool failed: {text}"),
-            Self::Protocol { code, message, .. } => write!(f, "{message} ({code})"),
+            Self::Tool { text, .. } => write!(f, "the tool failed: {}", in_lines(text)),
+            Self::Protocol { code, message, .. } => write!(f, "{} ({code})", in_lines(message)),
             Self::Timeout { after, option: None } => write!(f, "no response within {after:?}"),
             Self::Timeout { after, option: Some(option) } => {
                 let what = match *option {
@@ -239,7 +252,7 @@ impl fmt::Display for Error {
                 if stderr.is_empty() {
                     Ok(())
                 } else {
-                    write!(f, "\nits stderr ends with:\n{}", stderr.trim_end())
+                    write!(f, "\nits stderr ends with:\n  {}", in_lines(stderr.trim_end()))
                 }
             }
             Self::TooLarge { limit, option } => {
@@ -251,14 +264,32 @@ impl fmt::Display for Error {
                 write!(f, "{what} exceeds {limit} bytes")?;
                 option.map_or(Ok(()), |option| write!(f, "\nraise `{option}`"))
             }
-            Self::TooMany { what, option } => write!(f, "{what}\nraise `{option}`"),
-            Self::Http { status, body } if body.is_empty() => write!(f, "HTTP status {status}"),
-            Self::Http { status, body } => write!(f, "HTTP status {status}: {body}"),
-            Self::Invalid { what } => f.write_str(what),
-            Self::Denied { what } => write!(f, "not allowed: {what}"),
-            Self::Handler { method, message } => write!(f, "the answer to `{method}` failed: {message}"),
+            Self::TooMany { what, option } => write!(f, "{}\nraise `{option}`", in_lines(what)),
+            Self::Http { status, content_type, body } => {
+                write!(f, "HTTP status {status}")?;
+                write_body(f, content_type.as_deref(), body)
+            }
+            Self::Invalid { what } => in_lines(what).fmt(f),
+            Self::Denied { what } => write!(f, "not allowed: {}", in_lines(what)),
+            Self::Handler { method, message } => {
+                write!(f, "the answer to `{}` failed: {}", in_one_line(method), in_lines(message))
+            }
         }
     }
+}
+
+/// The beginning of a body, with its type where that is not plain text or JSON.
+fn write_body(f: &mut fmt::Formatter<'_>, content_type: Option<&str>, body: &str) -> fmt::Result {
+    const SHOWN: usize = 200;
+    if body.is_empty() {
+        return Ok(());
+    }
+    if let Some(content_type) = content_type {
+        write!(f, ", {}", in_one_line(content_type))?;
+    }
+    let shown: String = body.chars().take(SHOWN).collect();
+    let rest = if shown.len() < body.len() { " .." } else { "" };
+    write!(f, ": {}{rest}", in_one_line(&shown))
 }
 
 impl std::error::Error for Error {

@@ -31,6 +31,8 @@ pub(crate) mod core;
 #[cfg(feature = "client")]
 mod error;
 #[cfg(feature = "client")]
+mod large_text;
+#[cfg(feature = "client")]
 mod link;
 #[cfg(feature = "client-oauth")]
 mod oauth;
@@ -40,6 +42,8 @@ mod operation;
 mod receive;
 #[cfg(feature = "client")]
 mod requests;
+#[cfg(feature = "client")]
+mod server_text;
 
 #[cfg(feature = "client")]
 pub(crate) use self::link::child_process::manage_main;

@@ -28,6 +28,8 @@ use crate::{
 
 /// How long a server may take to open its standalone stream before the client is used without.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a server that refuses `initialize` may take to answer `server/discover`.
+const LAST_PROBE: Duration = Duration::from_secs(5);
 /// Servers that are remembered.
 const MAX_REMEMBERED: usize = 256;
 
@@ -134,16 +136,26 @@ async fn negotiate_any(
             () = sleep(shared.options.probe_timeout) => {
                 // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
                 let mut initializing = pin!(initialize(shared, link, Revision::LATEST_LEGACY, options));
-                let initialized = tokio::select! {
-                    // a server that answers both answers this one first
+                tokio::select! {
+                    // of a server that has answered both
                     biased;
                     probed = &mut probing => match probed {
                         Ok(Discovery::Modern(agreement)) => return Ok(agreement),
-                        _ => initializing.await,
+                        _ => return initializing.await,
                     },
-                    initialized = &mut initializing => initialized,
-                };
-                return initialized;
+                    initialized = &mut initializing => match initialized {
+                        // a server of 2026-07-28 refuses it: its answer to the probe is on its way
+                        Err(Error::Protocol { .. } | Error::Unsupported { .. } | Error::Invalid { .. }) => {
+                            let refused = initialized;
+                            let patience = shared.options.probe_timeout.max(LAST_PROBE);
+                            match timeout(patience, probing).await {
+                                Ok(Ok(discovery @ (Discovery::Modern(_) | Discovery::Legacy(_)))) => discovery,
+                                _ => return refused,
+                            }
+                        }
+                        agreed => return agreed,
+                    },
+                }
             }
         }
     };

@@ -12,10 +12,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -27,7 +24,7 @@ use super::{
 use crate::{
     client::{
         Error,
-        cleanup::Cleanup,
+        cleanup::{Cleanup, FLUSH_TIMEOUT},
         core::RequestParams,
         link::{
             LinkError, ServerLink, child_process, event_link,
@@ -39,7 +36,7 @@ use crate::{
         receive::{
             change_stream::SubscriptionState,
             handlers::{Handlers, Listener, ProgressUpdate},
-            inbox::Inbox,
+            inbox::{Inbox, ProgressRegistration},
         },
         requests::{
             known_tools::KnownTools,
@@ -96,6 +93,8 @@ pub(in crate::client) struct CallOptions {
     /// Whether progress begins the time limit of a request anew.
     pub(in crate::client) progress_extends: bool,
     pub(in crate::client) on_progress: Option<Listener<ProgressUpdate>>,
+    /// Receives progress for longer than one request, such as that of a task.
+    pub(in crate::client) progress: Option<Arc<ProgressRegistration>>,
     pub(in crate::client) meta: Map<String, Value>,
 }
 
@@ -228,6 +227,7 @@ impl SharedClient {
 
     /// Ends the connection, and the server's process with it.
     pub(in crate::client) async fn close(&self) {
+        self.cleanup.flush(FLUSH_TIMEOUT).await;
         let connection = self.connection.write().take();
         if let Some(connection) = connection {
             connection.link.close().await;
@@ -417,7 +417,10 @@ impl SharedClient {
             Ok(())
         };
         if let Err(error) = operation.run(restored).await {
-            tracing::warn!(%error, "what the server kept for the session could not be restored");
+            tracing::warn!(
+                error = error.in_one_line(),
+                "what the server kept for the session could not be restored"
+            );
         }
         Ok(connection)
     }
@@ -477,7 +480,10 @@ impl SharedClient {
             let restored =
                 self.exchange(&connection.link, connection.revision, method, &params.into(), options).await;
             if let Err(LinkError::Failed(error)) = restored {
-                tracing::warn!(%error, "`{method}` could not be repeated in the new session");
+                tracing::warn!(
+                    error = error.in_one_line(),
+                    "`{method}` could not be repeated in the new session"
+                );
             }
         }
     }
@@ -564,7 +570,8 @@ impl SharedClient {
         let wants_progress = options.on_progress.is_some()
             || options.progress_extends
             || (self.inbox.handlers.progress.is_some() && method == "tools/call");
-        let meta = self.request_meta(revision, wants_progress.then_some(id), &options.meta);
+        let token = options.progress.as_ref().map_or(id, |registration| registration.token);
+        let meta = self.request_meta(revision, wants_progress.then_some(token), &options.meta);
         record_id(id);
         let mut request = OutgoingRequest::new(id, method, params, &meta, revision);
         if link.is_http() && revision.is_modern() && method == "tools/call" {
@@ -586,8 +593,10 @@ impl SharedClient {
         request: OutgoingRequest<'_>,
         options: &CallOptions,
     ) -> Result<RawReply, LinkError> {
-        let activity = Arc::new(Notify::new());
-        let _registered = self.inbox.expect_progress(id, options.on_progress.clone(), activity.clone());
+        let registration = match &options.progress {
+            Some(registration) => registration.clone(),
+            None => Arc::new(self.inbox.expect_progress(id, options.on_progress.clone())),
+        };
         if !options.progress_extends {
             return link.request(request, self.request_limit(options)).await;
         }
@@ -600,10 +609,19 @@ impl SharedClient {
                 // progress that came before the response is delivered before it
                 biased;
                 reply = &mut response => return reply,
-                () = activity.notified() => {}
+                () = registration.activity.notified() => {}
                 error = over => return Err(error.into()),
             }
         }
+    }
+
+    /// Receives progress until what is returned is dropped; `None` if the program does not.
+    pub(in crate::client) fn register_progress(
+        &self,
+        options: &CallOptions,
+    ) -> Option<Arc<ProgressRegistration>> {
+        let is_received = options.on_progress.is_some() || self.inbox.handlers.progress.is_some();
+        is_received.then(|| Arc::new(self.inbox.expect_progress(self.next_id(), options.on_progress.clone())))
     }
 
     /// The time limit of a request, which is that of its operation at the latest.

@@ -26,7 +26,7 @@ struct ResultHead<'a> {
 }
 
 /// A request, and what has been answered so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct InputRounds {
     params: RequestParams,
     answers: Map<String, Value>,

@@ -1,13 +1,13 @@
 //! Lists of a server, page by page, with bounds for a server that does not end them.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     hash::{BuildHasher as _, RandomState},
     time::Duration,
 };
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 /// Bounds of one list with all its pages.
 #[derive(Debug, Clone, Copy)]
@@ -86,14 +86,30 @@ impl ListedKind {
     }
 }
 
-#[derive(Deserialize)]
-struct ListPage {
-    #[serde(rename = "nextCursor")]
-    next_cursor: Option<Value>,
-    #[serde(rename = "ttlMs")]
-    ttl_ms: Option<f64>,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
+/// An entry that is left out, since it cannot be read: a schema that is nested too deeply must not cost the others.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct DroppedEntry {
+    /// Its `name`, if that can be read.
+    pub(crate) name: Option<String>,
+    pub(crate) reason: String,
+}
+
+impl DroppedEntry {
+    /// The longest name that is kept, in characters.
+    const MAX_NAME: usize = 256;
+
+    fn new(entry: &RawValue, error: &serde_json::Error) -> Self {
+        #[derive(Deserialize)]
+        struct Named {
+            name: Option<String>,
+        }
+        let named = serde_json::from_str::<Named>(entry.get()).ok();
+        let name = named.and_then(|named| named.name).map(|name| name.chars().take(Self::MAX_NAME).collect());
+        // without the place, which is counted from the beginning of the entry
+        let reason = error.to_string();
+        let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
+        Self { name, reason }
+    }
 }
 
 /// The pages of a list that have come so far.
@@ -102,6 +118,7 @@ pub(crate) struct ListPages {
     kind: ListedKind,
     bounds: ListBounds,
     pub(crate) entries: Vec<Value>,
+    pub(crate) dropped: Vec<DroppedEntry>,
     cursor: Option<Value>,
     /// Digests of the cursors so far: a list that leads back to one of them has no end.
     cursors: HashSet<u64>,
@@ -119,6 +136,7 @@ impl ListPages {
             kind,
             bounds,
             entries: Vec::new(),
+            dropped: Vec::new(),
             cursor: None,
             cursors: HashSet::new(),
             hasher: RandomState::new(),
@@ -147,23 +165,33 @@ impl ListPages {
         if self.bytes > self.bounds.bytes {
             return Err(PageError::TooLarge(self.bounds.bytes));
         }
-        let mut page: ListPage = serde_json::from_str(result)
-            .map_err(|error| PageError::Invalid(format!("the result of `{method}`: {error}")))?;
-        let Some(Value::Array(mut entries)) = page.rest.remove(self.kind.member()) else {
+        let invalid = |error| PageError::Invalid(format!("the result of `{method}`: {error}"));
+        let page: HashMap<String, &RawValue> = serde_json::from_str(result).map_err(invalid)?;
+        let entries = page.get(self.kind.member()).map(|entries| serde_json::from_str(entries.get()));
+        let Some(Ok(entries)): Option<Result<Vec<&RawValue>, _>> = entries else {
             let member = self.kind.member();
             return Err(PageError::Invalid(format!("the result of `{method}` has no `{member}`")));
         };
-        self.entries.append(&mut entries);
-        if self.entries.len() > self.bounds.entries {
+        let count = self.entries.len() + self.dropped.len() + entries.len();
+        for entry in entries.into_iter().take(self.bounds.entries) {
+            match serde_json::from_str(entry.get()) {
+                Ok(value) => self.entries.push(value),
+                Err(error) => self.dropped.push(DroppedEntry::new(entry, &error)),
+            }
+        }
+        if count > self.bounds.entries {
             let what = format!("`{method}` has more than {} entries", self.bounds.entries);
             return Err(PageError::TooMany { what, option: "list_entries" });
         }
-        if let Some(millis) = page.ttl_ms {
+        let ttl_ms = page.get("ttlMs").map(|ttl| serde_json::from_str::<Option<f64>>(ttl.get()));
+        if let Some(millis) = ttl_ms.transpose().map_err(invalid)?.flatten() {
             // at most a year, so that its end can be computed
             let ttl = Duration::from_millis(millis.clamp(0.0, 3.2e10) as u64);
             self.ttl = Some(self.ttl.map_or(ttl, |shortest| shortest.min(ttl)));
         }
-        let Some(next) = page.next_cursor.filter(|next| !next.is_null()) else { return Ok(true) };
+        let next = page.get("nextCursor").map(|next| serde_json::from_str::<Value>(next.get()));
+        let next = next.transpose().map_err(invalid)?;
+        let Some(next) = next.filter(|next| !next.is_null()) else { return Ok(true) };
         if !self.cursors.insert(self.hasher.hash_one(&next)) {
             return Err(PageError::Invalid(format!("`{method}` repeats a cursor: the list has no end")));
         }
@@ -174,5 +202,30 @@ impl ListPages {
         }
         self.cursor = Some(next);
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_nested_too_deeply_is_left_out_and_the_others_are_not() {
+        let deep = format!("{}{{}}{}", "{\"properties\":".repeat(200), "}".repeat(200));
+        let page = format!(
+            r#"{{"tools":[{{"name":"a"}},{{"name":"deep","inputSchema":{deep}}},{{"name":"b"}},{{"name":"c","x":1e999}}]}}"#
+        );
+        let mut pages = ListPages::new(ListedKind::Tools, ListBounds::IN_PROCESS);
+        assert_eq!(pages.take(&page), Ok(true));
+        let names: Vec<_> = pages.entries.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["a", "b"]);
+        let dropped = |name: &str, reason: &str| DroppedEntry {
+            name: Some(name.to_owned()),
+            reason: reason.to_owned(),
+        };
+        assert_eq!(
+            pages.dropped,
+            [dropped("deep", "recursion limit exceeded"), dropped("c", "number out of range")]
+        );
     }
 }

@@ -173,7 +173,8 @@ impl MemoryClient {
         loop {
             let page = self.request_in_rounds(kind.method(), pages.params().into()).await;
             match pages.take(&page.result().to_string()) {
-                Ok(true) => return Ok(pages.entries),
+                Ok(true) if pages.dropped.is_empty() => return Ok(pages.entries),
+                Ok(true) => return Err(page),
                 Ok(false) => {}
                 Err(_) => return Err(page),
             }

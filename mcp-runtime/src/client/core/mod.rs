@@ -14,7 +14,7 @@ pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 #[cfg(feature = "client")]
 pub(crate) use self::{
     input_rounds::{InputRounds, RoundOutcome},
-    list_pages::{ListBounds, ListPages, PageError},
+    list_pages::{DroppedEntry, ListBounds, ListPages, PageError},
     request_params::{RequestParams, initialize_params},
 };
 pub(crate) use self::{list_pages::ListedKind, request_params::prompt_arguments};

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     client::{
         Error,
+        large_text::{LARGE, run_elsewhere},
         operation::{Operation, TimeLimit},
         receive::inbox::Inbox,
     },
@@ -48,7 +49,7 @@ pub(in crate::client) async fn open(
         };
         let first = events.next(max_message).await?.filter(|event| event.kind == "endpoint");
         let first = first.ok_or_else(|| Error::invalid("the event stream names no address for messages"))?;
-        Ok::<_, Error>((events, first.data))
+        Ok::<_, Error>((events, String::from_utf8_lossy(&first.data).into_owned()))
     };
     // the time of a login does not count
     let limit = TimeLimit::new(ENDPOINT_TIMEOUT, "connect_timeout");
@@ -74,7 +75,14 @@ pub(in crate::client) async fn open(
             loop {
                 match events.next(max_message).await {
                     Ok(Some(event)) if matches!(&*event.kind, "" | "message") => {
-                        received.take(event.data.as_bytes());
+                        if event.data.len() < LARGE {
+                            received.take(&event.data);
+                            continue;
+                        }
+                        let taker = received.clone();
+                        if run_elsewhere(move || taker.take(&event.data)).await.is_err() {
+                            return;
+                        }
                     }
                     Ok(Some(_)) => {}
                     // a stream that breaks is the end of the session
@@ -96,7 +104,7 @@ async fn write(http: &HttpLink, address: &Url, mut queue: mpsc::Receiver<Vec<u8>
         let Err(error) = posted.unwrap_or(late) else { continue };
         match id {
             Some(id) => received.fail(id, error),
-            None => tracing::debug!(%error, "a message was not accepted by the server"),
+            None => tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server"),
         }
     }
 }

@@ -12,7 +12,8 @@ const MAX_ID: usize = 4096;
 pub(in crate::client) struct StreamEvent {
     /// `message` if empty.
     pub(in crate::client) kind: String,
-    pub(in crate::client) data: String,
+    /// Text, unless the server's UTF-8 is broken: nothing is replaced in it, so that the message can be refused.
+    pub(in crate::client) data: Vec<u8>,
 }
 
 /// A parser of one stream.
@@ -75,7 +76,7 @@ impl EventStreamParser {
             self.rest.extend_from_slice(line);
             self.check_limit()?;
             let line = std::mem::take(&mut self.rest);
-            self.line(&line, events);
+            self.line(line, events);
         }
         Ok(())
     }
@@ -85,10 +86,11 @@ impl EventStreamParser {
         if size > self.limit { Err(EventTooLarge) } else { Ok(()) }
     }
 
-    fn line(&mut self, line: &[u8], events: &mut Vec<StreamEvent>) {
-        let line = String::from_utf8_lossy(line);
-        let line =
-            if std::mem::take(&mut self.is_first) { line.trim_start_matches('\u{feff}') } else { &line };
+    fn line(&mut self, mut line: Vec<u8>, events: &mut Vec<StreamEvent>) {
+        const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+        if std::mem::take(&mut self.is_first) && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
             if std::mem::take(&mut self.has_data) {
@@ -96,16 +98,23 @@ impl EventStreamParser {
             }
             return;
         }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "event" => value.clone_into(&mut self.event.kind),
-            "data" => {
-                if std::mem::replace(&mut self.has_data, true) {
-                    self.event.data.push('\n');
-                }
-                self.event.data.push_str(value);
+        let colon = memchr::memchr(b':', &line);
+        let (field, value) = line.split_at(colon.unwrap_or(line.len()));
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        if field == b"data" {
+            if !std::mem::replace(&mut self.has_data, true) {
+                // most events have one line, which may be large
+                line.drain(..line.len() - value.len());
+                self.event.data = line;
+                return;
             }
+            self.event.data.push(b'\n');
+            return self.event.data.extend_from_slice(value);
+        }
+        let value = &*String::from_utf8_lossy(value);
+        match &*String::from_utf8_lossy(field) {
+            "event" => value.clone_into(&mut self.event.kind),
             // one that is too long for a header is not kept: the stream cannot be resumed there
             "id" if value.len() > MAX_ID => self.last_id = None,
             "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
@@ -125,12 +134,16 @@ impl EventStreamParser {
 mod tests {
     use super::*;
 
+    fn pair_of(event: StreamEvent) -> (String, String) {
+        (event.kind, String::from_utf8(event.data).unwrap())
+    }
+
     fn events(parser: &mut EventStreamParser, chunks: &[&str]) -> Vec<(String, String)> {
         let mut events = Vec::new();
         for chunk in chunks {
             parser.feed(chunk.as_bytes(), &mut events).unwrap();
         }
-        events.into_iter().map(|event| (event.kind, event.data)).collect()
+        events.into_iter().map(pair_of).collect()
     }
 
     #[test]
@@ -145,7 +158,7 @@ mod tests {
             for chunk in stream.as_bytes().chunks(size) {
                 parser.feed(chunk, &mut cut).unwrap();
             }
-            let cut: Vec<_> = cut.into_iter().map(|event| (event.kind, event.data)).collect();
+            let cut: Vec<_> = cut.into_iter().map(pair_of).collect();
             assert_eq!(cut, whole, "in chunks of {size}");
             assert_eq!(parser.last_id.as_deref(), Some("8"));
             assert_eq!(parser.retry, Some(Duration::from_millis(500)));
@@ -159,6 +172,14 @@ mod tests {
         let mut parser = EventStreamParser::new(10);
         let mut several = Vec::new();
         assert_eq!(parser.feed(b"data:1234\ndata:1234\ndata:1234\n", &mut several), Err(EventTooLarge));
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_kept_so_that_the_message_can_be_refused() {
+        let mut events = Vec::new();
+        let mut parser = EventStreamParser::new(100);
+        parser.feed(b": \xff\nevent: \xfe\ndata: a\xffb\ndata: c\n\n", &mut events).unwrap();
+        assert_eq!((&*events[0].kind, &*events[0].data), ("\u{fffd}", &b"a\xffb\nc"[..]));
     }
 
     #[test]

@@ -3,7 +3,10 @@
 //!
 //! See [Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -17,6 +20,7 @@ use url::Url;
 use super::{
     LinkError,
     bearer_challenge::Challenge,
+    broken_response::BrokenResponse,
     event_stream::EventStreamParser,
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
     stream_link::parse_error,
@@ -26,8 +30,9 @@ use crate::client::oauth::{Authorizer, NewToken};
 use crate::{
     client::{
         Error,
-        cleanup::Cleanup,
+        cleanup::{Cleanup, FLUSH_TIMEOUT},
         connect::client_builder::ClientOptions,
+        large_text::{LARGE, run_elsewhere},
         operation::Operation,
         receive::inbox::{Inbox, Responder},
     },
@@ -58,6 +63,9 @@ const MAX_REDIRECTS: usize = 5;
 const MAX_AUTHORIZATIONS: u32 = 4;
 /// How much of the body of an error is kept.
 const ERROR_BODY: usize = 2000;
+/// How much is shown of a reply that is not a response.
+const REPLY_BEGINNING: usize = 200;
+const MAX_CONTENT_TYPE: usize = 200;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest pause between attempts to open the standalone stream.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -234,6 +242,7 @@ impl HttpLink {
     /// Ends the session.
     pub(in crate::client) async fn close(&self) {
         let shared = &self.0;
+        shared.cleanup.flush(FLUSH_TIMEOUT).await;
         shared.token.cancel();
         shared.inbox.abort_requests();
         if shared.session.read().is_some() {
@@ -264,7 +273,9 @@ impl Responder for HttpShared {
         tokio::select! {
             sent = timeout(self.request_timeout, self.post_message(&self.url, message, Login::Background)) => match sent {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "a message was not accepted by the server"),
+                Ok(Err(error)) => {
+                    tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server");
+                }
                 Err(_) => tracing::debug!("a message was not accepted by the server in time"),
             },
             () = self.token.cancelled() => {}
@@ -457,9 +468,15 @@ impl HttpShared {
         if is_type(&response, "text/event-stream") {
             return Ok(self.read_stream(request, response).await?);
         }
+        let content_type = content_type(&response);
         let body = self.read_body(response, self.max_message, request.operation).await?;
-        let reply = self.take_messages(&body, Some(request.id));
-        reply.ok_or_else(|| Error::invalid("the reply over HTTP has no response to the request").into())
+        let beginning = beginning_of(&body, REPLY_BEGINNING);
+        let reply = self.take_body(body, Some(request.id)).await?;
+        reply.ok_or_else(|| {
+            let kind = content_type.as_deref().unwrap_or("nothing that its head names");
+            let what = "the reply over HTTP has no response to the request";
+            Error::invalid(format!("{what}: it is {kind}, and begins with `{beginning}`")).into()
+        })
     }
 
     /// Reads an event stream up to the response; the stream of a legacy server is resumed where it breaks.
@@ -520,7 +537,15 @@ impl HttpShared {
             fed.map_err(|_| Error::too_large(self.max_message, Some("max_message")))?;
             for event in events.drain(..) {
                 let is_message = matches!(&*event.kind, "" | "message") && !event.data.is_empty();
-                if is_message && let Some(reply) = self.take_messages(event.data.as_bytes(), id) {
+                if !is_message {
+                    continue;
+                }
+                let taken = if event.data.len() < LARGE {
+                    self.take_messages(&event.data, id)
+                } else {
+                    self.take_body(event.data, id).await
+                };
+                if let Some(reply) = taken? {
                     return Ok(Some(reply));
                 }
             }
@@ -573,27 +598,47 @@ impl HttpShared {
         }
     }
 
-    /// The response to `id` among the messages of a body; the others go to the inbox.
-    fn take_messages(self: &Arc<Self>, body: &[u8], id: Option<u64>) -> Option<RawReply> {
-        if let Some(batch) = parse_batch(body) {
-            let replies: Vec<_> = batch
-                .into_iter()
-                .filter_map(|message| self.take_message(message.get().as_bytes(), id))
-                .collect();
-            return replies.into_iter().next();
+    /// As [`take_messages`](Self::take_messages), of a body that may be large.
+    async fn take_body(self: &Arc<Self>, body: Vec<u8>, id: Option<u64>) -> Result<Option<RawReply>, Error> {
+        if body.len() < LARGE {
+            return self.take_messages(&body, id);
         }
-        self.take_message(body, id)
+        let shared = self.clone();
+        Box::pin(run_elsewhere(move || shared.take_messages(&body, id))).await?
     }
 
-    fn take_message(self: &Arc<Self>, text: &[u8], id: Option<u64>) -> Option<RawReply> {
-        let message = parse(text).ok()?;
-        if !message.is_response() {
-            self.inbox.receive(std::str::from_utf8(text).ok()?, self);
-            return None;
+    /// The response to `id` among the messages of a body; the others go to the inbox.
+    ///
+    /// # Errors
+    /// The response is malformed.
+    fn take_messages(self: &Arc<Self>, body: &[u8], id: Option<u64>) -> Result<Option<RawReply>, Error> {
+        let Some(batch) = parse_batch(body) else { return self.take_message(body, id) };
+        let mut first = None;
+        for message in batch {
+            let reply = self.take_message(message.get().as_bytes(), id)?;
+            first = first.or(reply);
         }
-        let of: u64 = message.id()?.trim_matches('"').parse().ok()?;
-        let response = message.response().filter(|_| Some(of) == id)?;
-        Some(response.map(str::to_owned).map_err(parse_error))
+        Ok(first)
+    }
+
+    fn take_message(self: &Arc<Self>, text: &[u8], id: Option<u64>) -> Result<Option<RawReply>, Error> {
+        let message = match parse(text) {
+            Ok(message) => message,
+            Err(malformed) => {
+                let broken = id
+                    .and_then(|id| BrokenResponse::read(text, &malformed).filter(|broken| broken.is_of(id)));
+                return broken.map_or(Ok(None), |broken| Err(broken.error));
+            }
+        };
+        if !message.is_response() {
+            if let Ok(text) = std::str::from_utf8(text) {
+                self.inbox.receive(text, self);
+            }
+            return Ok(None);
+        }
+        let of: Option<u64> = message.id().and_then(|id| id.trim_matches('"').parse().ok());
+        let response = message.response().filter(|_| of.is_some() && of == id);
+        Ok(response.map(|response| response.map(str::to_owned).map_err(parse_error)))
     }
 
     /// Reads a body, up to the limit.
@@ -624,6 +669,7 @@ impl HttpShared {
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let scopes = Challenge::of(response.headers()).scopes;
+        let content_type = content_type(&response);
         let body =
             match timeout(CONNECT_TIMEOUT, self.read_body(response, self.max_message.min(MAX_ERROR), None))
                 .await
@@ -635,12 +681,24 @@ impl HttpShared {
             return (Error::Unauthorized { challenge }, None);
         }
         let reply = json_rpc_error(&body);
+        let body = beginning_of(&body, ERROR_BODY);
         if status == StatusCode::FORBIDDEN && (challenge.is_some() || reply.is_none()) {
-            return (Error::Forbidden { scopes }, None);
+            return (Error::Forbidden { scopes, content_type, body }, None);
         }
-        let text = String::from_utf8_lossy(body.get(..body.len().min(ERROR_BODY)).unwrap_or_default());
-        (Error::Http { status: status.as_u16(), body: text.trim().to_owned() }, reply)
+        (Error::Http { status: status.as_u16(), content_type, body }, reply)
     }
+}
+
+/// The value of `Content-Type`, if it is text of a length that is worth showing.
+fn content_type(response: &HttpResponse) -> Option<String> {
+    let value = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(value.chars().take(MAX_CONTENT_TYPE).collect())
+}
+
+/// The first bytes of a body as text.
+fn beginning_of(body: &[u8], length: usize) -> String {
+    let beginning = String::from_utf8_lossy(body.get(..body.len().min(length)).unwrap_or_default());
+    beginning.trim().to_owned()
 }
 
 /// A JSON-RPC error, which may lack an id.
@@ -658,8 +716,18 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && status != StatusCode::SERVICE_UNAVAILABLE {
         return None;
     }
-    let seconds = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds)).filter(|pause| *pause <= LONGEST_RETRY_AFTER)
+    let pause = pause_of(response.headers().get(header::RETRY_AFTER)?.to_str().ok()?, SystemTime::now())?;
+    Some(pause).filter(|pause| *pause <= LONGEST_RETRY_AFTER)
+}
+
+/// The time until then: a number of seconds, or a date.
+fn pause_of(retry_after: &str, now: SystemTime) -> Option<Duration> {
+    let text = retry_after.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
 }
 
 fn is_type(response: &HttpResponse, media_type: &str) -> bool {
@@ -689,6 +757,17 @@ fn encode_value(text: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn retry_after_is_a_number_of_seconds_or_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_480);
+        let pause = |text: &str| pause_of(text, now).map(|pause| pause.as_secs());
+        assert_eq!(pause(" 7 "), Some(7));
+        assert_eq!(pause("Wed, 21 Oct 2015 07:28:05 GMT"), Some(5));
+        assert_eq!(pause("Wednesday, 21-Oct-15 07:28:05 GMT"), Some(5));
+        assert_eq!(pause("Wed, 21 Oct 2015 07:27:00 GMT"), Some(0));
+        assert_eq!((pause("soon"), pause("-1")), (None, None));
+    }
 
     #[test]
     fn header_values_are_encoded_where_they_are_not_plain_ascii() {

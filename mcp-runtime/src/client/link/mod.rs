@@ -1,6 +1,7 @@
 //! Links to servers: each moves messages by its own rules, and hands what is not a response to the inbox.
 
 pub(super) mod bearer_challenge;
+mod broken_response;
 pub(super) mod child_process;
 pub(super) mod event_link;
 pub(super) mod event_stream;

@@ -3,10 +3,16 @@
 
 use std::{
     collections::HashMap,
-    future::pending,
+    future::{pending, poll_fn},
     hash::{BuildHasherDefault, Hasher},
     io,
-    sync::Arc,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
 };
 
 use tokio::{
@@ -16,11 +22,12 @@ use tokio::{
         mpsc::{self, error::TrySendError},
         oneshot,
     },
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    broken_response::BrokenResponse,
     child_process::ChildHandle,
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
 };
@@ -28,10 +35,11 @@ use crate::{
     client::{
         Error,
         cleanup::Cleanup,
+        large_text::{LARGE, run_elsewhere},
         operation::{Operation, TimeLimit},
         receive::inbox::{Inbox, Responder},
     },
-    jsonrpc::{ProtocolError, parse, replace_line_breaks},
+    jsonrpc::{MalformedMessage, ProtocolError, parse, parse_batch, replace_line_breaks},
     sync::Mutex,
     transport::{Line, LineBuffer},
 };
@@ -40,6 +48,8 @@ use crate::{
 const WRITE_QUEUE: usize = 256;
 /// Messages that wait are written at once up to this size.
 const WRITE_BATCH: usize = 64 << 10;
+/// How long what waits to be written may take when the connection is closed.
+const LAST_MESSAGES: Duration = Duration::from_millis(200);
 
 /// A connection over two streams; its tasks end with `token`.
 #[derive(Debug)]
@@ -97,6 +107,7 @@ struct TimedRequest {
 }
 
 /// What comes from the server, and goes to those who wait for it.
+#[derive(Clone)]
 pub(super) struct Received {
     shared: Arc<StreamShared>,
     inbox: Arc<Inbox>,
@@ -327,6 +338,19 @@ impl StreamShared {
         self.fail_waiting(error);
     }
 
+    /// Fails the request that waits, if it is the only one.
+    fn fail_only(&self, error: Error) {
+        let mut requests = self.requests.lock();
+        if requests.waiting.len() != 1 {
+            return;
+        }
+        let only = requests.waiting.drain().next();
+        drop(requests);
+        if let Some((_, request)) = only {
+            let _dropped = request.reply.send(Err(error));
+        }
+    }
+
     fn fail_waiting(&self, error: &Error) {
         let waiting = std::mem::take(&mut self.requests.lock().waiting);
         for request in waiting.into_values() {
@@ -353,8 +377,12 @@ async fn write<W: AsyncWrite + Unpin>(
     mut queue: mpsc::Receiver<Vec<u8>>,
     token: CancellationToken,
 ) {
+    let is_idle = AtomicBool::new(false);
     let write_all = async {
-        while let Some(mut batch) = queue.recv().await {
+        loop {
+            is_idle.store(true, Ordering::Relaxed);
+            let Some(mut batch) = queue.recv().await else { break };
+            is_idle.store(false, Ordering::Relaxed);
             replace_line_breaks(&mut batch);
             batch.push(b'\n');
             while batch.len() < WRITE_BATCH
@@ -371,10 +399,20 @@ async fn write<W: AsyncWrite + Unpin>(
         }
         io::Result::Ok(())
     };
-    tokio::select! {
-        // the reader finds out why it failed
-        _failed = write_all => {}
-        () = token.cancelled() => {}
+    {
+        let mut write_all = pin!(write_all);
+        tokio::select! {
+            // the reader finds out why it failed
+            _failed = &mut write_all => {}
+            () = token.cancelled() => {
+                // what waits, such as the cancellation of a call that was dropped just before
+                let written = poll_fn(|cx| match write_all.as_mut().poll(cx) {
+                    Poll::Pending if !is_idle.load(Ordering::Relaxed) => Poll::Pending,
+                    _ => Poll::Ready(()),
+                });
+                let _late = timeout(LAST_MESSAGES, written).await;
+            }
+        }
     }
     let _closed = writer.shutdown().await;
 }
@@ -387,7 +425,21 @@ async fn read<R: AsyncRead + Unpin>(mut reader: R, received: Received, max_messa
             Ok(bytes) => lines.advance(bytes),
         }
         while let Some(line) = lines.next_line() {
-            received.take_line(line, &lines, max_message);
+            match line {
+                Line::Text(range) if range.len() >= LARGE => {
+                    // nothing is read meanwhile, so the buffer can go along
+                    let taker = received.clone();
+                    let taken = run_elsewhere(move || {
+                        taker.take_line(Line::Text(range), &lines, max_message);
+                        lines
+                    });
+                    match Box::pin(taken).await {
+                        Ok(buffer) => lines = buffer,
+                        Err(_) => return,
+                    }
+                }
+                line => received.take_line(line, &lines, max_message),
+            }
         }
     }
     if let Some(line) = lines.last_line() {
@@ -419,7 +471,24 @@ impl Received {
                     self.inbox.receive(text, &self.shared);
                 }
             }
-            Err(_) => tracing::debug!("what the server sent is not a message"),
+            Err(malformed) => self.take_broken(text, &malformed),
+        }
+    }
+
+    #[cold]
+    fn take_broken(&self, text: &[u8], malformed: &MalformedMessage) {
+        // 2025-03-26 has batches
+        if let Some(batch) = parse_batch(text) {
+            return batch.into_iter().for_each(|message| self.take(message.get().as_bytes()));
+        }
+        let Some(broken) = BrokenResponse::read(text, malformed) else {
+            return tracing::debug!("what the server sent is not a message");
+        };
+        for id in broken.ids {
+            self.shared.finish(id, Err(broken.error.clone()));
+        }
+        if broken.is_without_id {
+            self.shared.fail_only(broken.error);
         }
     }
 
@@ -437,9 +506,11 @@ impl Received {
 /// Parses the `error` of a response.
 pub(in crate::client) fn parse_error(json: &str) -> ProtocolError {
     let error: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    // some servers send only the message
+    let message = error["message"].as_str().or_else(|| error.as_str());
     ProtocolError {
         code: error["code"].as_i64().unwrap_or(crate::protocol::INTERNAL_ERROR),
-        message: error["message"].as_str().unwrap_or("an error without a message").to_owned(),
+        message: message.unwrap_or("an error without a message").to_owned(),
         data: error.get("data").cloned(),
     }
 }

@@ -34,7 +34,7 @@ use super::{
     jwt::now,
     metadata::{
         ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
-        server_metadata, shortened,
+        server_metadata,
     },
     proof_key::{DPOP, ProofKey},
 };
@@ -83,6 +83,16 @@ struct KeptClient {
     id: String,
     secret: Option<String>,
     method: String,
+    /// The redirect that the client was registered with, until the registration has led to a token.
+    #[serde(default)]
+    untried_redirect: Option<String>,
+}
+
+impl KeptClient {
+    /// Whether it may be used with this redirect; some authorization servers compare all of it.
+    fn accepts(&self, redirect_uri: &str) -> bool {
+        self.untried_redirect.as_deref().is_none_or(|registered| registered == redirect_uri)
+    }
 }
 
 impl KeptTokens {
@@ -457,9 +467,14 @@ impl Authorizer {
         let resource_id = resource.map_or_else(|| self.server.as_str().to_owned(), |r| r.resource.clone());
         let scopes = self.scopes(kept, challenge, resource, server)?;
         let client = self.client(kept, fetcher, server).await?;
-        // a registration outlives a login that fails; in this process, since the next one may have another redirect
+        let is_registered_anew = client.untried_redirect.is_some()
+            && kept.client.as_ref().is_none_or(|known| known.id != client.id);
         kept.issuer.clone_from(&server.issuer);
         kept.client = Some(client.clone());
+        if is_registered_anew {
+            // a registration outlives a login that fails, and the program
+            self.keep(kept).await?;
+        }
         let mut form = vec![("resource", resource_id.clone())];
         if !scopes.is_empty() {
             form.push(("scope", scopes.join(" ")));
@@ -505,6 +520,9 @@ impl Authorizer {
         kept.resource = resource_id;
         kept.token_endpoint.clone_from(&server.token_endpoint);
         kept.scopes = scopes;
+        if let Some(client) = &mut kept.client {
+            client.untried_redirect = None;
+        }
         accept(kept, reply);
         self.keep(kept).await
     }
@@ -568,14 +586,25 @@ impl Authorizer {
                 ClientSecret::Key(_) => "private_key_jwt",
                 ClientSecret::Secret(_) => secret_method(server),
             };
-            return Ok(KeptClient { id: registered.id.clone(), secret, method: method.to_owned() });
+            return Ok(KeptClient {
+                id: registered.id.clone(),
+                secret,
+                method: method.to_owned(),
+                untried_redirect: None,
+            });
         }
         if let Some(url) =
             self.oauth.metadata_url.as_ref().filter(|_| server.client_id_metadata_document_supported)
         {
-            return Ok(KeptClient { id: url.clone(), secret: None, method: "none".to_owned() });
+            return Ok(KeptClient {
+                id: url.clone(),
+                secret: None,
+                method: "none".to_owned(),
+                untried_redirect: None,
+            });
         }
-        if let Some(client) = kept.client.as_ref().filter(|_| kept.issuer == server.issuer) {
+        let known = kept.client.as_ref().filter(|_| kept.issuer == server.issuer);
+        if let Some(client) = known.filter(|client| client.accepts(&self.oauth.redirect_uri)) {
             return Ok(client.clone());
         }
         self.register(fetcher, server).await
@@ -620,7 +649,12 @@ impl Authorizer {
         let method = registered.token_endpoint_auth_method.unwrap_or_else(|| {
             if registered.client_secret.is_some() { secret_method(server) } else { "none" }.to_owned()
         });
-        Ok(KeptClient { id: registered.client_id, secret: registered.client_secret, method })
+        Ok(KeptClient {
+            id: registered.client_id,
+            secret: registered.client_secret,
+            method,
+            untried_redirect: Some(self.oauth.redirect_uri.clone()),
+        })
     }
 
     /// Sends the user to the authorization server, and checks the answer before its code is used.
@@ -679,7 +713,7 @@ impl Authorizer {
             _ => return Err(Error::invalid("the answer is not of the authorization server that was asked")),
         }
         if let Some(error) = parameter("error") {
-            return Err(Error::invalid(format!("the authorization server refused: {}", shortened(&error))));
+            return Err(Error::invalid(format!("the authorization server refused: {}", reason(&error))));
         }
         let code =
             parameter("code").ok_or_else(|| Error::invalid("the authorization server sent no code"))?;
@@ -722,7 +756,12 @@ impl Authorizer {
         if !scopes.is_empty() {
             form.push(("scope", scopes.join(" ")));
         }
-        let client = KeptClient { id: idp.client_id.clone(), secret: None, method: "none".to_owned() };
+        let client = KeptClient {
+            id: idp.client_id.clone(),
+            secret: None,
+            method: "none".to_owned(),
+            untried_redirect: None,
+        };
         // the program names this address
         let fetcher = self.fetcher(Reach::Any);
         Ok(self.post_token(&fetcher, &idp.token_endpoint, form, &client, issuer, None).await?.access_token)
@@ -787,7 +826,7 @@ impl Authorizer {
             return Err(Error::Unauthorized { challenge: Some(refusal("no token", &text).to_string()) });
         }
         if !status.is_success() {
-            return Err(Error::Http { status: status.as_u16(), body: String::new() });
+            return Err(Error::Http { status: status.as_u16(), content_type: None, body: String::new() });
         }
         serde_json::from_str(&text).map_err(|_| Error::invalid("the authorization server sent no token"))
     }
@@ -852,8 +891,49 @@ fn secret_method(server: &ServerMetadata) -> &'static str {
 /// What an authorization server says of a refusal: its `error`, and nothing else of the body.
 fn refusal(what: &str, body: &str) -> Error {
     let body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
-    let error = body.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-    Error::invalid(format!("{what}: {}", shortened(error)))
+    let error = body.get("error").and_then(Value::as_str);
+    Error::invalid(format!("{what}: {}", error.map_or("no reason given", reason)))
+}
+
+/// The codes of RFC 6749, 6750, 7591, 8693, 8707, 9126, 9396 and 9449, and of OpenID Connect.
+const ERROR_CODES: &[&str] = &[
+    "access_denied",
+    "account_selection_required",
+    "consent_required",
+    "insufficient_scope",
+    "interaction_required",
+    "invalid_authorization_details",
+    "invalid_client",
+    "invalid_client_metadata",
+    "invalid_dpop_proof",
+    "invalid_grant",
+    "invalid_redirect_uri",
+    "invalid_request",
+    "invalid_request_object",
+    "invalid_request_uri",
+    "invalid_scope",
+    "invalid_software_statement",
+    "invalid_target",
+    "invalid_token",
+    "login_required",
+    "registration_not_supported",
+    "request_not_supported",
+    "request_uri_not_supported",
+    "server_error",
+    "temporarily_unavailable",
+    "unapproved_software_statement",
+    "unauthorized_client",
+    "unsupported_grant_type",
+    "unsupported_response_type",
+    "unsupported_token_type",
+    "use_dpop_nonce",
+];
+
+/// The reason of a refusal, for errors and logs: a code, and nothing else of what the authorization server has sent, which
+/// may repeat a secret.
+fn reason(error: &str) -> &'static str {
+    let known = ERROR_CODES.iter().find(|code| **code == error);
+    known.copied().unwrap_or("an error with a code of its own")
 }
 
 /// As forms are encoded: unreserved characters stay as they are.

@@ -7,9 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::sync::Mutex;
+use crate::{crypto::random_id, sync::Mutex};
 
 /// Keeps what a client knows of servers, as JSON by the server's URL.
 ///
@@ -58,7 +58,7 @@ impl TokenStore for MemoryTokens {
 }
 
 /// Keeps tokens in a file that only its owner can read (on Unix, mode 0600), for all programs that use the same file.
-/// Only one of them renews tokens at a time.
+/// Only one of them renews tokens at a time. A file that is broken is set aside as `.broken`, with a warning in the log.
 #[derive(Debug, Clone)]
 pub struct FileTokens(PathBuf);
 
@@ -74,39 +74,82 @@ impl FileTokens {
         self.0.with_file_name(name)
     }
 
-    fn read(&self) -> io::Result<serde_json::Map<String, Value>> {
+    /// The entries by server; `None` if the file is not one of this kind.
+    fn read(&self) -> io::Result<Option<Map<String, Value>>> {
         match fs::read(&self.0) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(serde_json::Map::new()),
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(Map::new())),
             Err(error) => Err(error),
         }
     }
+
+    /// The entries, for a caller that has the lock for writing: a broken file is set aside.
+    fn read_or_set_aside(&self) -> io::Result<Map<String, Value>> {
+        if let Some(entries) = self.read()? {
+            return Ok(entries);
+        }
+        let aside = self.beside(".broken");
+        fs::rename(&self.0, &aside)?;
+        // it may have tokens all the same
+        #[cfg(unix)]
+        fs::set_permissions(&aside, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        tracing::warn!(
+            aside = %aside.display(),
+            "the file of tokens is broken and was set aside: servers are authorized again"
+        );
+        Ok(Map::new())
+    }
+
+    fn lock_for_writing(&self) -> io::Result<File> {
+        lock_file(&self.beside(".write"))
+    }
 }
 
-fn open_private(path: &Path) -> io::Result<File> {
+/// Options of a file that only its owner can read.
+fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.create(true).write(true).truncate(true);
+    options.write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
+}
+
+/// A file that is removed unless it gets its name.
+struct NewFile(PathBuf);
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // it is gone if it was renamed
+        let _renamed = fs::remove_file(&self.0);
+    }
 }
 
 impl TokenStore for FileTokens {
     fn load(&self, server: &str) -> io::Result<Option<Value>> {
-        Ok(self.read()?.get(server).cloned())
+        let entries = match self.read()? {
+            Some(entries) => entries,
+            None => {
+                let _lock = self.lock_for_writing()?;
+                self.read_or_set_aside()?
+            }
+        };
+        Ok(entries.get(server).cloned())
     }
 
     fn save(&self, server: &str, kept: &Value) -> io::Result<()> {
         // entries of other servers may be written at the same time
-        let _lock = lock_file(&self.beside(".write"))?;
-        let mut all = self.read()?;
+        let _lock = self.lock_for_writing()?;
+        let mut all = self.read_or_set_aside()?;
         all.insert(server.to_owned(), kept.clone());
-        // a reader sees the old file or the new one
-        let next = self.beside(".next");
-        let mut file = open_private(&next)?;
+        // a reader sees the old file or the new one, which is made anew: what lies there already, a link or a file that
+        // others can read, is not written to
+        let random =
+            random_id().map_err(|_| io::Error::other("the operating system provides no randomness"))?;
+        let next = NewFile(self.beside(&format!(".{random}.next")));
+        let mut file = private().create_new(true).open(&next.0)?;
         io::Write::write_all(&mut file, Value::Object(all).to_string().as_bytes())?;
         file.sync_all()?;
-        fs::rename(next, &self.0)
+        fs::rename(&next.0, &self.0)
     }
 
     fn lock(&self) -> io::Result<Box<dyn Send>> {
@@ -114,8 +157,9 @@ impl TokenStore for FileTokens {
     }
 }
 
+/// Locks a file, which is made if there is none, and whose content does not matter.
 pub(super) fn lock_file(path: &Path) -> io::Result<File> {
-    let file = open_private(path)?;
+    let file = private().create(true).truncate(false).open(path)?;
     file.lock()?;
     Ok(file)
 }

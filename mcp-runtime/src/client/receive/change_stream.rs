@@ -190,24 +190,30 @@ impl SharedClient {
             let wanted = self.wanted();
             let is_current = current.as_ref().map(|(_, _, filter)| filter) == wanted.as_ref();
             if !is_current {
-                let old = current.take();
+                let mut next = None;
                 if let Some(filter) = wanted {
-                    let stream = self.open_stream(filter.clone(), ends.clone());
-                    let number = stream.0;
+                    let (number, token) = self.open_stream(filter.clone(), ends.clone());
                     // the old one goes on until the new one is acknowledged
                     let mut acknowledged = self.subscriptions.acknowledged.subscribe();
                     let answered = acknowledged.wait_for(|a| a.requested == filter && a.answer.is_some());
                     let is_open = matches!(timeout(ACKNOWLEDGE_TIMEOUT, answered).await,
                         Ok(Ok(answer)) if matches!(answer.answer, Some(Ok(_))));
-                    if is_open {
-                        pause = FIRST_PAUSE;
-                        if std::mem::take(&mut was_lost) {
-                            self.inbox.handlers.notify_change(ChangeEvent::Restored);
+                    if !is_open {
+                        // nothing was lost: what was subscribed to still is
+                        token.cancel();
+                        tokio::select! {
+                            () = self.subscriptions.changed.notified() => {}
+                            () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
                         }
+                        continue;
                     }
-                    current = Some((number, stream.1, filter));
+                    pause = FIRST_PAUSE;
+                    if std::mem::take(&mut was_lost) {
+                        self.inbox.handlers.notify_change(ChangeEvent::Restored);
+                    }
+                    next = Some((number, token, filter));
                 }
-                if let Some((_, token, _)) = old {
+                if let Some((_, token, _)) = std::mem::replace(&mut current, next) {
                     token.cancel();
                 }
             }
@@ -223,7 +229,7 @@ impl SharedClient {
                             // `current` stays, so that nothing is opened before something else is wanted
                         }
                         StreamEnd::Broken(error) => {
-                            tracing::debug!(%error, "the stream of changes broke");
+                            tracing::debug!(error = error.in_one_line(), "the stream of changes broke");
                             if !std::mem::replace(&mut was_lost, true) {
                                 self.inbox.handlers.notify_change(ChangeEvent::Lost);
                             }

@@ -163,7 +163,7 @@ pub struct LogMessage {
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct ProgressUpdate {
-    /// What has been done; it grows with every update.
+    /// What has been done. A task that says so in words alone is one further with each message.
     pub progress: f64,
     /// What there is to do, if the server knows.
     pub total: Option<f64>,
@@ -192,9 +192,9 @@ pub enum ChangeEvent {
     Lost,
     /// The stream of changes is open again: read again what must be fresh.
     Restored,
-    /// A tool was left out of the list, since HTTP clients must not call it.
+    /// A tool was left out of the list: HTTP clients must not call it, or its definition cannot be read.
     ToolDropped {
-        /// The tool's name.
+        /// The tool's name; empty if that cannot be read either.
         name: String,
         /// What is wrong with its definition.
         reason: String,

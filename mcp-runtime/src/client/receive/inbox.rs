@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -125,6 +126,61 @@ impl Waiting {
 struct ProgressEntry {
     listener: Option<Listener<ProgressUpdate>>,
     activity: Arc<Notify>,
+    /// The update before.
+    last: Option<LastProgress>,
+}
+
+/// What is kept of an update: not its message, which may be large.
+struct LastProgress {
+    progress: f64,
+    total: Option<f64>,
+    message: u64,
+}
+
+fn digest(message: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(message)
+}
+
+/// Receives progress until it is dropped.
+pub(in crate::client) struct ProgressRegistration {
+    inbox: Arc<Inbox>,
+    pub(in crate::client) token: u64,
+    /// Is notified of each update.
+    pub(in crate::client) activity: Arc<Notify>,
+}
+
+impl Drop for ProgressRegistration {
+    fn drop(&mut self) {
+        self.inbox.waiting.lock().progress.remove(&self.token);
+    }
+}
+
+impl ProgressRegistration {
+    /// Passes on what a task says of itself: `2 of 3`, or words, which go with the numbers before.
+    pub(in crate::client) fn report(&self, message: &str) {
+        self.inbox.report_progress(self.token, |last| {
+            if last.is_some_and(|last| last.message == digest(message)) {
+                return None;
+            }
+            let (progress, total) = match (numbers_of(message), last) {
+                (Some(numbers), _) => numbers,
+                // a task that sends only words is one step further
+                (None, Some(last)) if last.total.is_none() => (last.progress + 1.0, None),
+                (None, Some(last)) => (last.progress, last.total),
+                (None, None) => (1.0, None),
+            };
+            Some(ProgressUpdate { progress, total, message: Some(message.to_owned()) })
+        });
+    }
+}
+
+/// The numbers of a message that has nothing else: `2`, or `2 of 3`.
+fn numbers_of(message: &str) -> Option<(f64, Option<f64>)> {
+    let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
+    match message.split_once(" of ") {
+        Some((progress, total)) => Some((number(progress)?, Some(number(total)?))),
+        None => Some((number(message)?, None)),
+    }
 }
 
 /// Removes its entry when it is dropped.
@@ -157,17 +213,16 @@ impl Inbox {
         *self.stale.lock() = Some(listener);
     }
 
-    /// Receives the progress of the request with this token; `activity` is notified of each update.
+    /// Receives the progress of the requests with this token.
     pub(in crate::client) fn expect_progress(
         self: &Arc<Self>,
         token: u64,
         listener: Option<Listener<ProgressUpdate>>,
-        activity: Arc<Notify>,
-    ) -> impl Drop + use<> {
-        self.waiting.lock().progress.insert(token, ProgressEntry { listener, activity });
-        Registered(self.clone(), move |inbox| {
-            inbox.waiting.lock().progress.remove(&token);
-        })
+    ) -> ProgressRegistration {
+        let activity = Arc::new(Notify::new());
+        let entry = ProgressEntry { listener, activity: activity.clone(), last: None };
+        self.waiting.lock().progress.insert(token, entry);
+        ProgressRegistration { inbox: self.clone(), token, activity }
     }
 
     /// Calls `listener` for each change of that resource.
@@ -304,7 +359,7 @@ impl Inbox {
             return self.refuse(id, responder, &error);
         }
         if let Err(error) = self.admit(method) {
-            tracing::debug!(%error, "a request of the server is refused");
+            tracing::debug!(error = error.in_one_line(), "a request of the server is refused");
             let error = ProtocolError::internal("the client is asked too often");
             return self.refuse(id, responder, &error);
         }
@@ -437,14 +492,24 @@ impl Inbox {
 
     fn progressed(&self, params: &Value) {
         let Some(token) = params.get(META_PROGRESS_TOKEN).and_then(Value::as_u64) else { return };
-        let listener = match self.waiting.lock().progress.get(&token) {
-            Some(entry) => {
-                entry.activity.notify_one();
-                entry.listener.clone()
-            }
-            None => return,
+        self.report_progress(token, |_| ProgressUpdate::deserialize(params).ok());
+    }
+
+    /// Calls the function that receives the progress with this token; the update may depend on the one before.
+    fn report_progress(
+        &self,
+        token: u64,
+        update: impl FnOnce(Option<&LastProgress>) -> Option<ProgressUpdate>,
+    ) {
+        let (listener, update) = {
+            let mut waiting = self.waiting.lock();
+            let Some(entry) = waiting.progress.get_mut(&token) else { return };
+            entry.activity.notify_one();
+            let Some(update) = update(entry.last.as_ref()) else { return };
+            let message = digest(update.message.as_deref().unwrap_or_default());
+            entry.last = Some(LastProgress { progress: update.progress, total: update.total, message });
+            (entry.listener.clone(), update)
         };
-        let Ok(update) = ProgressUpdate::deserialize(params) else { return };
         if let Some(listener) = listener.or_else(|| self.handlers.progress.clone()) {
             call_listener(&listener, update);
         }
@@ -535,6 +600,35 @@ mod tests {
         let bytes: usize = waiting.completed_elicitations.iter().map(String::len).sum();
         assert_eq!(waiting.completed_elicitations.len(), MAX_COMPLETED);
         assert!(bytes <= MAX_COMPLETED * MAX_ID, "{bytes} bytes");
+    }
+
+    #[test]
+    fn what_a_task_says_of_itself_goes_with_the_numbers_before() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (inbox, kept) = (inbox(), seen.clone());
+        let listener: Listener<ProgressUpdate> = Arc::new(move |update: ProgressUpdate| {
+            kept.lock().push((update.progress, update.total, update.message.unwrap_or_default()));
+        });
+        let registered = inbox.expect_progress(7, Some(listener));
+        for message in ["begun", "begun", "further", "2 of 3", "packing", "2.5 of 3", "nan"] {
+            registered.report(message);
+        }
+        let params = json!({ "progressToken": 7, "progress": 3, "total": 3 });
+        let text = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+        inbox.receive(&text.to_string(), &Arc::new(Sent::default()));
+        drop(registered);
+        inbox.receive(&text.to_string(), &Arc::new(Sent::default()));
+        let of = |progress: f64, total: Option<f64>, message: &str| (progress, total, message.to_owned());
+        let expected = [
+            of(1.0, None, "begun"),
+            of(2.0, None, "further"),
+            of(2.0, Some(3.0), "2 of 3"),
+            of(2.0, Some(3.0), "packing"),
+            of(2.5, Some(3.0), "2.5 of 3"),
+            of(2.5, Some(3.0), "nan"),
+            of(3.0, Some(3.0), ""),
+        ];
+        assert_eq!(*seen.lock(), expected);
     }
 
     #[tokio::test]

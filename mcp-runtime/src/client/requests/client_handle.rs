@@ -23,6 +23,7 @@ use crate::{
             target::IntoTarget,
         },
         core::{ListedKind, prompt_arguments},
+        large_text::parse_text,
         link::ServerLink,
         operation::{Operation, OperationKind},
         receive::{change_stream::ResourceSubscription, handlers::ChangeEvent},
@@ -206,7 +207,8 @@ impl Client {
             if let Some(task) = reply.task {
                 return Box::pin(task.result()).await;
             }
-            CallResult::parse(&reply.json, shared.tools.output_schema(&tool))
+            let schema = shared.tools.output_schema(&tool);
+            parse_text(reply.json, move |json| CallResult::parse(json, schema)).await
         })
     }
 
@@ -256,7 +258,7 @@ impl Client {
         let uri = uri.into();
         self.request(move |shared, options, refresh| async move {
             let (json, _) = shared.read(&uri, refresh, None, &options).await?;
-            ReadResult::parse(&json)
+            parse_text(json, ReadResult::parse).await
         })
     }
 
@@ -276,7 +278,7 @@ impl Client {
                 members["arguments"] = prompt_arguments(arguments);
             }
             let reply = shared.request_in_rounds("prompts/get", params(members), &options).await?;
-            RenderedPrompt::parse(&reply.json)
+            parse_text(reply.json, RenderedPrompt::parse).await
         })
     }
 
@@ -295,7 +297,8 @@ impl Client {
         self.request(move |shared, options, _| async move {
             require(&*shared.connection()?, "completions")?;
             let members = json!({ "ref": reference, "argument": argument });
-            Suggestions::parse(&shared.request("completion/complete", &params(members), &options).await?)
+            let json = shared.request("completion/complete", &params(members), &options).await?;
+            parse_text(json, Suggestions::parse).await
         })
     }
 
@@ -328,7 +331,7 @@ impl Client {
         let method = method.into();
         self.request(move |shared, options, _| async move {
             let reply = shared.request_in_rounds(&method, params(members), &options).await?;
-            result_types::parse(&reply.json, &method)
+            parse_text(reply.json, move |json| result_types::parse(json, &method)).await
         })
     }
 
@@ -404,6 +407,11 @@ async fn call_tool(
     let required =
         !connection.revision.is_modern() && shared.tools.task_support(tool).as_deref() == Some("required");
     let task = task.or_else(|| required.then(|| json!({})));
+    // boxed: every call would have room for it otherwise
+    let with_progress = shared
+        .register_progress(options)
+        .map(|progress| Box::new(CallOptions { progress: Some(progress), ..options.clone() }));
+    let options = with_progress.as_deref().unwrap_or(options);
     let asks_for_task = task.is_some();
     if let Some(task) = task {
         members.insert("task".to_owned(), task);

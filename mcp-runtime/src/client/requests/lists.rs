@@ -15,9 +15,11 @@ use super::{listed_items::ToolInfo, read_cache::Caller};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
-    core::{ListBounds, ListPages, ListedKind, PageError},
+    core::{DroppedEntry, ListBounds, ListPages, ListedKind, PageError},
+    large_text::{LARGE, run_elsewhere},
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},
+    server_text::in_one_line,
 };
 
 /// Callers whose lists are kept.
@@ -93,7 +95,8 @@ impl SharedClient {
                 return Ok(entries);
             }
         }
-        let pages = self.fetch(kind, options).await?;
+        let mut pages = self.fetch(kind, options).await?;
+        self.report_dropped(kind, std::mem::take(&mut pages.dropped));
         let (bytes, ttl) = (pages.bytes, pages.ttl);
         let mut entries: Vec<_> = pages.entries.into_iter().map(Arc::new).collect();
         if kind == ListedKind::Tools {
@@ -124,13 +127,42 @@ impl SharedClient {
         let mut pages = ListPages::new(kind, bounds);
         loop {
             let json = self.request(kind.method(), &pages.params().into(), options).await?;
-            let is_last = pages.take(&json).map_err(|error| match error {
+            let is_last = if json.len() < LARGE {
+                pages.take(&json)
+            } else {
+                let mut taking = pages;
+                let taken = run_elsewhere(move || {
+                    let is_last = taking.take(&json);
+                    (taking, is_last)
+                });
+                let (taken, is_last) = taken.await?;
+                pages = taken;
+                is_last
+            };
+            let is_last = is_last.map_err(|error| match error {
                 PageError::Invalid(what) => Error::Invalid { what },
                 PageError::TooLarge(limit) => Error::too_large(limit, Some("list_bytes")),
                 PageError::TooMany { what, option } => Error::TooMany { what, option },
             })?;
             if is_last {
                 return Ok(pages);
+            }
+        }
+    }
+
+    /// Reports entries that cannot be read.
+    fn report_dropped(&self, kind: ListedKind, dropped: Vec<DroppedEntry>) {
+        for DroppedEntry { name, reason } in dropped.iter().take(MAX_LOGGED) {
+            let (method, name) = (kind.method(), in_one_line(name.as_deref().unwrap_or_default()));
+            tracing::warn!(%name, reason, "an entry of `{method}` was left out: it cannot be read");
+        }
+        if let Some(more) = dropped.len().checked_sub(MAX_LOGGED).filter(|more| *more > 0) {
+            tracing::warn!(more, "other entries of `{}` were left out as well", kind.method());
+        }
+        if kind == ListedKind::Tools {
+            for DroppedEntry { name, reason } in dropped {
+                let name = name.unwrap_or_default();
+                self.inbox.handlers.notify_change(ChangeEvent::ToolDropped { name, reason });
             }
         }
     }

@@ -85,7 +85,8 @@ impl<T> PendingCall<T> {
         self
     }
 
-    /// Receives the progress of this call. The function must not block.
+    /// Receives the progress of this call, also if the server makes it a task: what the task says of itself is the message.
+    /// The function must not block.
     pub fn on_progress(mut self, f: impl Fn(ProgressUpdate) + Send + Sync + 'static) -> Self {
         self.options.on_progress = Some(Arc::new(f));
         self

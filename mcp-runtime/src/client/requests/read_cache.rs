@@ -16,6 +16,7 @@ use crate::{
     client::{
         Error,
         connect::shared_client::{CallOptions, SharedClient, params},
+        large_text::parse_text,
         link::ServerLink,
         receive::inbox::Stale,
     },
@@ -117,12 +118,26 @@ impl Drop for FlightSeat<'_> {
 }
 
 /// The server's hints.
-#[derive(Deserialize)]
-struct ReadHints<'a> {
-    #[serde(rename = "ttlMs")]
-    ttl_ms: Option<f64>,
-    #[serde(rename = "cacheScope", borrow)]
-    scope: Option<Cow<'a, str>>,
+#[derive(Debug, Clone, Copy)]
+struct ReadHints {
+    /// `None` if the server did not say.
+    ttl: Option<Duration>,
+    is_public: bool,
+}
+
+impl ReadHints {
+    fn parse(json: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct WireHints<'a> {
+            #[serde(rename = "ttlMs")]
+            ttl_ms: Option<f64>,
+            #[serde(rename = "cacheScope", borrow)]
+            scope: Option<Cow<'a, str>>,
+        }
+        let hints: WireHints<'_> = serde_json::from_str(json).ok()?;
+        let ttl = hints.ttl_ms.map(|millis| Duration::from_millis(millis.max(0.0) as u64).min(LONGEST_TTL));
+        Some(Self { ttl, is_public: hints.scope.as_deref() == Some("public") })
+    }
 }
 
 impl ReadCache {
@@ -161,22 +176,25 @@ impl ReadCache {
     }
 
     /// Ends a flight, and keeps its result if the server allows and nothing was invalidated in between.
-    fn land(&self, seat: &FlightSeat<'_>, json: &Arc<str>, received: Instant, fallback: Option<Duration>) {
+    fn land(
+        &self,
+        seat: &FlightSeat<'_>,
+        json: &Arc<str>,
+        hints: Option<ReadHints>,
+        received: Instant,
+        fallback: Option<Duration>,
+    ) {
         let mut state = self.state.lock();
         if !state.is_current(&seat.key, &seat.flight) {
             return;
         }
         state.flights.remove(&seat.key);
-        let Ok(hints) = serde_json::from_str::<ReadHints<'_>>(json) else { return };
-        let ttl = hints.ttl_ms.map(|millis| Duration::from_millis(millis.max(0.0) as u64).min(LONGEST_TTL));
+        let Some(ReadHints { ttl, is_public }) = hints else { return };
         let is_kept = ttl.or(fallback).is_some_and(|ttl| !ttl.is_zero());
-        // one that would displace most of the others is not worth it
-        if !is_kept || self.bounds.entries == 0 || KeptRead::size(json, &seat.key.uri) > self.bounds.bytes / 4
-        {
+        let size = KeptRead::size(json, &seat.key.uri);
+        if !is_kept || !self.has_room_for(size) {
             return;
         }
-        let size = KeptRead::size(json, &seat.key.uri);
-        let is_public = hints.scope.as_deref() == Some("public");
         let principal = seat.key.principal.filter(|_| !is_public);
         let key = ReadKey { principal, uri: seat.key.uri.clone() };
         state.remove(&key);
@@ -189,6 +207,11 @@ impl ReadCache {
         state.uses += 1;
         let read = KeptRead { json: json.clone(), received, ttl, last_use: state.uses };
         state.results.insert(key, read);
+    }
+
+    /// Whether a result of that size may be kept: one that would displace most of the others is not worth it.
+    fn has_room_for(&self, size: usize) -> bool {
+        self.bounds.entries > 0 && size <= self.bounds.bytes / 4
     }
 
     /// Forgets what changed. Requests in progress may have an old answer: it is not kept, and later readers send their
@@ -252,6 +275,12 @@ impl SharedClient {
         }
         let result = self.read_from_server(uri, options).await;
         let received = Instant::now();
+        let hints = match &result {
+            Ok((json, false)) if self.reads.has_room_for(KeptRead::size(json, uri)) => {
+                parse_text(json.clone(), |json| Ok(ReadHints::parse(json))).await?
+            }
+            _ => None,
+        };
         match &result {
             // what depends on the user's answers is not the resource's
             Ok((_, true)) => {}
@@ -259,7 +288,7 @@ impl SharedClient {
                 *landed = Some(Ok(json.clone()));
                 // a caller that changed in between may be the one that the result is for
                 if self.caller() == principal {
-                    self.reads.land(&seat, json, received, fallback);
+                    self.reads.land(&seat, json, hints, received, fallback);
                 }
             }
             // other readers have limits of their own
@@ -322,7 +351,7 @@ mod tests {
 
     fn keep(cache: &ReadCache, principal: Caller, uri: &str, json: &str) {
         let seat = cache.join(principal, uri, false);
-        cache.land(&seat, &json.into(), Instant::now(), None);
+        cache.land(&seat, &json.into(), ReadHints::parse(json), Instant::now(), None);
     }
 
     #[test]
@@ -367,7 +396,7 @@ mod tests {
         let cache = cache(10, 1 << 20);
         let land = |uri: &str, json: &str, fallback| {
             let seat = cache.join(ADA, uri, false);
-            cache.land(&seat, &json.into(), Instant::now(), fallback);
+            cache.land(&seat, &json.into(), ReadHints::parse(json), Instant::now(), fallback);
         };
         land("a", "{}", None);
         assert!(cache.get(ADA, "a", HOUR).is_none());
@@ -387,7 +416,8 @@ mod tests {
                 !Arc::ptr_eq(&seat.flight, &cache.join(ADA, "a", false).flight),
                 "a new reader asks again"
             );
-            cache.land(&seat, &r#"{"ttlMs":60000}"#.into(), Instant::now(), None);
+            let json = r#"{"ttlMs":60000}"#;
+            cache.land(&seat, &json.into(), ReadHints::parse(json), Instant::now(), None);
             assert!(cache.get(ADA, "a", None).is_none());
         }
     }

@@ -13,6 +13,7 @@ use crate::{
         Error,
         connect::shared_client::{CallOptions, SharedClient},
         core::{InputRounds, RequestParams, RoundOutcome},
+        large_text::{LARGE, run_elsewhere},
         receive::handlers::{ElicitAnswer, UrlRequest},
     },
     protocol::URL_ELICITATION_REQUIRED,
@@ -60,7 +61,19 @@ impl SharedClient {
                 }
                 reply => reply?,
             };
-            let required = rounds.take(&json);
+            let (json, required) = if json.len() < LARGE {
+                let required = rounds.take(&json);
+                (json, required)
+            } else {
+                let mut taking = std::mem::take(&mut rounds);
+                let taken = run_elsewhere(move || {
+                    let required = taking.take(&json);
+                    (taking, json, required)
+                });
+                let (taken, json, required) = Box::pin(taken).await?;
+                rounds = taken;
+                (json, required)
+            };
             match required.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))? {
                 outcome @ (RoundOutcome::Complete | RoundOutcome::Task) => {
                     let is_task = matches!(outcome, RoundOutcome::Task);

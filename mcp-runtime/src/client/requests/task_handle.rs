@@ -14,6 +14,7 @@ use crate::client::{
     core::RequestParams,
     link::stream_link::parse_error,
     operation::{Operation, OperationKind},
+    receive::inbox::ProgressRegistration,
 };
 
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -43,6 +44,8 @@ pub struct RunningToolTask {
     cancels: bool,
     /// Of the call that drives it.
     options: CallOptions,
+    /// Receives the progress of the call, which is the task's as well.
+    progress: Option<Arc<ProgressRegistration>>,
 }
 
 impl fmt::Debug for RunningToolTask {
@@ -94,6 +97,12 @@ pub(in crate::client) fn created_task(
     }
     let of_legacy = serde_json::from_str::<Created<'_>>(json).ok().and_then(|created| created.task);
     let task = serde_json::from_str::<WireTask<'_>>(of_legacy.map_or(json, RawValue::get)).ok();
+    let progress = options.progress.clone();
+    if let (Some(progress), Some(message)) =
+        (&progress, task.as_ref().and_then(|t| t.status_message.as_deref()))
+    {
+        progress.report(message);
+    }
     let task = task.and_then(|task| Some((task.poll(), task.task_id?)));
     match task {
         Some((_, id)) if id.len() > MAX_TASK_ID => {
@@ -107,6 +116,7 @@ pub(in crate::client) fn created_task(
             is_legacy: of_legacy.is_some(),
             cancels: true,
             options: options.of_same_call(),
+            progress,
         })),
         None if is_task || of_legacy.is_some() => {
             Err(Error::invalid("the result of `tools/call` is a task without an id"))
@@ -196,6 +206,11 @@ impl RunningToolTask {
             let json = self.send("tasks/get", Map::new()).await?;
             let task: WireTask<'_> = parse(&json, "tasks/get")?;
             poll = task.poll().unwrap_or(poll);
+            if let (Some(progress), Some(message), Some("working" | "input_required")) =
+                (&self.progress, &task.status_message, task.status.as_deref())
+            {
+                progress.report(message);
+            }
             match task.status.as_deref() {
                 Some("completed" | "failed") if self.is_legacy => {
                     let json = self.send("tasks/result", Map::new()).await?;

@@ -1,0 +1,326 @@
+//! Servers that answer, but not as the protocol says: the call that is concerned fails at once, and with it nothing else.
+
+use std::{
+    future::IntoFuture as _,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_runtime::{
+    Revision,
+    client::{ChangeEvent, Client, ClientBuilder, Error},
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+
+use super::within;
+
+fn discovered() -> Value {
+    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })
+}
+
+/// A server of 2026-07-28 on byte streams that answers with the bytes that a function makes of method and id.
+fn raw(stream: DuplexStream, answer: impl Fn(&str, &Value) -> Option<Vec<u8>> + Send + 'static) {
+    let (reader, mut writer) = tokio::io::split(stream);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).expect("a message");
+            let (method, id) = (message["method"].as_str().unwrap_or_default(), &message["id"]);
+            let text = match method {
+                "server/discover" => Some(response(id, &discovered())),
+                _ if id.is_null() => None,
+                method => answer(method, id),
+            };
+            if let Some(mut text) = text {
+                text.push(b'\n');
+                writer.write_all(&text).await.expect("the client reads");
+            }
+        }
+    });
+}
+
+fn response(id: &Value, result: &Value) -> Vec<u8> {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string().into_bytes()
+}
+
+async fn over_streams(
+    builder: ClientBuilder,
+    answer: impl Fn(&str, &Value) -> Option<Vec<u8>> + Send + 'static,
+) -> Client {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    raw(theirs, answer);
+    within(builder.connect(tokio::io::split(ours))).await.unwrap()
+}
+
+/// Replies over HTTP as bytes: the type and the body.
+type RawReply = (&'static str, Vec<u8>);
+
+/// A server over HTTP whose event streams stay open; its URL.
+async fn over_http(answer: impl Fn(&Value) -> RawReply + Clone + Send + 'static) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                let message: Value = loop {
+                    if stream.read_buf(&mut request).await? == 0 {
+                        return std::io::Result::Ok(());
+                    }
+                    let text = String::from_utf8_lossy(&request);
+                    let body = text.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+                    if let Ok(message) = serde_json::from_str(body) {
+                        break message;
+                    }
+                };
+                let (kind, body) = match message["method"].as_str() {
+                    Some("server/discover") => ("application/json", response(&message["id"], &discovered())),
+                    _ => answer(&message["id"]),
+                };
+                let is_stream = kind == "text/event-stream";
+                let length =
+                    if is_stream { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+                let head =
+                    format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{length}connection: close\r\n\r\n");
+                stream.write_all(head.as_bytes()).await?;
+                stream.write_all(&body).await?;
+                if is_stream {
+                    // until the client closes it
+                    while stream.read_buf(&mut request).await? > 0 {}
+                }
+                Ok(())
+            });
+        }
+    });
+    url
+}
+
+/// Responses to the request `ID` that are not valid.
+const MALFORMED: [&[u8]; 12] = [
+    br#"{"jsonrpc":"2.0","id":ID}"#,
+    br#"{"id":ID,"result":{}}"#,
+    br#"{"jsonrpc":"1.0","id":ID,"result":{}}"#,
+    br#"{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"x"}}"#,
+    br#"{"jsonrpc":"2.0","id":ID,"id":ID,"result":{}}"#,
+    br#"{"jsonrpc":"2.0","id":ID.0,"result":{}}"#,
+    br#"{"jsonrpc":"2.0","id":ID,"result":{"x":NaN}}"#,
+    br#"{"jsonrpc":"2.0","result":{"x":NaN},"id":ID}"#,
+    br#"{"jsonrpc":"2.0","id":ID,"result":{"x":[1,2"#,
+    br#"{"jsonrpc":"2.0","id":ID,"result":{}}, and more"#,
+    br#"{"jsonrpc":"2.0","id":ID,"result":[]}"#,
+    b"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\xff\"}]}}",
+];
+
+fn with_id(text: &[u8], id: &Value) -> Vec<u8> {
+    let (id, mut out) = (id.to_string(), Vec::new());
+    let mut rest = text;
+    while let Some(at) = rest.windows(2).position(|window| window == b"ID") {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(id.as_bytes());
+        rest = &rest[at + 2..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+#[tokio::test]
+async fn a_malformed_response_fails_its_call_at_once() {
+    for text in MALFORMED {
+        let shown = String::from_utf8_lossy(text);
+        let client = over_streams(Client::builder(), move |_, id| Some(with_id(text, id))).await;
+        let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{shown}: {error:?}");
+
+        for kind in ["application/json", "text/event-stream"] {
+            let url = over_http(move |id| {
+                let text = with_id(text, id);
+                let body =
+                    if kind == "application/json" { text } else { [b"data: ", &text[..], b"\n\n"].concat() };
+                (kind, body)
+            })
+            .await;
+            let client = within(Client::connect(url)).await.unwrap();
+            let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+            assert!(matches!(error, Error::Invalid { .. }), "{kind}, {shown}: {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_response_concerns_no_other_call_and_lines_of_a_log_none() {
+    let client = over_streams(Client::builder(), |method, id| {
+        let log = json!({ "level": "info", "id": id, "msg": "called" });
+        let text = match method {
+            "tools/call" => format!("{log}\nlistening\n[]\n{{\"a\": [{{\"id\":{id}}}\n").into_bytes(),
+            _ => with_id(MALFORMED[0], id),
+        };
+        let result = json!({ "content": [{ "type": "text", "text": "fine" }] });
+        let good = if method == "tools/call" { response(id, &result) } else { Vec::new() };
+        Some([text, good].concat())
+    })
+    .await;
+    let (called, sent) = within(async {
+        tokio::join!(client.call("t", json!({})).into_future(), client.send("x", json!({})).into_future())
+    })
+    .await;
+    assert_eq!(called.unwrap().text(), "fine");
+    assert!(matches!(sent, Err(Error::Invalid { .. })), "{sent:?}");
+}
+
+#[tokio::test]
+async fn an_error_without_an_id_fails_the_only_call_that_waits() {
+    let client = over_streams(Client::builder(), |_, _| {
+        let error = json!({ "code": -32700, "message": "parse error" });
+        Some(json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into_bytes())
+    })
+    .await;
+    let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+    assert_eq!(error.code(), Some(-32700), "{error:?}");
+}
+
+#[tokio::test]
+async fn broken_utf_8_in_an_event_stream_is_not_replaced() {
+    let url = over_http(|id| {
+        let event = b"data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"_meta\":{\"x\":\"a\xffb\"}}}\n\n";
+        ("text/event-stream", with_id(event, id))
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+    assert!(error.to_string().contains("not UTF-8"), "{error}");
+}
+
+/// While a large reply is parsed, another task of the only thread gets its turns.
+#[tokio::test]
+async fn a_large_reply_is_parsed_without_holding_the_thread() {
+    const SIZE: usize = 4 << 20;
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = turns.clone();
+    let ticker = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let (reader, mut writer) = tokio::io::split(theirs);
+    let (at_end, counter) = (Arc::new(AtomicUsize::new(0)), turns.clone());
+    let sent = at_end.clone();
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let mut text = match message["method"].as_str() {
+                Some("server/discover") => response(&message["id"], &discovered()),
+                _ => {
+                    let row = r#"{"name":"tea","price":1.5,"tags":["a","b"]},"#;
+                    let rows = row.repeat(SIZE / row.len());
+                    let rows = format!("[{}]", rows.trim_end_matches(','));
+                    let head =
+                        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"#, message["id"]);
+                    format!(r#"{head}"structuredContent":{{"rows":{rows},"x":"\u0074"}}}}}}"#).into_bytes()
+                }
+            };
+            text.push(b'\n');
+            writer.write_all(&text).await.unwrap();
+            sent.store(counter.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    });
+    let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+    let result = within(client.call("t", json!({})).into_future()).await.unwrap();
+    let meanwhile = turns.load(Ordering::Relaxed) - at_end.load(Ordering::Relaxed);
+    ticker.abort();
+    assert!(result.structured.is_some());
+    assert!(meanwhile > 1000, "another task got {meanwhile} turns while the reply was parsed");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_initialize_before_it_answers_the_probe_is_used() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, mut writer) = tokio::io::split(theirs);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(reader).lines();
+        let mut waiting = Vec::new();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let (id, method) = (message["id"].clone(), message["method"].as_str().unwrap_or_default());
+            match method {
+                "server/discover" => waiting.push(id),
+                "initialize" => {
+                    let refusal =
+                        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "no" } });
+                    writer.write_all(format!("{refusal}\n").as_bytes()).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    for id in waiting.drain(..) {
+                        let mut text = response(&id, &discovered());
+                        text.push(b'\n');
+                        writer.write_all(&text).await.unwrap();
+                    }
+                }
+                _ => {}
+            }
+        }
+    });
+    let builder = Client::builder().probe_timeout(Duration::from_millis(20));
+    let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+    assert_eq!(client.revision(), Some(Revision::V2026_07_28));
+}
+
+#[tokio::test]
+async fn a_tool_whose_schema_is_too_deep_is_left_out_of_the_list() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let kept = events.clone();
+    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let client = over_streams(builder, |_, id| {
+        let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(500), "}".repeat(500));
+        let tools = format!(
+            r#"[{{"name":"a","inputSchema":{{}}}},{{"name":"deep\u001b[2J","inputSchema":{deep}}},{{"name":"b","inputSchema":{{}}}}]"#
+        );
+        Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":{tools}}}}}"#).into_bytes())
+    })
+    .await;
+    let tools = within(client.tools().into_future()).await.unwrap();
+    assert_eq!(tools.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["a", "b"]);
+    let events = events.lock().unwrap();
+    assert!(
+        events.iter().any(|event| matches!(event, ChangeEvent::ToolDropped { name, reason }
+            if name == "deep\u{1b}[2J" && reason.contains("recursion"))),
+        "{events:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_a_reply_is_named_with_its_type_and_beginning() {
+    let url = over_http(|_| ("text/html; charset=utf-8", b"<!doctype html><h1>Sign in</h1>".to_vec())).await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("text/html") && text.contains("<!doctype html><h1>Sign in"), "{text}");
+}
+
+#[test]
+fn text_of_servers_cannot_write_to_a_terminal_or_forge_a_line() {
+    let bad = "a\u{1b}[31mb\r\nERROR c\u{2028}\u{202e}d".to_owned();
+    let errors = [
+        Error::NotConnected { reason: bad.clone() },
+        Error::Unsupported { what: bad.clone() },
+        Error::NotFound { uri: bad.clone() },
+        Error::Forbidden { scopes: vec![bad.clone()], content_type: Some(bad.clone()), body: bad.clone() },
+        Error::Protocol { code: 1, message: bad.clone(), data: None },
+        Error::Closed { status: None, stderr: bad.clone() },
+        Error::Http { status: 500, content_type: Some(bad.clone()), body: bad.clone() },
+        Error::Invalid { what: bad.clone() },
+        Error::Handler { method: bad.clone(), message: bad.clone() },
+        Error::Authorization { cause: Box::new(Error::Invalid { what: bad }) },
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(!text.contains(['\u{1b}', '\r', '\u{2028}', '\u{202e}']), "{error:?}: {text}");
+        assert!(!text.lines().any(|line| line.starts_with("ERROR")), "{error:?}: {text}");
+    }
+}

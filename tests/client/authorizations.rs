@@ -260,7 +260,7 @@ async fn a_registration_outlives_a_login_that_fails_and_the_program() {
         assert_eq!(connected.is_ok(), login as usize == agree as fn(&str) -> Result<String, String> as usize);
         assert_eq!(site.to("/register").len(), registrations);
     }
-    // with another redirect it is no use
+    // it was made for one redirect
     let site = Site::start(|_| None).await;
     let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
     for (redirect, registrations) in [("http://localhost:1/callback", 1), ("http://localhost:2/callback", 2)]

@@ -22,6 +22,7 @@
 mod artifact;
 mod artifact_stores;
 mod model_format;
+mod model_schema;
 mod resource_tools;
 mod tool_source;
 mod toolset;

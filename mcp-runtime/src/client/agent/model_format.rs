@@ -1,8 +1,6 @@
-//! Tools in the form that the APIs of models take: names of the characters that they allow, and schemas of objects.
+//! Names of tools in the form that the APIs of models take: of the characters that they allow.
 
 use std::collections::{HashMap, HashSet};
-
-use serde_json::{Map, Value, json};
 
 use super::artifact::hex_digest;
 
@@ -12,8 +10,6 @@ const MAX_NAME: usize = 64;
 const MAX_NAMES: usize = 100_000;
 /// The same for their bytes: names are the servers'.
 const MAX_NAME_BYTES: usize = 16 << 20;
-/// Keywords that APIs refuse at the top of a schema.
-const COMBINATORS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
 /// Which names stand for which tools. Once a name was given, it stays.
 #[derive(Debug, Default)]
@@ -49,11 +45,7 @@ impl ModelNames {
                 && tool.chars().count() <= MAX_NAME
                 && !own.contains(plain.as_str())
                 && !self.by_name.contains_key(&plain);
-            let name = if is_free {
-                plain
-            } else {
-                format!("{}_{}", allowed(tool, MAX_NAME - 9), &hex_digest(tool.as_bytes())[..8])
-            };
+            let name = if is_free { plain } else { legal_name(tool) };
             self.bytes += tool.len();
             self.by_tool.insert(tool.to_owned(), name.clone());
             self.by_name.insert(name.clone(), tool.to_owned());
@@ -75,29 +67,9 @@ fn allowed(name: &str, length: usize) -> String {
     name.chars().take(length).map(|c| if is_allowed_char(c) { c } else { '_' }).collect()
 }
 
-/// The schema of a tool's arguments as an object with properties, which is what these APIs require. Alternatives at the
-/// top, which they refuse, become optional properties: the server checks the arguments in any case.
-pub(super) fn model_schema(schema: &Value) -> Value {
-    let mut object = schema.as_object().cloned().unwrap_or_default();
-    object.remove("$schema");
-    let mut properties = match object.remove("properties") {
-        Some(Value::Object(properties)) => properties,
-        _ => Map::new(),
-    };
-    for combinator in COMBINATORS {
-        let Some(Value::Array(branches)) = object.remove(combinator) else { continue };
-        let of_branches =
-            branches.into_iter().filter_map(|mut branch| branch.get_mut("properties").map(Value::take));
-        for branch in of_branches {
-            let Value::Object(branch) = branch else { continue };
-            for (name, property) in branch {
-                properties.entry(name).or_insert(property);
-            }
-        }
-    }
-    object.insert("type".to_owned(), json!("object"));
-    object.insert("properties".to_owned(), Value::Object(properties));
-    Value::Object(object)
+/// A name that these APIs take, of any text; names of different texts differ.
+pub(super) fn legal_name(text: &str) -> String {
+    format!("{}_{}", allowed(text, MAX_NAME - 9), &hex_digest(text.as_bytes())[..8])
 }
 
 #[cfg(test)]
@@ -129,24 +101,5 @@ mod tests {
             let kept: usize = names.by_tool.keys().map(String::len).sum();
             assert!(kept <= MAX_NAME_BYTES + (11 << 20), "{kept} bytes");
         }
-    }
-
-    #[test]
-    fn schemas_become_objects_without_alternatives_at_the_top() {
-        assert_eq!(model_schema(&Value::Null), json!({ "type": "object", "properties": {} }));
-        assert_eq!(model_schema(&json!({ "type": "object" })), json!({ "type": "object", "properties": {} }));
-        let schema = json!({
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "type": "object",
-            "properties": { "a": { "type": "string" } },
-            "required": ["a"],
-            "anyOf": [{ "properties": { "b": { "type": "integer" } } }, { "required": ["a"] }],
-        });
-        let expected = json!({
-            "type": "object",
-            "properties": { "a": { "type": "string" }, "b": { "type": "integer" } },
-            "required": ["a"],
-        });
-        assert_eq!(model_schema(&schema), expected);
     }
 }

@@ -16,7 +16,8 @@ use tokio::{task::JoinSet, time::timeout};
 use super::{
     Artifact, ArtifactRef, Artifacts, ToolsetResult,
     artifact::{ArtifactSource, filename_of},
-    model_format::{ModelNames, model_schema},
+    model_format::ModelNames,
+    model_schema::{MAX_DESCRIPTION, MAX_SCHEMA, model_description, model_schema, with_own_keys},
     resource_tools::{
         RESOURCES_LIST, RESOURCES_READ, RESOURCES_TEMPLATES_LIST, page, resource_entry, template_entry,
     },
@@ -35,6 +36,10 @@ use crate::{
     sync::Mutex,
 };
 
+/// The most tools that all of the APIs of models take.
+const MAX_TOOLS: usize = 128;
+/// Tools that are named in one line of the log.
+const MAX_LOGGED: usize = 10;
 /// Links of one result that are read.
 const MAX_READ_LINKS: usize = 16;
 
@@ -439,11 +444,35 @@ impl Toolset {
         let tools = self.tools().await?;
         let own_names: Vec<&str> = tools.iter().map(ToolsetTool::name).collect();
         let names = self.shared.names.lock().names(&own_names);
+        let (mut cut, mut reduced) = (Vec::new(), Vec::new());
         let exported = tools.iter().zip(&names).map(|(tool, name)| {
             let description = tool.info.description().unwrap_or_else(|| tool.info.title());
-            write(name, description, model_schema(tool.info.input_schema()))
+            let (description, is_cut) = model_description(description);
+            let model = model_schema(tool.info.input_schema());
+            if is_cut {
+                cut.push(name.as_str());
+            }
+            if model.is_reduced {
+                reduced.push(name.as_str());
+            }
+            write(name, &description, model.schema)
         });
-        Ok(exported.collect())
+        let exported: Vec<_> = exported.collect();
+        if exported.len() > MAX_TOOLS {
+            tracing::warn!(
+                tools = exported.len(),
+                "OpenAI's API takes {MAX_TOOLS} tools: choose with `only`"
+            );
+        }
+        if !cut.is_empty() {
+            let (number, tools) = (cut.len(), beginning_of(&cut));
+            tracing::warn!(number, tools, "descriptions of tools were cut to {MAX_DESCRIPTION} characters");
+        }
+        if !reduced.is_empty() {
+            let (number, tools) = (reduced.len(), beginning_of(&reduced));
+            tracing::warn!(number, tools, "schemas of tools were reduced to {MAX_SCHEMA} bytes");
+        }
+        Ok(exported)
     }
 
     /// Calls a tool by its name in this toolset, or by the name that a model got; the arguments are an object, or its JSON
@@ -475,8 +504,10 @@ impl Toolset {
             self.route(&name).ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
         let entry = self.in_list_timeout(member.source.entry(own_name)).await?;
         let entry = entry.filter(|entry| member.shows(&entry.info));
-        let SourceEntry { is_of_resources, .. } =
+        let SourceEntry { is_of_resources, info } =
             entry.ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
+        // rules see what the server gets
+        let arguments = with_own_keys(info.input_schema(), arguments);
         if !member.call_rules.iter().all(|allow| allow(&name, &arguments)) {
             return Err(Error::Denied { what: format!("this call of `{name}`") });
         }
@@ -724,6 +755,11 @@ impl Member {
         let is_small = link.size.is_some_and(|size| size <= self.max_read_link);
         self.max_read_link > 0 && is_small && self.allows_uri(&link.uri)
     }
+}
+
+/// The first of these names, for a line in the log.
+fn beginning_of(names: &[&str]) -> String {
+    names.get(..names.len().min(MAX_LOGGED)).unwrap_or_default().join(" ")
 }
 
 /// Arguments as an object; models send them as text, and send nothing for none.

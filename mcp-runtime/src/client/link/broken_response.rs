@@ -118,9 +118,29 @@ fn number(id: &Value) -> Option<u64> {
 fn last_id(text: &str) -> Option<u64> {
     const KEY: &str = "\"id\"";
     let at = memmem::rfind(text.as_bytes(), KEY.as_bytes())?;
+    if depth(text.get(..at)?) != 1 {
+        // of something in the result
+        return None;
+    }
     let value = text.get(at + KEY.len()..)?.trim_start().strip_prefix(':')?;
     let value = value.strip_suffix('}')?.trim();
     value.trim_matches('"').parse().ok()
+}
+
+/// How many objects and arrays are open at the end of a text.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            b'{' | b'[' if !is_string => depth += 1,
+            b'}' | b']' if !is_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    depth
 }
 
 #[cfg(test)]
@@ -142,7 +162,7 @@ mod tests {
             br#"{"jsonrpc":"2.0","id":3,"result":{},"error":{"code":1,"message":"x"}}"#,
             br#"{"jsonrpc":"2.0","id":3,"result":{"x":NaN}}"#,
             br#"{"jsonrpc":"2.0","result":{"x":NaN},"id":3}"#,
-            br#"{"jsonrpc":"2.0","result":{"x":Infinity}, "id" : 3 }"#,
+            br#"{"jsonrpc":"2.0","result":{"x":Infinity, "y":"]}\"{"}, "id" : 3 }"#,
             br#"{"jsonrpc":"2.0","id":3,"result":{"x":"#,
             br#"{"jsonrpc":"2.0","id":3,"result":{}} trailing"#,
             b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"x\":\"\xff\"}}",

@@ -285,6 +285,24 @@ impl mcp_runtime::client::TokenStore for Shared {
 }
 
 #[tokio::test]
+async fn a_client_that_forgets_its_authorization_asks_the_user_again() {
+    let site = Site::start(|_| None).await;
+    let (oauth, visits) = user(agree);
+    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let client = connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap();
+    assert!(store_of(&store, &site.url).contains("good"));
+    within(client.forget_authorization()).await.unwrap();
+    assert!(!store_of(&store, &site.url).contains("good"));
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!((visits.load(Ordering::SeqCst), site.to("/register").len()), (2, 1));
+}
+
+fn store_of(store: &mcp_runtime::client::MemoryTokens, url: &str) -> String {
+    use mcp_runtime::client::TokenStore as _;
+    store.load(url).unwrap().unwrap_or_default().to_string()
+}
+
+#[tokio::test]
 async fn errors_repeat_no_text_of_an_authorization_server() {
     const SECRET: &str = "tok_51H8secret";
     for path in ["/register", "/token"] {

@@ -29,6 +29,34 @@ fn three() -> u32 {
     3
 }
 
+#[tokio::test]
+async fn answers_that_do_not_fit_the_form_are_not_sent() {
+    let server = mcp_runtime::server!().tool::<survey>().build().unwrap();
+    for (answer, says) in [
+        (json!({ "name": 5 }), "name"),
+        (json!({ "name": "tea", "count": "three" }), "count"),
+        (json!({}), "name"),
+        (json!("tea"), "not an object"),
+    ] {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let given = answer.clone();
+            let builder = Client::builder().revision(revision).on_elicit(move |_| {
+                let given = given.clone();
+                async move { ElicitAnswer::Accept(given) }
+            });
+            let connected = connect(&server, Way::Streams, builder).await.unwrap();
+            let called = within(connected.client.call("survey", json!({})).into_future()).await;
+            let error = match called {
+                Ok(result) => result.ok().unwrap_err(),
+                Err(error) => error,
+            };
+            let is_ours = matches!(&error, Error::Handler { message, .. } if message.contains(says));
+            // a legacy server gets an error in place of the answer
+            assert!(is_ours || revision == Revision::V2025_11_25, "{answer}: {error:?}");
+        }
+    }
+}
+
 /// Asks for everything that clients have
 #[mcp_tool]
 async fn survey(ctx: &Context) -> Result<String, ToolError> {

@@ -14,6 +14,7 @@ mod oauth;
 mod oidc_provider;
 mod processes;
 mod programs;
+mod server_config;
 mod skills;
 mod soak;
 mod tls;

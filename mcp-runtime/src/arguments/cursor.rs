@@ -18,10 +18,16 @@ use crate::{crypto::random_id, error::ToolError};
 /// tool and its other arguments; anything else is refused before the function runs. It does not expire, and opens on
 /// every replica with the same [keys](crate::config::Stores::keys).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Cursor(
-    /// JSON text.
-    String,
-);
+pub struct Cursor(CursorText);
+
+#[derive(Clone, PartialEq, Eq)]
+enum CursorText {
+    /// The position as JSON text, as the server's function has it.
+    Position(String),
+    /// The sealed text, as a client has it.
+    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "clients read it from results"))]
+    Sealed(String),
+}
 
 impl Cursor {
     /// A cursor at that position, for unit tests of functions.
@@ -29,16 +35,27 @@ impl Cursor {
     /// # Errors
     /// `position` has no JSON form.
     pub fn new<P: Serialize + ?Sized>(position: &P) -> Result<Self, serde_json::Error> {
-        serde_json::to_string(position).map(Self)
+        serde_json::to_string(position).map(CursorText::Position).map(Self)
     }
 
     /// The position.
     ///
     /// # Errors
     /// It is not a `P`, as after an update of the server that has changed the type; the message asks the client to begin
-    /// with the first page.
+    /// with the first page. A client's cursor is sealed, and has no position.
     pub fn position<P: DeserializeOwned>(&self) -> Result<P, ToolError> {
-        serde_json::from_str(&self.0).map_err(|_| ToolError::new(OUTDATED))
+        match &self.0 {
+            CursorText::Position(json) => serde_json::from_str(json).map_err(|_| ToolError::new(OUTDATED)),
+            CursorText::Sealed(_) => {
+                Err(ToolError::new("the cursor is sealed: only its server knows the position"))
+            }
+        }
+    }
+
+    /// The cursor that a client has got.
+    #[cfg(feature = "client")]
+    pub(crate) fn sealed(text: String) -> Self {
+        Self(CursorText::Sealed(text))
     }
 
     /// The text of an opened cursor, as the function's arguments have it.
@@ -73,10 +90,22 @@ impl<'de> Deserialize<'de> for Cursor {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         match text.strip_prefix(OPENED.as_str()) {
-            Some(position) if !OPENED.is_empty() => Ok(Self(position.to_owned())),
+            Some(position) if !OPENED.is_empty() => Ok(Self(CursorText::Position(position.to_owned()))),
             _ => Err(D::Error::custom(
                 "not a cursor of the server; a tool takes one as a parameter of its own",
             )),
+        }
+    }
+}
+
+/// Sends a cursor back to the server that has sealed it, as an argument of a typed call.
+impl Serialize for Cursor {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            CursorText::Sealed(text) => serializer.serialize_str(text),
+            CursorText::Position(_) => {
+                Err(serde::ser::Error::custom("only a cursor of a page that the client has got can be sent"))
+            }
         }
     }
 }

@@ -43,6 +43,8 @@ mod receive;
 #[cfg(feature = "client")]
 mod requests;
 #[cfg(feature = "client")]
+mod server_config;
+#[cfg(feature = "client")]
 mod server_text;
 
 #[cfg(feature = "client")]
@@ -77,4 +79,5 @@ pub use self::{
         task_handle::{RunningToolTask, TaskProgress},
         typed_item::{TypedContents, TypedItem, TypedOutput, TypedSignature},
     },
+    server_config::McpServers,
 };

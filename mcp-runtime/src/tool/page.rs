@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use super::{IntoToolResult, Structured, ToolResult, output::structured_result};
+use super::{Cursor, IntoToolResult, Structured, ToolResult, output::structured_result};
 use crate::error::ToolError;
 
 /// One page of a tool's results: `{"items": [..], "nextCursor": ".."}` as structured content.
@@ -41,12 +41,20 @@ pub struct Page<T> {
     items: Vec<T>,
     /// JSON text of the position at which the next page begins.
     next: Option<Result<String, serde_json::Error>>,
+    /// Where it begins, of a page that a client has got.
+    cursor: Option<Cursor>,
 }
 
 impl<T> Page<T> {
     /// The last page, unless [`next`](Self::next) is called.
     pub fn new(items: Vec<T>) -> Self {
-        Self { items, next: None }
+        Self { items, next: None, cursor: None }
+    }
+
+    /// The page that a client has got.
+    #[cfg(feature = "client")]
+    pub(crate) fn received(items: Vec<T>, cursor: Option<Cursor>) -> Self {
+        Self { items, next: None, cursor }
     }
 
     /// Says where the next page begins: whatever the function needs to continue, such as the id of the last entry. The
@@ -61,6 +69,20 @@ impl<T> Page<T> {
     #[must_use]
     pub fn items(&self) -> &[T] {
         &self.items
+    }
+
+    /// The entries, and nothing else.
+    #[must_use]
+    pub fn into_items(self) -> Vec<T> {
+        self.items
+    }
+
+    /// The argument for the next page, of a page that a [typed call](crate::client::Client::typed) has returned; `None` on
+    /// the last page.
+    #[cfg(feature = "client")]
+    #[must_use]
+    pub fn next_cursor(&self) -> Option<Cursor> {
+        self.cursor.clone()
     }
 }
 

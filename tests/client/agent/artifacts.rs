@@ -300,3 +300,33 @@ async fn memory_drops_the_oldest_first() {
     assert!(store.exists("a", "2").await.unwrap() && store.exists("a", "3").await.unwrap());
     assert!(store.put("a", "4", vec![0; 11]).await.is_err());
 }
+
+#[tokio::test]
+async fn images_of_results_have_the_form_that_each_api_takes() {
+    let image = |mime: &str| json!({ "type": "image", "data": "/wA=", "mimeType": mime });
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let client = echoing(|_| json!([])).await;
+    let content = json!({ "content": [text("before"), image("image/PNG"), text("after"), image("image/tiff"),
+        { "type": "audio", "data": "/wA=", "mimeType": "audio/wav" }] });
+    let result = call(&client.toolset("x"), "x.t", content.clone()).await.unwrap();
+    let shown = result.anthropic("id")["content"].clone();
+    assert_eq!(
+        shown[1],
+        json!({ "type": "image",
+        "source": { "type": "base64", "media_type": "image/png", "data": "/wA=" } })
+    );
+    assert!(shown[0]["text"].as_str().unwrap().starts_with("before\n{\"artifact\":"), "{shown}");
+    let rest = shown[2]["text"].as_str().unwrap();
+    assert!(
+        rest.starts_with("after\n") && rest.contains("image/tiff") && rest.contains("audio/wav"),
+        "{rest}"
+    );
+    let shown = result.openai("id")["output"].clone();
+    assert_eq!(shown[1]["image_url"], "data:image/png;base64,/wA=");
+    assert_eq!((&shown[0]["type"], &shown[1]["type"]), (&json!("input_text"), &json!("input_image")));
+    assert!(result.openai_chat("id")["content"].is_string());
+
+    let without = client.toolset("x").artifacts(Artifacts::memory().image_limit(1));
+    let result = call(&without, "x.t", content).await.unwrap();
+    assert!(result.anthropic("id")["content"].is_string());
+}

@@ -69,6 +69,7 @@ pub struct Artifacts {
     store: Arc<dyn ArtifactStore>,
     scope: Arc<str>,
     pub(super) inline_chars: usize,
+    pub(super) max_image: usize,
     max_each: usize,
     max_total: usize,
     session: Arc<Mutex<ArtifactSession>>,
@@ -129,6 +130,7 @@ impl Artifacts {
             store: Arc::new(store),
             scope: scope.into(),
             inline_chars: 10_000,
+            max_image: 3_750_000,
             max_each: 50 << 20,
             max_total: 500 << 20,
             session: Arc::default(),
@@ -160,6 +162,15 @@ impl Artifacts {
     #[must_use]
     pub fn inline_limit(mut self, characters: usize) -> Self {
         self.inline_chars = characters;
+        self
+    }
+
+    /// Sets the size of the largest image in bytes that a model sees, besides the reference to it, where its API takes
+    /// images in results; 3,750,000 by default, which is the most that Anthropic's API takes. All images of one result may
+    /// have four times as many. Zero shows none.
+    #[must_use]
+    pub fn image_limit(mut self, bytes: usize) -> Self {
+        self.max_image = bytes;
         self
     }
 

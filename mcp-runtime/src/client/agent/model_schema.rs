@@ -427,7 +427,7 @@ mod tests {
             (json!({ "type": "object", "anyOf": tagged }), of_tagged.clone()),
             (json!({ "allOf": [{ "oneOf": tagged }] }), of_tagged.clone()),
             (json!({ "$ref": "#/$defs/T", "$defs": { "T": { "oneOf": tagged } } }), {
-                let mut with_definitions = of_tagged.clone();
+                let mut with_definitions = of_tagged;
                 with_definitions["$defs"] = json!({ "T": { "oneOf": tagged } });
                 with_definitions
             }),

@@ -593,7 +593,7 @@ impl Toolset {
             Some(value) => sieve.structured(value).await,
             None => None,
         };
-        Ok(ToolsetResult { parts: sieve.parts, structured, is_error: result.is_error })
+        Ok(sieve.into_result(structured, result.is_error))
     }
 
     async fn list_resources(
@@ -625,7 +625,7 @@ impl Toolset {
         let page = page(member, entries, offset, self.artifacts.inline_chars);
         let mut sieve = self.sieve();
         sieve.text(page.to_string(), Some("application/json"), None, None).await;
-        Ok(ToolsetResult { parts: sieve.parts, structured: None, is_error: false })
+        Ok(sieve.into_result(None, false))
     }
 
     async fn read_resource(
@@ -644,7 +644,7 @@ impl Toolset {
         let read = self.read(member, client, uri, false, options).await?;
         let mut sieve = self.sieve();
         self.push_contents(&mut sieve, member, uri, read).await;
-        Ok(ToolsetResult { parts: sieve.parts, structured: None, is_error: false })
+        Ok(sieve.into_result(None, false))
     }
 
     async fn read(

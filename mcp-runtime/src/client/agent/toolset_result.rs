@@ -1,5 +1,6 @@
 //! Results as a model gets them: small text in line, everything else as a reference.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,6 +13,10 @@ use crate::{
     protocol::Revision,
 };
 
+/// The types of images that both APIs take.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Images of the largest size that one result may show.
+const MAX_IMAGES: usize = 4;
 const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
@@ -26,6 +31,17 @@ pub struct ToolsetResult {
     pub structured: Option<Value>,
     /// Whether the tool failed, and says so to the model.
     pub is_error: bool,
+    /// Images that the model sees, in their order.
+    pub(super) images: Vec<ShownImage>,
+}
+
+/// An image that a model sees, and not only a reference to it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ShownImage {
+    /// The part that refers to it.
+    part: usize,
+    media_type: &'static str,
+    base64: String,
 }
 
 /// A part of a result.
@@ -86,24 +102,59 @@ impl ToolsetResult {
         })
     }
 
-    /// The block `tool_result` of Anthropic's Messages API.
+    /// The block `tool_result` of Anthropic's Messages API; images are blocks of their own.
     #[must_use]
     pub fn anthropic(&self, tool_use_id: &str) -> Value {
+        let content = self.content(
+            |text| json!({ "type": "text", "text": text }),
+            |image| {
+                let source =
+                    json!({ "type": "base64", "media_type": image.media_type, "data": image.base64 });
+                json!({ "type": "image", "source": source })
+            },
+        );
         json!({
             "type": "tool_result",
             "tool_use_id": tool_use_id,
-            "content": self.text(),
+            "content": content,
             "is_error": self.is_error,
         })
     }
 
-    /// The item `function_call_output` of OpenAI's Responses API.
+    /// The item `function_call_output` of OpenAI's Responses API; images are items of their own.
     #[must_use]
     pub fn openai(&self, call_id: &str) -> Value {
-        json!({ "type": "function_call_output", "call_id": call_id, "output": self.text() })
+        let output = self.content(
+            |text| json!({ "type": "input_text", "text": text }),
+            |image| {
+                let url = format!("data:{};base64,{}", image.media_type, image.base64);
+                json!({ "type": "input_image", "image_url": url, "detail": "auto" })
+            },
+        );
+        json!({ "type": "function_call_output", "call_id": call_id, "output": output })
     }
 
-    /// The message of role `tool` of OpenAI's Chat Completions API.
+    /// Text alone, or a list of texts and images.
+    fn content(&self, text: fn(&str) -> Value, image: fn(&ShownImage) -> Value) -> Value {
+        if self.images.is_empty() {
+            return self.text().into();
+        }
+        let (mut items, mut images) = (Vec::new(), self.images.iter().peekable());
+        let mut words: Vec<String> = Vec::new();
+        for (number, part) in self.parts.iter().enumerate() {
+            words.push(part.to_text());
+            while let Some(shown) = images.next_if(|image| image.part == number) {
+                items.push(text(&std::mem::take(&mut words).join("\n")));
+                items.push(image(shown));
+            }
+        }
+        if !words.is_empty() {
+            items.push(text(&words.join("\n")));
+        }
+        items.into()
+    }
+
+    /// The message of role `tool` of OpenAI's Chat Completions API, which takes text alone: of images it has references.
     #[must_use]
     pub fn openai_chat(&self, tool_call_id: &str) -> Value {
         json!({ "role": "tool", "tool_call_id": tool_call_id, "content": self.text() })
@@ -122,13 +173,40 @@ pub(super) struct Sieve<'a> {
     counters: &'a CounterCells,
     /// Characters that may still be in line.
     room: usize,
-    pub(super) parts: Vec<ResultPart>,
+    /// Bytes of images that a model may still see.
+    image_room: usize,
+    parts: Vec<ResultPart>,
+    images: Vec<ShownImage>,
 }
 
 impl<'a> Sieve<'a> {
     pub(super) fn new(artifacts: &'a Artifacts, counters: &'a CounterCells) -> Self {
         let room = artifacts.inline_chars.saturating_mul(4);
-        Self { artifacts, counters, room, parts: Vec::new() }
+        let image_room = artifacts.max_image.saturating_mul(MAX_IMAGES);
+        Self { artifacts, counters, room, image_room, parts: Vec::new(), images: Vec::new() }
+    }
+
+    pub(super) fn into_result(self, structured: Option<Value>, is_error: bool) -> ToolsetResult {
+        ToolsetResult { parts: self.parts, structured, is_error, images: self.images }
+    }
+
+    /// An image: stored, and shown to the model if its API takes it.
+    async fn image(&mut self, bytes: Option<Vec<u8>>, mime: &str) {
+        let size = bytes.as_ref().map_or(0, Vec::len);
+        let media_type = IMAGE_TYPES.iter().find(|known| known.eq_ignore_ascii_case(mime));
+        let is_shown = (1..=self.artifacts.max_image).contains(&size) && size <= self.image_room;
+        let shown = match (&bytes, media_type) {
+            (Some(bytes), Some(media_type)) if is_shown => Some((*media_type, STANDARD.encode(bytes))),
+            _ => None,
+        };
+        let before = self.parts.len();
+        self.binary(bytes, mime, None, None).await;
+        if let Some((media_type, base64)) = shown
+            && self.parts.len() > before
+        {
+            self.image_room -= size;
+            self.images.push(ShownImage { part: before, media_type, base64 });
+        }
     }
 
     /// Whether a text may be in line; if so, its room is taken.
@@ -226,7 +304,7 @@ impl<'a> Sieve<'a> {
         match block {
             Content::Text(text) => self.text(text.text.into_owned(), None, None, None).await,
             Content::Image(image) => {
-                self.binary(image.to_bytes().map(Into::into), &image.mime, None, None).await;
+                self.image(image.to_bytes().map(Into::into), &image.mime).await;
             }
             Content::Audio(audio) => {
                 self.binary(audio.to_bytes().map(Into::into), &audio.mime, None, None).await;

@@ -124,6 +124,15 @@ impl HttpLink {
         0
     }
 
+    /// Forgets the tokens that the client has got itself.
+    #[cfg(feature = "client-oauth")]
+    pub(in crate::client) async fn forget_authorization(&self) -> Result<(), Error> {
+        match &self.0.authorizer {
+            Some(authorizer) => authorizer.forget().await.map_err(Error::authorization),
+            None => Ok(()),
+        }
+    }
+
     /// How often authorization was begun; a request during which that happened says nothing of the server.
     pub(in crate::client) fn authorization_attempts(&self) -> u64 {
         #[cfg(feature = "client-oauth")]

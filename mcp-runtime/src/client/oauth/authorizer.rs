@@ -527,6 +527,21 @@ impl Authorizer {
         self.keep(kept).await
     }
 
+    /// Forgets the tokens, here and in the store; the client stays registered.
+    pub(in crate::client) async fn forget(&self) -> Result<(), Error> {
+        let (mut kept, _) = self.kept().await?;
+        *kept = KeptTokens {
+            issuer: std::mem::take(&mut kept.issuer),
+            reach: kept.reach,
+            client: kept.client.take(),
+            is_loaded: true,
+            ..KeptTokens::default()
+        };
+        // the next user may be another one
+        self.authorizations.fetch_add(1, Ordering::SeqCst);
+        self.keep(&kept).await
+    }
+
     async fn keep(&self, kept: &KeptTokens) -> Result<(), Error> {
         let value = serde_json::to_value(kept).map_err(|error| Error::invalid(error.to_string()))?;
         self.with_store(move |store, server| store.save(server, &value)).await

@@ -13,8 +13,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    client::server_text::in_one_line,
     client_request::Root,
     protocol::{LogLevel, Revision, TASKS_EXTENSION},
+    schema::Validator,
 };
 
 pub(in crate::client) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -81,7 +83,8 @@ pub struct UrlRequest {
 /// How the user answers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitAnswer {
-    /// The form's values, or an empty object for a URL; members that have a default in the schema may be left out.
+    /// The form's values, or an empty object for a URL; members that have a default in the schema may be left out. Values
+    /// that the schema does not allow are not sent: the call fails with [`Error::Handler`](crate::client::Error::Handler).
     Accept(Value),
     /// The user refuses.
     Decline,
@@ -90,22 +93,40 @@ pub enum ElicitAnswer {
 }
 
 impl ElicitAnswer {
-    /// The wire's result; defaults of the schema are filled in.
-    pub(in crate::client) fn into_result(self, schema: Option<&Value>) -> Value {
+    /// The wire's result of a URL.
+    pub(in crate::client) fn into_url_result(self) -> Value {
         match self {
-            Self::Accept(mut content) => {
-                let Some(schema) = schema else { return json!({ "action": "accept" }) };
-                if content.is_null() {
-                    content = json!({});
-                }
-                if let Some(content) = content.as_object_mut() {
-                    fill_defaults(content, schema);
-                }
-                json!({ "action": "accept", "content": content })
-            }
+            Self::Accept(_) => json!({ "action": "accept" }),
             Self::Decline => json!({ "action": "decline" }),
             Self::Cancel => json!({ "action": "cancel" }),
         }
+    }
+
+    /// The wire's result of a form; defaults of the schema are filled in.
+    ///
+    /// # Errors
+    /// The values are not what the form asks for: the server would refuse them, or believe them.
+    pub(in crate::client) fn into_form_result(self, schema: &Value) -> Result<Value, String> {
+        let Self::Accept(mut content) = self else { return Ok(self.into_url_result()) };
+        if content.is_null() {
+            content = json!({});
+        }
+        let Some(members) = content.as_object_mut() else {
+            return Err("the answer to a form is not an object".to_owned());
+        };
+        fill_defaults(members, schema);
+        match Validator::compile(schema) {
+            Ok(validator) => {
+                if let Some(problem) = validator.validate(&content).first() {
+                    return Err(format!("the answer is not what the form asks for: {problem}"));
+                }
+            }
+            Err(error) => {
+                let error = in_one_line(&error.to_string()).to_string();
+                tracing::debug!(error, "an answer is not checked: the schema of the form is not valid");
+            }
+        }
+        Ok(json!({ "action": "accept", "content": content }))
     }
 }
 
@@ -266,14 +287,14 @@ impl Handlers {
                     url: text("url").unwrap_or_default(),
                     id: text("elicitationId"),
                 };
-                Some(Ok(handler(request).await.into_result(None)))
+                Some(Ok(handler(request).await.into_url_result()))
             }
             "elicitation/create" => {
                 let handler = self.elicit.as_ref()?;
                 let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({}));
                 let request =
                     FormRequest { message: text("message").unwrap_or_default(), schema: schema.clone() };
-                Some(Ok(handler(request).await.into_result(Some(&schema))))
+                Some(handler(request).await.into_form_result(&schema))
             }
             "sampling/createMessage" => {
                 let handler = self.sample.as_ref()?;

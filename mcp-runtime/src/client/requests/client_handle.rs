@@ -360,6 +360,24 @@ impl Client {
         self.shared().notify("notifications/roots/list_changed", &Map::new()).await
     }
 
+    /// Forgets the user: the access and refresh tokens of this server, also in the store, and what is kept of lists and
+    /// resources. The next request that requires a token authorizes the client again; its registration stays.
+    ///
+    /// # Errors
+    /// The tokens cannot be removed from the store, or the server is not used over streamable HTTP.
+    #[cfg(feature = "client-oauth")]
+    #[doc(alias("logout", "sign_out"))]
+    pub async fn forget_authorization(&self) -> Result<(), Error> {
+        let shared = self.shared();
+        let ServerLink::Http(link) = &*shared.connection()?.link else {
+            return Err(Error::unsupported("authorization over this transport"));
+        };
+        link.forget_authorization().await?;
+        shared.lists.invalidate_all();
+        shared.reads.clear();
+        Ok(())
+    }
+
     /// Adds definitions of tools, as `tools/list` has them, so that calls over HTTP have the headers that the tools
     /// require without a list. The server's own definitions replace them.
     ///

@@ -141,7 +141,7 @@ impl McpServers {
     /// connection has ended; one that is not there hides its own tools and no others.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: there are no servers, or two of their names collide.
+    /// [`Error::Invalid`]: the file has no server, or two of their names collide.
     pub fn toolset(&self) -> Result<Toolset, Error> {
         Toolset::merge(self.names().map(|name| {
             let (servers, name) = (self.clone(), name.to_owned());

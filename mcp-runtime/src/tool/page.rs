@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use super::{Cursor, IntoToolResult, Structured, ToolResult, output::structured_result};
+#[cfg(feature = "client")]
+use super::Cursor;
+use super::{IntoToolResult, Structured, ToolResult, output::structured_result};
 use crate::error::ToolError;
 
 /// One page of a tool's results: `{"items": [..], "nextCursor": ".."}` as structured content.
@@ -42,13 +44,19 @@ pub struct Page<T> {
     /// JSON text of the position at which the next page begins.
     next: Option<Result<String, serde_json::Error>>,
     /// Where it begins, of a page that a client has got.
+    #[cfg(feature = "client")]
     cursor: Option<Cursor>,
 }
 
 impl<T> Page<T> {
     /// The last page, unless [`next`](Self::next) is called.
     pub fn new(items: Vec<T>) -> Self {
-        Self { items, next: None, cursor: None }
+        Self {
+            items,
+            next: None,
+            #[cfg(feature = "client")]
+            cursor: None,
+        }
     }
 
     /// The page that a client has got.

@@ -479,6 +479,28 @@ fn the_core_imports_nothing_from_around_it_and_nothing_imports_the_command_line(
 }
 
 #[test]
+fn the_architecture_page_names_every_module() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let (_, section) = page.split_once("## Modules of `mcp-runtime`").expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let named: HashSet<&str> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+        .map(|(name, _)| name)
+        .collect();
+    let modules: HashSet<String> = sources("mcp-runtime")
+        .iter()
+        .map(|(path, _)| path.split(['/', '.']).next().unwrap_or_default().to_owned())
+        .filter(|module| !["lib", "prelude", "macro_support", "guide"].contains(&module.as_str()))
+        .collect();
+    let mut wrong: Vec<_> = modules.iter().filter(|module| !named.contains(module.as_str())).collect();
+    wrong.sort();
+    assert!(wrong.is_empty(), "not on the page: {wrong:?}");
+    let gone: Vec<_> = named.iter().filter(|module| !modules.contains(**module)).collect();
+    assert!(gone.is_empty(), "not in the crate: {gone:?}");
+}
+
+#[test]
 fn a_capability_imports_the_core_and_few_others() {
     let mut wrong = Vec::new();
     for (path, code) in sources("mcp-runtime") {

@@ -72,6 +72,11 @@ impl ServerHandle {
 
     /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI, and notifies clients.
     ///
+    /// Clients read once what a server declares. One with a handle declares tools, resources with subscriptions, and prompts
+    /// from the start; what else an item needs is declared from when it is added: tasks with the first tool that has a
+    /// `task` option, completion with the first argument that completes. [`tasks`](crate::ServerBuilder::tasks) of the
+    /// builder declares tasks from the start, and any resource or prompt with an argument that completes declares completion.
+    ///
     /// # Errors
     /// Its definition is invalid, such as a schema that cannot be enforced, or an annotated item has its name, or the server
     /// has been dropped. Nothing has changed then.

@@ -1,6 +1,11 @@
 //! Completion of prompt arguments and template variables: lists, functions, enums and bools, limits and errors.
 
-use mcp_runtime::{Completion, prelude::*, testing::Reply};
+use mcp_runtime::{
+    Completion,
+    prelude::*,
+    prompt::{PromptArgument, PromptCall, PromptDef},
+    testing::{Reply, TestServer},
+};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, refusal, result, serve};
@@ -199,6 +204,29 @@ async fn what_has_no_values_completes_to_none() {
     for unknown in ["reveiw", "docs://other"] {
         server.complete(unknown, "tone", "").await.expect_code(-32602);
     }
+}
+
+#[tokio::test]
+async fn completion_is_declared_from_the_first_item_on_that_completes() {
+    let server = mcp_runtime::server!().build().expect("a server");
+    let client = TestServer::of(&server);
+    let handle = server.handle();
+    assert_eq!(
+        client.capabilities().await,
+        json!({
+            "prompts": { "listChanged": true },
+            "resources": { "listChanged": true, "subscribe": true },
+            "tools": { "listChanged": true },
+        })
+    );
+    let tone = PromptArgument::new("tone").complete(["kind", "blunt"]);
+    let late = PromptDef::builder("late").argument(tone).handler(async |_: PromptCall| "hi");
+    handle.add(late).expect("a prompt");
+    assert_eq!(client.capabilities().await["completions"], json!({}));
+    let reply = client.complete("late", "tone", "b").await;
+    assert_eq!(reply.value()["completion"]["values"], json!(["blunt"]));
+    assert!(handle.remove_prompt("late").expect("a server"));
+    assert_eq!(client.capabilities().await.get("completions"), None);
 }
 
 #[tokio::test]

@@ -55,6 +55,19 @@ async fn the_first_task_tool_may_be_added_to_a_server_that_runs() {
 }
 
 #[tokio::test]
+async fn a_builder_that_names_tasks_declares_them_before_a_tool_needs_them() {
+    let server = mcp_runtime::server!().tool::<plain>().tasks(|tasks| tasks).build().unwrap();
+    let mut client = connect_to(&server).await;
+    assert_eq!(client.memory().capabilities().await["extensions"], json!({ TASKS: {} }));
+    let unknown = client.reply("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(error_code(&unknown), -32602);
+    let late = ToolDef::builder("late").task(TaskMode::Capable).handler(async |_| "done");
+    server.handle().add(late).unwrap();
+    let id = client.start_task("late", json!({})).await;
+    client.until_status(&id, "completed").await;
+}
+
+#[tokio::test]
 async fn legacy_clients_get_results_inline() {
     for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
         let probe = Probe::new();

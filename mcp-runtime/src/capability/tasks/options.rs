@@ -2,10 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{TaskStore, task};
+use super::{TaskStore, Tasks, task};
 use crate::{
     config::{LONGEST, Stores},
-    server::ServerBuilder,
+    server::{Assembly, Named, ServerBuilder},
     tool::{TaskMode, ToolBuilder},
 };
 
@@ -66,11 +66,20 @@ impl ToolBuilder {
     }
 }
 
+fn open_tasks(assembly: &mut Assembly<'_>) {
+    let _opened = assembly.open::<Tasks>();
+}
+
 impl ServerBuilder {
-    /// Sets options of calls that become tasks.
+    /// Sets options of calls that become tasks, and declares tasks from the start.
+    ///
+    /// Clients read once what a server declares. Without this, a server declares tasks once it has a tool with `task`: if
+    /// the first is [added](crate::ServerHandle::add) while the server runs, `.tasks(|tasks| tasks)` lets the clients that
+    /// are connected by then know it.
     pub fn tasks(mut self, set: impl FnOnce(TaskOptions) -> TaskOptions) -> Self {
         let options = self.options.of_capabilities.get::<TaskOptions>().cloned();
         self.options.of_capabilities.insert(set(options.unwrap_or_default()));
+        self.open_on_build(Named { key: "tasks", open: open_tasks, mount: |_, _, _| {} });
         self
     }
 }

@@ -303,6 +303,61 @@ async fn a_page_in_place_of_a_reply_is_named_with_its_type_and_beginning() {
     assert!(text.contains("text/html") && text.contains("<!doctype html><h1>Sign in"), "{text}");
 }
 
+#[tokio::test]
+async fn compressed_replies_are_read_within_the_limits_of_what_they_become() {
+    use std::io::Write as _;
+
+    use axum::{
+        body::Body,
+        http::{HeaderMap, Response},
+        routing::any,
+    };
+
+    let gzip = |text: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let handler = move |headers: HeaderMap, body: String| async move {
+        let message: Value = serde_json::from_str(&body).unwrap();
+        let (id, params) = (&message["id"], &message["params"]);
+        assert_eq!(headers["accept-encoding"], "gzip");
+        let arguments = &params["arguments"];
+        let text = "x".repeat(usize::try_from(arguments["size"].as_u64().unwrap_or(1)).unwrap());
+        let result = json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] });
+        let is_stream = arguments["stream"] == true;
+        let text = match message["method"].as_str() {
+            Some("server/discover") => response(id, &discovered()),
+            _ if is_stream => [b"data: ", &response(id, &result)[..], b"\n\n"].concat(),
+            _ => response(id, &result),
+        };
+        let mut body = gzip(&text);
+        if arguments["cut"] == true {
+            body.truncate(body.len() / 2);
+        }
+        let kind = if is_stream { "text/event-stream" } else { "application/json" };
+        Response::builder()
+            .header("content-type", kind)
+            .header("content-encoding", "gzip")
+            .body(Body::from(body))
+            .unwrap()
+    };
+    let app = axum::Router::new().route("/mcp", any(handler));
+    let url = format!("http://{}/mcp", mcp_tests::support::serve_router(app).await);
+    let client = within(Client::builder().max_message(5_000_000).connect(&url)).await.unwrap();
+    for stream in [false, true] {
+        let call = |size: usize, cut: bool| {
+            within(client.call("t", json!({ "size": size, "stream": stream, "cut": cut })).into_future())
+        };
+        assert_eq!(call(1_000_000, false).await.unwrap().text().len(), 1_000_000);
+        // 100 KB that become 100 MB
+        let bomb = call(100_000_000, false).await.unwrap_err();
+        assert!(matches!(bomb, Error::TooLarge { limit: 5_000_000, .. }), "{bomb:?}");
+        let cut = call(1_000_000, true).await.unwrap_err();
+        assert!(matches!(cut, Error::NotConnected { .. }), "{cut:?}");
+    }
+}
+
 #[test]
 fn text_of_servers_cannot_write_to_a_terminal_or_forge_a_line() {
     let bad = "a\u{1b}[31mb\r\nERROR c\u{2028}\u{202e}d".to_owned();

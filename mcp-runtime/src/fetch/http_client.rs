@@ -1,4 +1,5 @@
-//! A small HTTP/1.1 client: whole requests, and responses that are read as they come. Redirects are responses.
+//! A small HTTP/1.1 client: whole requests, and responses that are read as they come, decompressed if they are gzip.
+//! Redirects are responses.
 
 use std::{
     convert::Infallible,
@@ -21,6 +22,8 @@ use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 use url::Url;
 
+#[cfg(feature = "client")]
+use super::body_decoder::{BodyDecoder, DecodedPiece};
 use super::connector::{AddressRule, Connector, Proxies};
 
 /// How long a connection is kept without a request.
@@ -67,7 +70,12 @@ impl HttpClient {
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
         let response = self.client.request(request).await.map_err(|error| ExchangeError::of(&error))?;
         let (head, body) = response.into_parts();
-        Ok(HttpResponse { head, body })
+        Ok(HttpResponse {
+            #[cfg(feature = "client")]
+            decoder: is_gzip(&head.headers).then(|| Box::new(BodyDecoder::new())),
+            head,
+            body,
+        })
     }
 
     /// A proxy that forwards requests finds its credentials in each; in a tunnel there are none.
@@ -124,6 +132,16 @@ impl HttpRequest {
 pub(crate) struct HttpResponse {
     head: Parts,
     body: Incoming,
+    /// Of a compressed body.
+    #[cfg(feature = "client")]
+    decoder: Option<Box<BodyDecoder>>,
+}
+
+#[cfg(feature = "client")]
+fn is_gzip(headers: &HeaderMap) -> bool {
+    let coding =
+        headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    ["gzip", "x-gzip"].iter().any(|gzip| coding.trim().eq_ignore_ascii_case(gzip))
 }
 
 impl HttpResponse {
@@ -142,13 +160,44 @@ impl HttpResponse {
         self.head.extensions.get::<super::connector::PeerAddress>().map(|peer| peer.0)
     }
 
-    /// The length of the body, if the head says it.
+    /// The length of the body, if the head says it. That of a compressed one is not known.
     pub(crate) fn content_length(&self) -> Option<u64> {
+        #[cfg(feature = "client")]
+        if self.decoder.is_some() {
+            return None;
+        }
         self.body.size_hint().exact()
     }
 
     /// The next part of the body; `None` at its end.
+    #[cfg(feature = "client")]
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ExchangeError> {
+        let Some(mut decoder) = self.decoder.take() else { return self.receive().await };
+        let piece = loop {
+            match decoder.next() {
+                Ok(DecodedPiece::Bytes(piece)) => break Ok(Some(piece)),
+                Ok(DecodedPiece::End) => break Ok(None),
+                Ok(DecodedPiece::Incomplete) => match self.receive().await {
+                    Ok(chunk) => decoder.receive(chunk),
+                    Err(error) => break Err(error),
+                },
+                Err(_) => break Err(ExchangeError("the compressed body is broken".to_owned())),
+            }
+        };
+        if decoder.is_long() {
+            // one chunk may stand for a thousand times as much
+            tokio::task::yield_now().await;
+        }
+        self.decoder = Some(decoder);
+        piece
+    }
+
+    #[cfg(not(feature = "client"))]
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ExchangeError> {
+        self.receive().await
+    }
+
+    async fn receive(&mut self) -> Result<Option<Bytes>, ExchangeError> {
         loop {
             let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
             let Some(frame) = frame.transpose().map_err(|error| ExchangeError::of(&error))? else {

@@ -5,6 +5,8 @@
 //! [`Fetcher`] is for documents whose URLs come from other documents: it limits their size and time and the addresses
 //! that are connected to, and follows no redirect.
 
+#[cfg(feature = "client")]
+mod body_decoder;
 mod connector;
 #[cfg(any(feature = "auth", feature = "client-oauth"))]
 mod document;

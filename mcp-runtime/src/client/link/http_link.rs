@@ -46,6 +46,7 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -342,6 +343,7 @@ impl HttpShared {
     ) -> Result<HttpResponse, Error> {
         headers.entry(header::CONTENT_TYPE).or_insert(JSON);
         headers.entry(header::ACCEPT).or_insert(BOTH_TYPES);
+        headers.entry(header::ACCEPT_ENCODING).or_insert(GZIP);
         self.send(HttpRequest::new(Method::POST, url.clone(), headers, body), login).await
     }
 
@@ -565,6 +567,7 @@ impl HttpShared {
     async fn get(&self, last_event_id: Option<&str>, login: Login<'_>) -> Result<HttpResponse, Error> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.entry(header::ACCEPT_ENCODING).or_insert(GZIP);
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }

@@ -73,6 +73,11 @@ pub mod http {
     };
 }
 
+/// Changes of items as they are registered: [`ServerBuilder::transform`].
+pub mod transform {
+    pub use crate::server::{ItemChanges, Transformed};
+}
+
 pub use arguments::{Completion, FromContext};
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;

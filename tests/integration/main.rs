@@ -36,3 +36,4 @@ mod telemetry;
 mod test_clients;
 mod testing;
 mod tools;
+mod transforms;

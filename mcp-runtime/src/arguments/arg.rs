@@ -600,6 +600,22 @@ impl dyn AnyArg + '_ {
         ))
     }
 
+    /// Why a value cannot be the argument, as JSON or as the text of a prompt.
+    pub(crate) fn json_error(&self, value: &Value) -> Option<String> {
+        self.value_error(RawArgument::Json(&value.to_string()))
+    }
+
+    pub(crate) fn text_error(&self, text: &str) -> Option<String> {
+        self.value_error(RawArgument::Text(text))
+    }
+
+    fn value_error(&self, raw: RawArgument<'_>) -> Option<String> {
+        match self.violations(raw, false) {
+            Ok(violations) => violations.into_iter().next(),
+            Err(error) => Some(error.message),
+        }
+    }
+
     /// The value in slot `index`, which is all of the arguments for `flatten`.
     pub(super) fn raw_value<'a>(&self, slots: &RawArguments<'a>, index: usize) -> Option<RawArgument<'a>> {
         self.options().raw_value(slots, index)

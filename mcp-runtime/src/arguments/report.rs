@@ -33,6 +33,8 @@ pub(crate) struct ToolInput {
     pub(crate) schema: Value,
     /// What clients see, if it differs.
     published: Option<Value>,
+    /// Whether some arguments are out of the reach of clients, so that reports are about the schema that they see.
+    has_hidden: bool,
     /// Whether `null` means an absent member, as it does for typed parameters.
     null_is_absent: bool,
     /// Whether absent members with a `default` are added, which typed decoding does by itself.
@@ -65,6 +67,7 @@ impl ToolInput {
             name,
             schema,
             published: None,
+            has_hidden: false,
             null_is_absent,
             adds_defaults,
             compiled: OnceLock::new(),
@@ -79,6 +82,27 @@ impl ToolInput {
     pub(crate) fn published_as(mut self, schema: Value) -> Self {
         self.published = Some(schema);
         self
+    }
+
+    /// Sets the schema that clients see of a tool some of whose arguments are hidden or have another description.
+    pub(crate) fn show(&mut self, schema: Value) {
+        self.published = Some(schema);
+        self.has_hidden = true;
+    }
+
+    /// Whether clients see an argument.
+    fn shows(&self, name: &str) -> bool {
+        !self.has_hidden || self.published()["properties"].get(name).is_some()
+    }
+
+    /// What is wrong with a value of one argument, by the schema.
+    pub(crate) fn value_errors(&self, name: &str, value: &Value) -> Vec<String> {
+        let path = member_path(name);
+        let sample = Value::Object([(name.to_owned(), value.clone())].into_iter().collect());
+        let errors = self.validator().map(|validator| validator.validate(&sample)).unwrap_or_default();
+        let of_value =
+            errors.into_iter().filter(|error| error.path.starts_with(&path) && *value != Value::Null);
+        of_value.map(|error| error.to_string()).collect()
     }
 
     /// The schema that clients see.
@@ -259,7 +283,7 @@ pub(super) fn tool_report(
         if errors.iter().any(|error| error.starts_with(&line)) {
             continue;
         }
-        match nearest(key, args.iter().map(|arg| arg.name())) {
+        match nearest(key, args.iter().map(|arg| arg.name()).filter(|name| tool.shows(name))) {
             Some(near) => add(&format!("{line}; did you mean `{near}`?")),
             None => add(&line),
         }
@@ -268,7 +292,7 @@ pub(super) fn tool_report(
         add(&format!("and {} more unknown arguments", unknown.len() - MAX_UNKNOWN));
     }
     text.push_str("\nexpected: ");
-    text.push_str(&signature(&tool.name, &tool.schema));
+    text.push_str(&signature(&tool.name, if tool.has_hidden { tool.published() } else { &tool.schema }));
     for rule in &tool.rules {
         text.push_str("\nrule: ");
         text.push_str(rule);

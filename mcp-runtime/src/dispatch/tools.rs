@@ -96,6 +96,16 @@ impl Server {
                 }
             }
         };
+        let arguments = match &entry.given {
+            None => arguments,
+            Some(given) => match given.apply(&entry.input, &arguments, entry.spec.strict) {
+                Ok(given) => Cow::Owned(given),
+                Err(text) => {
+                    let result = ToolResult::error(text);
+                    return Ok(Reply::from(ResultBody::Tool { result, wrap: false }).into());
+                }
+            },
+        };
         let mut continuation = None;
         if let Some(possible) = &entry.continuation
             && possible.admit(&request.params.meta, request.revision)?

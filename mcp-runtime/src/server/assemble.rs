@@ -11,6 +11,7 @@ use super::{
     Capabilities, Open, Registry,
     item::{ItemSource, RegisteredItem},
     open_capabilities::{Catalog, Lasting},
+    transform::Transforms,
 };
 use crate::{
     admission::{CallLimits, CallerConcurrency, Rate, RateLimiter},
@@ -39,6 +40,7 @@ pub(crate) struct Assembly<'a> {
     pub(crate) rules: ItemRules<'a>,
     pub(crate) errors: Vec<BuildError>,
     names: NamesInUse,
+    pub(crate) transforms: Transforms,
     /// With the prefix of each.
     pub(crate) tools: Vec<(ToolEntry, String)>,
     /// Whether some resource could not be added, which may be the page of a tool.
@@ -86,6 +88,7 @@ pub(crate) fn assemble(
         rules,
         errors: Vec::new(),
         names: NamesInUse::default(),
+        transforms: Transforms::new(require_descriptions),
         tools: Vec::new(),
         resource_failed: false,
         found_pages: false,
@@ -97,6 +100,8 @@ pub(crate) fn assemble(
     }
     for item in items {
         let name = item.name();
+        // one that is changed is described by its transforms
+        let require_descriptions = require_descriptions && item.transforms.is_empty();
         let errors = &mut assembly.errors;
         let (kind, added) = match &item.source {
             ItemSource::Runtime(made) => {
@@ -208,6 +213,7 @@ impl Assembly<'_> {
     }
 
     fn finish(mut self) -> Result<Registry, Vec<BuildError>> {
+        self.errors.extend(std::mem::take(&mut self.transforms).errors());
         let mut catalogs = Capabilities::default();
         for catalog in std::mem::take(&mut self.catalogs) {
             catalog.finish(&mut self, &mut catalogs);

@@ -16,7 +16,8 @@ use super::{
     Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner,
     assemble::{ItemRules, assemble},
     item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
-    service_block::{ServiceBlock, find_service},
+    service_block::ServiceBlock,
+    transform::{FoundService, ItemChanges, Transform, Transformed},
 };
 #[cfg(feature = "auth")]
 use crate::auth::{Authentication, Authenticator, FailureRate, IntoAuthentication, IssuerObserver};
@@ -80,6 +81,8 @@ pub struct ServerBuilder {
     handle_receivers: Vec<HandleReceiver>,
     /// Outermost first.
     layers: Vec<ItemLayer>,
+    /// Innermost first.
+    transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
     authentications: Vec<Authentication>,
     audit: Option<Audit>,
@@ -106,6 +109,7 @@ impl ServerBuilder {
             errors: Vec::new(),
             handle_receivers: Vec::new(),
             layers: Vec::new(),
+            transforms: Vec::new(),
             #[cfg(feature = "auth")]
             authentications: Vec::new(),
             audit: None,
@@ -120,22 +124,24 @@ impl ServerBuilder {
         self.discover_where(|at| at.krate() == own)
     }
 
-    /// Offers every annotated function of these crates, which must be linked (`use tools as _;`).
+    /// Offers every annotated function of these crates, which must be linked (`use tools as _;`), or of these modules and
+    /// those inside them: `.discover_from([module_path!()])`.
     pub fn discover_from<'a>(mut self, crates: impl IntoIterator<Item = &'a str>) -> Self {
         for name in crates {
             let name = name.replace('-', "_");
             let before = self.items.len();
-            self = self.discover_where(|at| at.krate() == name);
+            self = self.discover_in(&name);
             if self.items.len() == before {
                 self.errors.push(BuildError::new(format!(
-                    "no annotated function of a crate `{name}` is linked\nadd `use {name} as _;` to the program"
+                    "no annotated function of a crate `{name}` is linked, and none is in a module of that name\nadd `use {name} as _;` to the program"
                 )));
             }
         }
         self
     }
 
-    /// Offers every annotated function of a module and those inside it: `.discover_in(module_path!())`.
+    /// [`discover_from`](Self::discover_from) one module, which may have no items.
+    #[doc(hidden)]
     pub fn discover_in(self, module: &str) -> Self {
         let inside = format!("{module}::");
         self.discover_where(|at| at.module == module || at.module.starts_with(&inside))
@@ -222,8 +228,8 @@ impl ServerBuilder {
     }
 
     fn add_service<S: Any>(mut self, service: S, prefix: &str) -> Self {
-        let Some((instance, blocks)) = find_service(service) else {
-            let name = type_name::<S>();
+        let Transformed { found, type_name: name, transforms } = Transformed::from_any(service);
+        let Some(FoundService { instance, blocks }) = found else {
             self.errors.push(BuildError::new(format!(
                 "`{name}` is not a service\nput `#[mcp_service]` on the `impl` with the methods that clients may use, and pass the value itself or an `Arc` of it"
             )));
@@ -243,7 +249,7 @@ impl ServerBuilder {
         }
         for item in blocks.iter().flat_map(|block| block.items()) {
             registered_items().lock().insert(item.key());
-            self.items.push(BuilderItem::method(*item, &instance, prefix));
+            self.items.push(BuilderItem::method(*item, &instance, prefix, &transforms));
         }
         self
     }
@@ -290,7 +296,7 @@ impl ServerBuilder {
         };
         let requested = other.options.request_type_ids();
         for item in other.items {
-            let mut item = item.registered(&state, &requested, &other.layers);
+            let mut item = item.registered(&state, &requested, &other.layers, &other.transforms);
             item.prefix = joined(&item.prefix);
             item.mount_rates.extend(rate.clone());
             self.items.push(BuilderItem::Mounted(item));
@@ -453,6 +459,37 @@ impl ServerBuilder {
         self
     }
 
+    /// Changes every item of this builder as it is registered: its name, texts, `_meta`, icon and annotations, and the
+    /// descriptions, defaults and values of its arguments. Those of [mounted](Self::mount) builders are changed by their own
+    /// transforms first, and [`Transformed`](crate::transform::Transformed) changes a single service.
+    ///
+    /// A name of an argument or an item that nothing has is an error of [`build`](Self::build).
+    ///
+    /// ```
+    /// use mcp_runtime::prelude::*;
+    ///
+    /// /// The weather in a city.
+    /// #[mcp_tool]
+    /// fn forecast(region: String, city: String) -> String {
+    ///     format!("{city} of {region}: rain")
+    /// }
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let of_region = |region: &'static str| {
+    ///     mcp_runtime::server!().tool::<forecast>().transform(move |item| {
+    ///         item.describe(format!("The weather in a city of {region}.")).fix("region", region)
+    ///     })
+    /// };
+    /// let server = mcp_runtime::server!().mount("eu", of_region("Europe")).mount("as", of_region("Asia")).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn transform(mut self, change: impl Fn(ItemChanges) -> ItemChanges + Send + Sync + 'static) -> Self {
+        self.transforms.push(Transform::new(change));
+        self
+    }
+
     /// Sets what is recorded of requests, and which log messages clients get: see [the guide](crate::guide::telemetry).
     ///
     /// ```
@@ -486,7 +523,9 @@ impl ServerBuilder {
         let mut options = self.options;
         let (state, requested) = (Arc::new(self.state), options.request_type_ids());
         let layers: Arc<[ItemLayer]> = self.layers.into();
-        let items = self.items.into_iter().map(|item| item.registered(&state, &requested, &layers));
+        let transforms: Arc<[Transform]> = self.transforms.into();
+        let items = self.items.into_iter();
+        let items = items.map(|item| item.registered(&state, &requested, &layers, &transforms));
         let items: Vec<_> = items.collect();
         let mut errors = self.errors;
         errors.extend(
@@ -565,6 +604,7 @@ impl ServerBuilder {
             ServerInner {
                 identity: Arc::new(Identity::new(self.info)),
                 layers,
+                transforms,
                 counts_or_audits: telemetry.counts() || audit.is_some(),
                 telemetry,
                 audit,

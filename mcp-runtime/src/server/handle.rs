@@ -11,6 +11,7 @@ use super::{
     Error, Open, Registry, Result, Server, ServerInner,
     assemble::{ItemRules, assemble},
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
+    transform::Transform,
 };
 use crate::{
     capability::resources::Resources,
@@ -144,6 +145,7 @@ impl ServerHandle {
             items: items.clone(),
             state: shared.state.clone(),
             layers: shared.layers.clone(),
+            transforms: shared.transforms.clone(),
             changes: Vec::new(),
         };
         edit(&mut edited);
@@ -385,6 +387,7 @@ pub struct RuntimeItems {
     /// The server's.
     state: Arc<Extensions>,
     layers: Arc<[ItemLayer]>,
+    transforms: Arc<[Transform]>,
     changes: Vec<ItemChange>,
 }
 
@@ -413,7 +416,7 @@ impl RuntimeItems {
         }
         self.changes.push(change);
         let item = BuilderItem::new(ItemSource::Runtime(item));
-        self.items.push(item.registered(&self.state, &Arc::from([]), &self.layers));
+        self.items.push(item.registered(&self.state, &Arc::from([]), &self.layers, &self.transforms));
     }
 
     /// Removes a tool made at run time. Returns whether one of that name existed.

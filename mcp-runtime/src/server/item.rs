@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::{Assembly, Open, ServerBuilder, service_block::ServiceInstance};
+use super::{Assembly, Open, ServerBuilder, service_block::ServiceInstance, transform::Transform};
 use crate::{
     admission::{CallLimits, RateLimiter},
     arguments::Inject,
@@ -28,6 +28,8 @@ pub(super) enum BuilderItem {
         this: Option<Arc<dyn Any + Send + Sync>>,
         /// The service as state, for functions that an attribute names.
         service: Extensions,
+        /// Those of the service.
+        transforms: Vec<Transform>,
     },
     /// Of a mounted builder, with the state of that builder.
     Mounted(RegisteredItem),
@@ -35,16 +37,28 @@ pub(super) enum BuilderItem {
 
 impl BuilderItem {
     pub(super) fn new(source: ItemSource) -> Self {
-        Self::Own { source, prefix: String::new(), this: None, service: Extensions::default() }
+        Self::Own {
+            source,
+            prefix: String::new(),
+            this: None,
+            service: Extensions::default(),
+            transforms: Vec::new(),
+        }
     }
 
     /// A method of that service.
-    pub(super) fn method(item: AnnotatedItem, service: &ServiceInstance, prefix: &str) -> Self {
+    pub(super) fn method(
+        item: AnnotatedItem,
+        service: &ServiceInstance,
+        prefix: &str,
+        transforms: &[Transform],
+    ) -> Self {
         Self::Own {
             source: ItemSource::Annotated(item),
             prefix: prefix.to_owned(),
             this: Some(service.this.clone()),
             service: service.state.clone(),
+            transforms: transforms.to_vec(),
         }
     }
 
@@ -61,9 +75,10 @@ impl BuilderItem {
         state: &Arc<Extensions>,
         requested: &Arc<[TypeId]>,
         layers: &[ItemLayer],
+        transforms: &[Transform],
     ) -> RegisteredItem {
         match self {
-            Self::Own { source, prefix, this, service } => {
+            Self::Own { source, prefix, this, service, transforms: own } => {
                 let state = service.merge_over(state);
                 let layers = layers.iter().cloned().chain(source.layers()).collect();
                 RegisteredItem {
@@ -74,13 +89,15 @@ impl BuilderItem {
                     requested: requested.clone(),
                     permits: Arc::default(),
                     layers,
+                    transforms: own.into_iter().chain(transforms.iter().cloned()).collect(),
                     mount_rates: Vec::new(),
                     call_limits: Arc::default(),
                 }
             }
             Self::Mounted(item) => {
                 let layers = layers.iter().chain(&*item.layers).cloned().collect();
-                RegisteredItem { layers, ..item }
+                let transforms = item.transforms.iter().chain(transforms).cloned().collect();
+                RegisteredItem { layers, transforms, ..item }
             }
         }
     }
@@ -102,6 +119,8 @@ pub(crate) struct RegisteredItem {
     pub(crate) permits: Arc<OnceLock<Arc<Semaphore>>>,
     /// Those of the builders that it was registered with and its own, outermost first.
     pub(crate) layers: Arc<[ItemLayer]>,
+    /// Those of its service and of the builders that it was registered with, innermost first.
+    pub(crate) transforms: Arc<[Transform]>,
     /// The rates of the builders that it was mounted with, innermost first.
     pub(crate) mount_rates: Vec<Arc<RateLimiter>>,
     /// The limits on its callers, once its entry has been made.

@@ -11,6 +11,7 @@ mod list_cache;
 mod open_capabilities;
 mod registry;
 mod service_block;
+mod transform;
 
 use std::sync::{
     Arc, Weak,
@@ -36,6 +37,8 @@ pub(crate) use open_capabilities::{
 };
 pub(crate) use registry::{Registry, write_entry};
 pub use service_block::ServiceBlock;
+pub(crate) use transform::Transform;
+pub use transform::{ItemChanges, Transformed};
 
 use crate::{
     admission::{CallerConcurrency, LimitReached, Owner, RateLimiter},
@@ -70,6 +73,8 @@ struct ServerInner {
     pages: Seal,
     /// The builder's, for items that are added later.
     layers: Arc<[ItemLayer]>,
+    /// The changes of all items.
+    transforms: Arc<[Transform]>,
     access_rules: Arc<AccessRules>,
     /// How often one caller may send a request.
     rate: Option<RateLimiter>,

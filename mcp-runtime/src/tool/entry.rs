@@ -11,7 +11,9 @@ use super::{
     schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
 use crate::{
-    arguments::{AnyArg, BoundRule, ToolInput, declaration_errors, has_flatten},
+    arguments::{
+        AnyArg, ArgumentChange, BoundRule, GivenArguments, ToolInput, declaration_errors, has_flatten,
+    },
     connection::{Access, AccessError, HeaderParam, ItemKind, ItemView},
     context::Continuation,
     extensions::Extensions,
@@ -39,6 +41,8 @@ pub(crate) struct ToolEntry {
     pub(crate) cursors: Vec<String>,
     /// Headers that mirror arguments.
     pub(crate) header_params: Vec<HeaderParam>,
+    /// Arguments that its function gets from the server, if there are any.
+    pub(crate) given: Option<Box<GivenArguments>>,
     /// The URI of its page as registered on this server; set when all resources are known.
     pub(crate) page: Option<String>,
 }
@@ -209,8 +213,70 @@ impl ToolEntry {
             continuation: None,
             cursors,
             header_params,
+            given: None,
             page: None,
         })
+    }
+
+    /// Changes what clients see of arguments, and what the function gets; and follows a change of the name.
+    ///
+    /// # Errors
+    /// A value does not fit its argument, an argument that is required is hidden, or the name is not one of a tool.
+    pub(crate) fn change_arguments(
+        &mut self,
+        changes: &[(String, ArgumentChange)],
+    ) -> Result<(), BuildError> {
+        self.input.name.clone_from(&self.spec.item.name);
+        let mut errors: Vec<_> = check_tool_name(&self.spec.item.name).err().into_iter().collect();
+        let mut shown = self.input.published().clone();
+        let mut given = GivenArguments::default();
+        for (name, change) in changes {
+            if let ArgumentChange::Default(value) | ArgumentChange::Fix(value) = change {
+                errors.extend(self.value_error(name, value));
+            }
+            let property = shown.get_mut("properties").and_then(|properties| properties.get_mut(name));
+            let property = property.and_then(Value::as_object_mut);
+            match change {
+                ArgumentChange::Describe(text) => {
+                    property.map(|property| property.insert("description".into(), text.as_str().into()));
+                }
+                ArgumentChange::Default(value) => {
+                    property.map(|property| property.insert("default".into(), value.clone()));
+                    remove_required(&mut shown, name);
+                    given.defaults.push((name.clone(), value.clone()));
+                }
+                ArgumentChange::Fix(value) => {
+                    hide(&mut shown, name);
+                    given.hidden.push((name.clone(), Some(value.clone())));
+                }
+                ArgumentChange::Hide => {
+                    if remove_required(&mut shown, name) {
+                        errors.push(format!("`{name}` is required, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
+                    }
+                    hide(&mut shown, name);
+                    given.hidden.push((name.clone(), None));
+                }
+            }
+        }
+        let error = |text: String| self.spec.build_error(text);
+        BuildError::check_all(errors.into_iter().map(error).collect())?;
+        if !changes.is_empty() {
+            self.header_params = header_params(&shown).map_err(|text| self.spec.build_error(text))?;
+            self.input.show(shown);
+            self.given = Some(given).filter(|given| !given.is_empty()).map(Box::new);
+        }
+        Ok(())
+    }
+
+    /// Why the function cannot get this value.
+    fn value_error(&self, name: &str, value: &Value) -> Option<String> {
+        let errors = self.input.value_errors(name, value);
+        let arg = self.handler.args().iter().find(|arg| arg.name() == name && !arg.is_flatten());
+        let found = errors
+            .into_iter()
+            .next()
+            .or_else(|| arg?.json_error(value).map(|error| format!("{name}: {error}")))?;
+        Some(format!("a transform gives it another value than it takes: {found}"))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -296,6 +362,30 @@ impl ToolEntry {
             entry.value("_meta", &meta);
         }
     }
+}
+
+fn hide(schema: &mut Value, name: &str) {
+    remove_required(schema, name);
+    let is_empty = schema.get_mut("properties").and_then(Value::as_object_mut).is_some_and(|properties| {
+        properties.remove(name);
+        properties.is_empty()
+    });
+    if let Some(root) = schema.as_object_mut().filter(|_| is_empty) {
+        root.remove("properties");
+    }
+}
+
+/// Makes a property optional; returns whether it was required.
+fn remove_required(schema: &mut Value, name: &str) -> bool {
+    let Some(root) = schema.as_object_mut() else { return false };
+    let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) else { return false };
+    let before = required.len();
+    required.retain(|required| required != name);
+    let (was_required, is_empty) = (required.len() < before, required.is_empty());
+    if is_empty {
+        root.remove("required");
+    }
+    was_required
 }
 
 /// Writes the properties in the order in which the arguments are declared; the map has them sorted.

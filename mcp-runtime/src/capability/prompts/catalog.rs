@@ -7,12 +7,13 @@ use crate::{
     capability::{completion::Completions, open_for_handle},
     connection::{Access, ItemKind},
     dispatch::{ObservedItem, Reply, Request, Response},
-    item::{BuildError, ItemDescriptor, ItemSpec},
+    item::{BuildError, ItemDescriptor, ItemSpec, Location},
     jsonrpc::decode_string,
     server::{
         AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List, MadeItem,
         PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, impl_additions, write_entry,
     },
+    tool::Hints,
 };
 
 /// The prompts of a server.
@@ -130,11 +131,8 @@ impl Annotation for PromptDescriptor {
     }
 
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
-        let name = item.name();
-        assembly.claim_name("prompt", &name, &name, Some(self.item.location));
-        let entry = PromptEntry::annotated(name, self, item.this.clone(), item.state.clone())?;
-        Prompts::add(assembly, item, entry);
-        Ok(())
+        let entry = PromptEntry::annotated(item.name(), self, item.this.clone(), item.state.clone());
+        add(assembly, item, Some(self.item.location), entry)
     }
 }
 
@@ -150,10 +148,30 @@ impl MadeItem for PromptDef {
     }
 
     fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
-        let name = item.name();
-        assembly.claim_name("prompt", &name, &name, None);
-        let entry = PromptEntry::runtime(name, self, item.state.clone())?;
-        Prompts::add(assembly, item, entry);
-        Ok(())
+        let entry = PromptEntry::runtime(item.name(), self, item.state.clone());
+        add(assembly, item, None, entry)
     }
+}
+
+/// Adds a prompt, with the changes of its transforms.
+fn add(
+    assembly: &mut Assembly<'_>,
+    item: &RegisteredItem,
+    at: Option<Location>,
+    entry: Result<PromptEntry, BuildError>,
+) -> Result<(), BuildError> {
+    let name = item.name();
+    if item.transforms.is_empty() {
+        assembly.claim_name("prompt", &name, &name, at);
+        Prompts::add(assembly, item, entry?);
+        return Ok(());
+    }
+    let mut entry = entry?;
+    let arguments = entry.arguments.iter().map(|argument| argument.name().to_owned()).collect();
+    let spec = &mut entry.item;
+    let changes = assembly.transforms.run(item, ItemKind::Prompt, spec, &mut Hints::default(), arguments)?;
+    entry.change_arguments(&changes)?;
+    assembly.claim_name("prompt", &entry.item.name, &entry.item.name, at);
+    Prompts::add(assembly, item, entry);
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor};
 use crate::{
-    arguments::{CompletionSource, declaration_errors},
+    arguments::{ArgumentChange, CompletionSource, GivenArguments, declaration_errors, text_of_value},
     connection::{Access, AccessError, ItemKind, ItemView},
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction, ItemSpec},
@@ -19,6 +19,8 @@ pub(crate) struct PromptEntry {
     pub(crate) item: ItemSpec,
     pub(crate) function: ItemFunction<PromptCall>,
     pub(crate) arguments: Vec<PromptArgument>,
+    /// Arguments that its function gets from the server.
+    pub(crate) given: GivenArguments,
     pub(crate) state: Arc<Extensions>,
 }
 
@@ -75,7 +77,7 @@ impl PromptEntry {
         BuildError::check_all(errors.into_iter().map(error).collect())?;
         let function = ItemFunction::Annotated(Function::new(def.handler, args, rules, this));
         let arguments = args.iter().map(|arg| PromptArgument::of(*arg)).collect();
-        Ok(Self { item, function, arguments, state })
+        Ok(Self { item, function, arguments, given: GivenArguments::default(), state })
     }
 
     /// The entry of a prompt made at run time.
@@ -98,7 +100,58 @@ impl PromptEntry {
             }
         }
         let function = ItemFunction::Runtime(def.handler.clone());
-        Ok(Self { item, function, arguments: def.arguments.clone(), state })
+        Ok(Self { item, function, arguments: def.arguments.clone(), given: GivenArguments::default(), state })
+    }
+
+    /// Changes what clients see of arguments, and what the function gets.
+    ///
+    /// # Errors
+    /// A value does not fit its argument, or an argument that is required is hidden.
+    pub(crate) fn change_arguments(
+        &mut self,
+        changes: &[(String, ArgumentChange)],
+    ) -> Result<(), BuildError> {
+        let mut errors = Vec::new();
+        for (name, change) in changes {
+            if let ArgumentChange::Default(value) | ArgumentChange::Fix(value) = change
+                && let Some(arg) = self.function.args().iter().find(|arg| arg.name() == name)
+                && let Some(error) = arg.text_error(&text_of_value(value))
+            {
+                errors.push(format!("a transform gives it another value than it takes: `{name}`: {error}"));
+            }
+            let Some(argument) = self.arguments.iter_mut().find(|argument| argument.name() == name) else {
+                continue;
+            };
+            match change {
+                ArgumentChange::Describe(text) => argument.description = Some(text.clone()),
+                ArgumentChange::Default(value) => {
+                    argument.required = false;
+                    self.given.defaults.push((name.clone(), value.clone()));
+                }
+                ArgumentChange::Fix(value) => self.given.hidden.push((name.clone(), Some(value.clone()))),
+                ArgumentChange::Hide => {
+                    if argument.required {
+                        errors.push(format!("`{name}` is required, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
+                    }
+                    self.given.hidden.push((name.clone(), None));
+                }
+            }
+        }
+        if self.function.args().is_empty() {
+            // one that is made at run time gets what it declares
+            for argument in &mut self.arguments {
+                argument.required &= !self.given.hidden.iter().any(|(name, _)| argument.name() == name);
+            }
+        }
+        let error = |text: String| self.item.build_error(format_args!("prompt `{}`: {text}", self.item.name));
+        BuildError::check_all(errors.into_iter().map(error).collect())
+    }
+
+    /// The arguments that clients see.
+    fn shown(&self) -> impl Iterator<Item = &PromptArgument> {
+        self.arguments
+            .iter()
+            .filter(|argument| !self.given.hidden.iter().any(|(name, _)| argument.name() == name))
     }
 
     /// What decides who may get it.
@@ -108,12 +161,12 @@ impl PromptEntry {
     }
 
     pub(crate) fn completes(&self) -> bool {
-        self.arguments.iter().any(|argument| argument.completion.completes())
+        self.shown().any(|argument| argument.completion.completes())
     }
 
     /// How an argument completes, if the prompt has one of that name.
     pub(crate) fn completion(&self, argument: &str) -> Option<&CompletionSource> {
-        self.arguments.iter().find(|known| known.name() == argument).map(|known| &known.completion.source)
+        self.shown().find(|known| known.name() == argument).map(|known| &known.completion.source)
     }
 
     /// Appends its entry in `prompts/list`.
@@ -121,8 +174,9 @@ impl PromptEntry {
         let mut entry = Object::new(out);
         entry.str("name", &self.item.name);
         self.item.write_texts(&mut entry, revision);
-        if !self.arguments.is_empty() {
-            write_array(entry.key("arguments"), &self.arguments, |out, argument| {
+        let shown: Vec<_> = self.shown().collect();
+        if !shown.is_empty() {
+            write_array(entry.key("arguments"), &shown, |out, argument| {
                 let mut object = Object::new(out);
                 object.str("name", argument.name());
                 if revision >= Revision::V2025_06_18 {

@@ -40,8 +40,11 @@ impl Prompts {
     pub(super) fn get(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
-        let values = parse_arguments(arguments)?;
+        let mut values = parse_arguments(arguments)?;
         let entry = self.find(server, &request, &name)?;
+        if !entry.given.is_empty() {
+            entry.given.apply_to_texts(&mut values);
+        }
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }

@@ -18,6 +18,7 @@ use crate::{
         impl_additions, named_functions, write_entry,
     },
     sort::sort_by,
+    tool::Hints,
 };
 
 /// Another origin of what `resources/read` returns than registered items.
@@ -279,6 +280,7 @@ impl Annotation for ResourceDescriptor {
         let mut entry = ResourceEntry::annotated(name, &item.prefix, assembly.server, self, this, state)?;
         // middleware puts what it knows of the caller into requests
         entry.sees_caller |= self.item.injects.iter().any(|inject| item.requested.contains(&inject.target()));
+        change(assembly, item, &mut entry)?;
         Resources::add(assembly, item, entry);
         Ok(())
     }
@@ -296,8 +298,23 @@ impl MadeItem for ResourceDef {
     }
 
     fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
-        let entry = ResourceEntry::runtime(&item.prefix, self, item.state.clone())?;
+        let mut entry = ResourceEntry::runtime(&item.prefix, self, item.state.clone())?;
+        change(assembly, item, &mut entry)?;
         Resources::add(assembly, item, entry);
         Ok(())
     }
+}
+
+/// Makes the changes of an item's transforms, which are about what lists say: its arguments are in its URI.
+fn change(
+    assembly: &mut Assembly<'_>,
+    item: &RegisteredItem,
+    entry: &mut ResourceEntry,
+) -> Result<(), BuildError> {
+    if item.transforms.is_empty() {
+        return Ok(());
+    }
+    let spec = &mut entry.item;
+    assembly.transforms.run(item, ItemKind::Resource, spec, &mut Hints::default(), Vec::new())?;
+    Ok(())
 }

@@ -274,9 +274,8 @@ fn describe_injection(param: &Param) -> Option<TokenStream> {
         let text = type_to_string(pointee);
         quote_spanned!(span=> .pointing_to::<#pointee>(#text))
     });
-    // what the request itself has names no capability
-    let of_request = ["Context", "Principal"].contains(&text.as_str());
-    let opening = (!of_request).then(|| quote_spanned!(span=> .opening(__rt::Probe::<#ty>::OPENS)));
+    // the capability that the type is a part of, if any
+    let opening = quote_spanned!(span=> .opening(__rt::Probe::<#ty>::OPENS));
     Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text)#pointee #opening))
 }
 

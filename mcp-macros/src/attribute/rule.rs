@@ -55,8 +55,10 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     if function.sig.receiver().is_none() {
         tokens.extend(marker(&function, &Marker::Function));
     }
-    if is_valid {
-        let definition = definition(&function, &params);
+    if function.sig.receiver().is_none() {
+        // of one with errors, naming it is not another error
+        let definition =
+            if is_valid { definition(&function, &params) } else { invalid_definition(&function) };
         tokens.extend(private_scope(krate.as_ref(), &function.shared_attrs(), &definition));
     }
     tokens
@@ -97,6 +99,16 @@ fn read_parameters(function: &mut Function, errors: &Errors) -> Vec<RuleParamete
         params.push(RuleParameter { name: pattern.ident.clone(), ty: (**elem).clone(), is_optional });
     }
     params
+}
+
+fn invalid_definition(function: &Function) -> TokenStream {
+    let (ident, module) = (&function.sig.ident, marker_module(&function.sig.ident));
+    quote_spanned! {Span::mixed_site()=>
+        use #module::#ident as __Marker;
+        impl __rt::ArgumentRule for __Marker {
+            const DESCRIPTOR: &'static __rt::RuleDescriptor = &__rt::RuleDescriptor::EMPTY;
+        }
+    }
 }
 
 fn definition(function: &Function, params: &[RuleParameter]) -> TokenStream {

@@ -44,6 +44,12 @@ pub struct RuleDescriptor {
     pub check: fn(RuleValues) -> RuleFuture,
 }
 
+impl RuleDescriptor {
+    /// That of a function with errors.
+    pub const EMPTY: Self =
+        Self { name: "", description: None, params: &[], check: |_| Box::pin(async { Ok(()) }) };
+}
+
 /// What a rule says about the arguments.
 type RuleFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -138,7 +138,7 @@ struct RingInner {
     /// Counts how often they were replaced.
     generation: AtomicU64,
     /// Whether the key was generated, so that it is lost when the process ends.
-    random: bool,
+    random: AtomicBool,
     /// Where they are read again.
     file: Option<PathBuf>,
 }
@@ -151,6 +151,7 @@ impl KeyRing {
 
     fn of(keys: Vec<Key>, random: bool, file: Option<PathBuf>) -> Self {
         let (keys, generation) = (RwLock::new(keys.into()), AtomicU64::new(0));
+        let random = AtomicBool::new(random);
         Self(Arc::new(RingInner { keys, generation, random, file }))
     }
 
@@ -204,9 +205,37 @@ impl KeyRing {
     }
 
     /// Whether only this process can open what it sealed.
-    #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) fn is_random(&self) -> bool {
-        self.0.random
+        self.0.random.load(Ordering::Relaxed)
+    }
+
+    /// Replaces a random key by the keys in the environment variable, if that is set.
+    ///
+    /// # Errors
+    /// Those of [`from_environment`](Self::from_environment).
+    #[cfg(feature = "cli")]
+    pub(crate) fn read_environment(&self) -> Result<(), String> {
+        if !self.is_random() {
+            return Ok(());
+        }
+        if let Some(found) = Self::from_environment()? {
+            let keys = found.0.keys.read().clone();
+            *self.0.keys.write() = keys;
+            self.0.random.store(false, Ordering::Relaxed);
+            self.0.generation.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Warns, once in a process, if the environment variable is set and was not read.
+    pub(crate) fn warn_of_unread_environment(&self) {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        if self.is_random() && std::env::var_os(VARIABLE).is_some() && !WARNED.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "`{VARIABLE}` is set, and the server does not read it: its key is random\n\
+                 add `.stores(|stores| stores.keys_from_env())` to the builder"
+            );
+        }
     }
 
     fn generation(&self) -> u64 {

@@ -138,6 +138,19 @@ fn keys_come_from_the_environment() {
 }
 
 #[test]
+fn keys_in_the_environment_that_nothing_reads_are_a_warning() {
+    let key = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210";
+    for (keys, warns) in [(Some(key), true), (None, false)] {
+        let mut command = fixture();
+        command.env("FIXTURE_SERVES", "1").env_remove("MCP_SERVER_KEYS").stdin(Stdio::null());
+        let output = command.envs(keys.map(|keys| ("MCP_SERVER_KEYS", keys))).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(message.contains("stores.keys_from_env()"), warns, "{message}");
+        assert!(!message.contains(key), "{message}");
+    }
+}
+
+#[test]
 fn a_public_address_without_allowed_hosts_is_refused() {
     let (code, text) = failure(&["--http", "0.0.0.0:0"]);
     assert_eq!(code, Some(1));

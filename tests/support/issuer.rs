@@ -162,6 +162,11 @@ impl Issuer {
         *self.state.keys.lock().unwrap() = vec![TestKey::new(kid)];
     }
 
+    /// Publishes one more key, of any name.
+    pub fn add_key(&self, key: TestKey) {
+        self.state.keys.lock().unwrap().push(key);
+    }
+
     /// Answers everything with an error from now on, or no longer.
     pub fn set_down(&self, is_down: bool) {
         self.state.is_down.store(is_down, Ordering::SeqCst);

@@ -48,7 +48,7 @@ impl ServerBuilder {
 
 impl Server {
     /// Runs the command in these arguments, which do not begin with the program's name; otherwise like
-    /// [`ServerBuilder::run`].
+    /// [`ServerBuilder::run`]. So the keys, if none are set, come from `MCP_SERVER_KEYS`.
     ///
     /// For a program that has options of its own: it reads those first and passes on the rest.
     ///
@@ -60,7 +60,7 @@ impl Server {
     /// if brief {
     ///     arguments.remove(0);
     /// }
-    /// let server = mcp_runtime::server!().discover().stores(|stores| stores.keys_from_env()).build()?;
+    /// let server = mcp_runtime::server!().discover().build()?;
     /// server.run_with_args(arguments)
     /// # }
     /// ```
@@ -70,6 +70,7 @@ impl Server {
     pub fn run_with_args<T: Into<OsString>>(self, arguments: impl IntoIterator<Item = T>) -> Result<()> {
         stderr_subscriber::install(self.options().telemetry.forward_events);
         let command = parse(arguments.into_iter().map(Into::into))?;
+        self.keys().read_environment().map_err(Error::build)?;
         run_command(self, command)
     }
 }

@@ -178,6 +178,8 @@ pub struct Limits {
     /// Invalid tokens of one address.
     #[cfg(feature = "auth")]
     pub(crate) invalid_tokens: Result<Rate, String>,
+    #[cfg(feature = "auth")]
+    pub(crate) authentication_timeout: Duration,
     /// Callers that each rate remembers.
     pub(crate) max_rate_callers: usize,
     /// For functions without a time limit of their own.
@@ -209,6 +211,8 @@ impl Default for Limits {
             rate: None,
             #[cfg(feature = "auth")]
             invalid_tokens: Ok(Rate::new(60, Duration::from_secs(60))),
+            #[cfg(feature = "auth")]
+            authentication_timeout: Duration::from_secs(10),
             max_rate_callers: 65_536,
             timeout: None,
             max_concurrency_per_caller: None,
@@ -248,6 +252,14 @@ impl Limits {
     #[cfg(feature = "auth")]
     pub fn invalid_token_rate(mut self, rate: &str) -> Self {
         self.invalid_tokens = Rate::parse(rate);
+        self
+    }
+
+    /// Sets how long it may take to find out whose a token is, over HTTP; 10 s by default. A request whose
+    /// [`Verifier`](crate::auth::Verifier), or authorization server, takes longer is answered `503`.
+    #[cfg(feature = "auth")]
+    pub fn authentication_timeout(mut self, limit: Duration) -> Self {
+        self.authentication_timeout = limit.min(LONGEST);
         self
     }
 

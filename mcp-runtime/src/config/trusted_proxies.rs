@@ -73,6 +73,15 @@ impl Network {
     }
 }
 
+impl Network {
+    /// Whether it is all addresses of IPv4 or IPv6, or half of them.
+    fn is_everyone(self) -> bool {
+        const IPV4: u128 = 0xFFFF << 32;
+        let length = self.mask.count_ones();
+        length <= 1 || (length <= 97 && (IPV4 & self.mask) >> 32 == self.prefix >> 32)
+    }
+}
+
 impl TrustedProxies {
     /// Adds a network.
     ///
@@ -82,6 +91,13 @@ impl TrustedProxies {
         let parsed = Network::parse(network).ok_or_else(|| {
             format!("`{network}` is not the address of a proxy\nwrite an address or a network: `10.0.0.0/8`, `2001:db8::1`")
         })?;
+        if parsed.is_everyone() {
+            return Err(format!(
+                "`{network}` trusts every address as a proxy, so that clients choose their own address\n\
+                 name the networks of your proxies: `10.0.0.0/8`; for one that cannot be named, \
+                 `.http(|http| http.client_address(..))` finds the address"
+            ));
+        }
         self.networks.push(parsed);
         Ok(())
     }
@@ -302,8 +318,16 @@ mod tests {
         for outside in ["11.0.0.1", "192.0.2.8", "2001:db8:8000::1", "::a00:1", "0.0.0.1"] {
             assert!(!proxies.contains(outside.parse().unwrap()), "{outside}");
         }
-        assert!(self::proxies(&["0.0.0.0/0"]).contains("203.0.113.9".parse().unwrap()));
-        assert!(!self::proxies(&["0.0.0.0/0"]).contains("2001:db8::1".parse().unwrap()));
+        assert!(self::proxies(&["128.0.0.0/2"]).contains("172.16.0.9".parse().unwrap()));
+        assert!(!self::proxies(&["128.0.0.0/2"]).contains("2001:db8::1".parse().unwrap()));
+        for everyone in
+            ["0.0.0.0/0", "::/0", "0.0.0.0/1", "128.0.0.0/1", "::ffff:0:0/96", "8000::/1", "::/64"]
+        {
+            assert!(
+                TrustedProxies::default().add(everyone).unwrap_err().contains("every address"),
+                "{everyone}"
+            );
+        }
         for text in ["", "10.0.0.0/33", "10.0.0/8", "example.com", "10.0.0.1:80", "::/129", "10.0.0.0/-1"] {
             assert!(TrustedProxies::default().add(text).is_err(), "{text}");
         }

@@ -60,6 +60,11 @@ pub(crate) trait ItemCall: Send + Sync {
         None
     }
 
+    /// Whether the item says that a second run may destroy more than the first.
+    fn runs_once(&self) -> bool {
+        false
+    }
+
     /// How long the call may take, including the wait for its permit.
     fn time_limit(&self) -> Option<Duration> {
         None

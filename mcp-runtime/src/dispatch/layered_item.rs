@@ -2,7 +2,7 @@
 //! into a task and dropped like one. The item's own function is what the innermost layer runs, as often as it likes.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -56,6 +56,7 @@ pub(crate) fn call_layered(server: &Server, request: Request<'_>, call: Arc<dyn 
         options: request.start_options(server),
         keys: Mutex::default(),
         has_failed: AtomicBool::new(false),
+        has_run: AtomicBool::new(false),
     });
     let outermost = Next::new(layers, function.clone());
     let outcome = Box::pin(async move {
@@ -83,6 +84,24 @@ struct FunctionOfItem {
     keys: Mutex<Option<HashSet<Box<str>>>>,
     /// Whether the last run of the function has failed; a failure of another call is one of a layer.
     has_failed: AtomicBool,
+    /// Whether the function was started.
+    has_run: AtomicBool,
+}
+
+/// Warns, once for each item, of a layer that runs its function again although that is not idempotent.
+#[cold]
+fn warn_of_second_run(name: &str) {
+    const MAX_ITEMS: usize = 1024;
+    static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut warned = WARNED.lock();
+    if warned.len() < MAX_ITEMS && warned.insert(name.to_owned()) {
+        tracing::warn!(
+            name,
+            "a layer has run the function of a tool twice in one call, and the tool is `destructive` and not `idempotent`\n\
+             let the layer skip such tools, or add `idempotent` to the tool if a second run changes nothing\n\
+             this warning is logged once for each tool"
+        );
+    }
 }
 
 impl LayeredFunction for FunctionOfItem {
@@ -114,6 +133,9 @@ impl FunctionOfItem {
             let acquired = with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await?;
             // the semaphore is never closed
             permits.extend(acquired.ok().map(CallPermit::Concurrency));
+        }
+        if self.has_run.swap(true, Ordering::Relaxed) && call.runs_once() {
+            warn_of_second_run(layered.name());
         }
         let ended = match call.start(self.options, &|| context.clone()) {
             Invocation::Ended(ended) => ended,

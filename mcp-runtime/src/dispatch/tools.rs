@@ -202,6 +202,11 @@ impl ItemCall for CallTool<'_> {
         self.entry.permits.as_ref().filter(|_| !self.starts_outside())
     }
 
+    fn runs_once(&self) -> bool {
+        let hints = &self.entry.spec.hints;
+        hints.destructive == Some(true) && hints.idempotent != Some(true)
+    }
+
     fn time_limit(&self) -> Option<Duration> {
         self.entry.spec.timeout
     }

@@ -681,7 +681,11 @@ fn set_up_authentication(
             return problems;
         }
     };
-    let failed = FailureRate { rate, addresses: options.limits.max_rate_callers };
+    let failed = FailureRate {
+        rate,
+        addresses: options.limits.max_rate_callers,
+        timeout: options.limits.authentication_timeout,
+    };
     let observer = telemetry.filter(|telemetry| telemetry.counts());
     let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
     match Authenticator::new(authentications, &used, keys, failed, observer.as_ref()) {

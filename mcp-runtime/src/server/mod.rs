@@ -211,7 +211,10 @@ impl Server {
     }
 
     /// The keys that seal what clients carry for the server.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has sessions"))]
+    #[cfg_attr(
+        not(any(feature = "http", feature = "stdio", feature = "cli")),
+        expect(dead_code, reason = "only these transports look at them")
+    )]
     pub(crate) fn keys(&self) -> &KeyRing {
         &self.0.keys
     }

@@ -47,6 +47,7 @@ impl Server {
 
     async fn serve_stdio_until_end(&self) -> Result<()> {
         crate::server::warn_of_unregistered_items();
+        self.keys().warn_of_unread_environment();
         #[cfg(feature = "metrics")]
         let _metrics = self.serve_metrics().await?;
         let input = open_stdin()?;

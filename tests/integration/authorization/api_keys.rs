@@ -198,3 +198,60 @@ async fn keys_and_tokens_are_accepted_side_by_side_and_a_block_list_is_asked_eac
     })
     .await;
 }
+
+/// Never finds out.
+struct Silent;
+
+impl Verifier for Silent {
+    async fn verify(&self, _: &str, _: &axum::http::request::Parts) -> Result<Principal, Denied> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_verifier_has_a_limited_time() {
+    within(async {
+        let limit = std::time::Duration::from_millis(50);
+        let builder =
+            items().state(state()).auth(Silent).limits(|limits| limits.authentication_timeout(limit));
+        let served = HttpServer::start(builder).await;
+        assert_eq!(bearing(call("whoami"), "x").send(served.address).await.status, 503);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_several_methods_the_refusal_is_that_of_the_one_that_the_token_was_meant_for() {
+    within(async {
+        let (issuer, other) = (Issuer::start().await, Issuer::start().await);
+        let keys = || ApiKeys::new([("0123456789abcdef", Principal::new("https://example.com", "ada"))]);
+        let second =
+            || Oauth::issuer(&other.url).resource(RESOURCE).scopes(["notes:read", "notes:write", "admin"]);
+        let with = |issuer: &Issuer, member: &str, value: serde_json::Value| {
+            let mut claims = issuer.claims("ada", RESOURCE, "");
+            claims[member] = value;
+            issuer.key().sign(&claims)
+        };
+        let forged = mcp_tests::support::TestKey::new("first").sign(&other.claims("ada", RESOURCE, ""));
+        let builders = [
+            items().auth(keys()).auth(oauth(&issuer)).auth(second()),
+            items().auth(second()).auth(oauth(&issuer)).auth(keys()),
+        ];
+        for builder in builders {
+            let served = HttpServer::start(builder.state(state())).await;
+            for (token, reason) in [
+                (with(&issuer, "exp", json!(1)), "the token has expired"),
+                (with(&other, "exp", json!(1)), "the token has expired"),
+                (with(&other, "aud", json!("https://x.example.com")), "the token is not for this resource"),
+                (forged.clone(), "the signature of the token is not valid"),
+                ("0123456789abcdeg".to_owned(), "the API key is unknown"),
+            ] {
+                let refused = bearing(call("whoami"), &token).send(served.address).await;
+                assert_eq!(refused.status, 401);
+                let text = challenge(&refused);
+                assert!(text.contains(&format!("error_description=\"{reason}\"")), "{reason}: {text}");
+            }
+        }
+    })
+    .await;
+}

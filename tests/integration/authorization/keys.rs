@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_tests::support::{Issuer, TestKey, soon, within};
+use mcp_tests::support::{HttpServer, Issuer, TestKey, soon, within};
 use serde_json::json;
 
 use super::{RESOURCE, bearing, call, oauth, serve};
@@ -135,6 +135,47 @@ async fn an_issuer_that_names_another_in_its_metadata_is_not_believed() {
         let request = bearing(call("whoami"), &issuer.key().sign(&claims));
         assert_eq!(request.send(served.address).await.status, 503);
         assert_eq!(entered.count(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_keys_of_one_name_are_both_tried() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let first = issuer.key();
+        issuer.add_key(TestKey::new("first"));
+        let (served, _) = serve(oauth(&issuer)).await;
+        let claims = issuer.claims("ada", RESOURCE, "");
+        for key in [first, issuer.key()] {
+            assert_eq!(bearing(call("whoami"), &key.sign(&claims)).send(served.address).await.status, 200);
+        }
+        let foreign = TestKey::new("first").sign(&claims);
+        assert_eq!(bearing(call("whoami"), &foreign).send(served.address).await.status, 401);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_that_was_replaced_under_its_name_is_fetched_once() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (eager, _) = serve(oauth(&issuer).key_cooldown(Duration::ZERO)).await;
+        let (served, _) = serve(oauth(&issuer)).await;
+        let send =
+            async |to: &HttpServer, token: &str| bearing(call("whoami"), token).send(to.address).await.status;
+        for server in [&eager, &served] {
+            assert_eq!(send(server, &issuer.token("ada", RESOURCE, "")).await, 200);
+        }
+        issuer.rotate("first");
+        assert_eq!(send(&eager, &issuer.token("ada", RESOURCE, "")).await, 200);
+        assert_eq!(issuer.key_requests(), 3);
+        // forged ones do not have them fetched each time
+        let claims = issuer.claims("ada", RESOURCE, "");
+        for _ in 0..20 {
+            assert_eq!(send(&served, &TestKey::new("first").sign(&claims)).await, 401);
+        }
+        assert_eq!(issuer.key_requests(), 3, "they were fetched a moment ago");
     })
     .await;
 }

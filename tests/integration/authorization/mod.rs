@@ -5,6 +5,7 @@ mod dpop;
 mod guesses;
 mod introspection;
 mod keys;
+mod misconfigured;
 mod owners;
 mod principal;
 mod scopes;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcp_runtime::auth::Oauth;
 use mcp_tests::support::{HttpConnection, HttpRequest, Issuer, TestKey, text_of, unix_now, unsigned, within};
 use serde_json::{Value, json};
 
@@ -197,6 +198,75 @@ async fn a_token_that_expires_is_refused_though_it_was_accepted() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert_eq!(send().await, 401);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn claims_with_other_names_say_who_calls_what_it_may_and_for_whom_the_token_is() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let claims = |changes: Value| {
+            let mut claims = issuer.claims("ada", RESOURCE, "");
+            let map = claims.as_object_mut().unwrap();
+            map.remove("scope");
+            for (name, value) in changes.as_object().unwrap() {
+                map.insert(name.clone(), value.clone());
+            }
+            map.retain(|_, value| !value.is_null());
+            claims
+        };
+        let status = async |oauth: Oauth, tool: &str, changes: Value| {
+            let (served, _) = serve(oauth).await;
+            let token = issuer.key().sign(&claims(changes));
+            let reply = bearing(call(tool), &token).send(served.address).await;
+            if reply.status == 200 { Ok(text_of(&reply.json()).to_owned()) } else { Err(reply.status) }
+        };
+        let notes = Ok("notes".to_owned());
+        for (names, granted) in [
+            (vec!["permissions"], json!({ "permissions": ["notes:read"] })),
+            (vec!["scp", "roles"], json!({ "scp": "other", "roles": ["notes:read"] })),
+            (vec!["/realm_access/roles"], json!({ "realm_access": { "roles": ["notes:read"] } })),
+            (vec!["https://example.com/groups"], json!({ "https://example.com/groups": ["notes:read"] })),
+        ] {
+            let mapped = oauth(&issuer).scope_claims(names.clone());
+            assert_eq!(status(mapped, "read_notes", granted.clone()).await, notes, "{names:?}");
+            assert_eq!(status(oauth(&issuer), "read_notes", granted).await, Err(403), "{names:?}");
+        }
+        let by_oid = || oauth(&issuer).subject_claim("oid");
+        assert_eq!(status(by_oid(), "whoami", json!({ "oid": "7" })).await.as_deref(), Ok("7 of test"));
+        assert_eq!(status(by_oid(), "whoami", json!({})).await, Err(401), "a user without it");
+        let machine = json!({ "sub": "test" });
+        assert_eq!(status(by_oid(), "whoami", machine).await.as_deref(), Ok("client:test of test"));
+        // an authorization server that names the client only
+        let by_client = || oauth(&issuer).audience("test").audience_claim("client_id");
+        assert_eq!(status(by_client(), "whoami", json!({ "aud": null })).await.as_deref(), Ok("ada of test"));
+        for refused in
+            [json!({ "aud": null, "client_id": "other" }), json!({ "aud": "https://other.example.com" })]
+        {
+            assert_eq!(status(by_client(), "whoami", refused.clone()).await, Err(401), "{refused}");
+        }
+        assert_eq!(status(oauth(&issuer), "whoami", json!({ "aud": null })).await, Err(401));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_prefix_of_scopes_is_for_the_authorization_server_only() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, _) = serve(oauth(&issuer).scope_prefix("api://notes/")).await;
+        let metadata = HttpRequest::new("GET").path("/.well-known/oauth-protected-resource");
+        let metadata = metadata.send(served.address).await.json();
+        assert_eq!(
+            metadata["scopes_supported"],
+            json!(["api://notes/notes:read", "api://notes/notes:write"])
+        );
+        let refused =
+            bearing(call("read_notes"), &issuer.token("ada", RESOURCE, "")).send(served.address).await;
+        assert!(challenge(&refused).contains("scope=\"api://notes/notes:read\""), "{}", challenge(&refused));
+        let good = bearing(call("read_notes"), &issuer.token("ada", RESOURCE, "notes:read"));
+        assert_eq!(good.send(served.address).await.status, 200);
     })
     .await;
 }

@@ -16,6 +16,7 @@ use std::{
 
 use http::{HeaderMap, StatusCode, header, request::Parts};
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 use super::{
     api_keys::ApiKeys,
@@ -23,7 +24,9 @@ use super::{
     guesses::{Attempt, Entrance, Guesses},
     jwks::IssuerObserver,
     oauth::{Dpop, Oauth, parse_resource},
-    verifier::{CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, Verifier},
+    verifier::{
+        CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, VerdictFuture, Verifier,
+    },
 };
 use crate::{
     admission::{Owner, Rate},
@@ -97,6 +100,8 @@ impl fmt::Debug for Authentication {
 pub(crate) struct FailureRate {
     pub(crate) rate: Rate,
     pub(crate) addresses: usize,
+    /// How long it may take to find out whose a token is.
+    pub(crate) timeout: Duration,
 }
 
 /// How a token is presented: the scheme of the header `Authorization`.
@@ -120,10 +125,16 @@ pub(crate) struct Authenticator {
     required_scopes: Vec<String>,
     dpop: Dpop,
     guesses: Guesses,
+    /// How long it may take to find out whose a token is.
+    timeout: Duration,
+    /// What the names of scopes begin with for the authorization server, and not in its tokens.
+    scope_prefix: String,
 }
 
 /// The metadata of the protected resource, and where it is served.
 pub(crate) struct ResourceDocument {
+    /// What clients ask for tokens for.
+    resource: String,
     /// Its URL, for challenges.
     url: String,
     pub(crate) paths: Vec<String>,
@@ -223,14 +234,17 @@ impl Authenticator {
         let all_scopes =
             are_all_known.then(|| [scopes.clone(), union(|server| &server.unlisted_scopes)].concat());
         let dpop = servers.first().map_or(Dpop::Refused, |server| server.dpop);
+        let scope_prefix = servers.first().map_or_else(String::new, |server| server.scope_prefix.clone());
         Ok(Self {
             methods,
-            metadata: ResourceDocument::of(&servers, &scopes, dpop),
+            metadata: ResourceDocument::of(&servers, &prefixed(&scope_prefix, &scopes), dpop),
             required_scopes: union(|server| &server.required_scopes),
             scopes,
             all_scopes,
             dpop,
             guesses,
+            timeout: failed.timeout,
+            scope_prefix,
         })
     }
 
@@ -264,9 +278,9 @@ impl Authenticator {
         match kept {
             Some(Verdict::Ready(verdict)) => return Verification::Ready(self.conclude(verdict)),
             Some(Verdict::Pending(verdict)) => {
-                return Verification::Pending(Box::pin(async move {
-                    self.conclude(poll_contained(verdict).await)
-                }));
+                return Verification::Pending(Box::pin(
+                    async move { self.conclude(self.poll(verdict).await) },
+                ));
             }
             None => {}
         }
@@ -287,7 +301,7 @@ impl Authenticator {
             match contained(|| method.verify(token, request)) {
                 Verdict::Ready(verdict) => Verification::Ready(self.end(attempt.as_ref(), verdict)),
                 Verdict::Pending(verdict) => Verification::Pending(Box::pin(async move {
-                    self.end(attempt.as_ref(), poll_contained(verdict).await)
+                    self.end(attempt.as_ref(), self.poll(verdict).await)
                 })),
             }
         } else {
@@ -299,27 +313,46 @@ impl Authenticator {
 
     /// Asks each method until one knows the caller.
     async fn verify(&self, token: PresentedToken<'_>, request: &Parts) -> Result<Arc<Principal>, Denied> {
-        let mut refused: Option<Denied> = None;
+        let (mut refused, mut unavailable): (Option<Denied>, Option<Denied>) = (None, None);
+        let mut best = None;
         for method in &self.methods {
             let verdict = match contained(|| method.verify(token, request)) {
                 Verdict::Ready(verdict) => verdict,
-                Verdict::Pending(verdict) => poll_contained(verdict).await,
+                Verdict::Pending(verdict) => self.poll(verdict).await,
             };
             match verdict {
                 // the token is known to this method only
-                Err(denied) if matches!(denied.reason, DeniedReason::InvalidToken) => match &mut refused {
-                    None => refused = Some(denied),
-                    Some(first) => {
-                        first.is_genuine |= denied.is_genuine;
-                        first.is_lasting &= denied.is_lasting;
+                Err(denied) if matches!(denied.reason, DeniedReason::InvalidToken) => {
+                    let is_lasting =
+                        refused.as_ref().is_none_or(|first| first.is_lasting) && denied.is_lasting;
+                    // what the client is told is the refusal of the method that the token was meant for
+                    let precision = (method.is_meant(token), denied.precision());
+                    if best.is_none_or(|best| precision > best) {
+                        best = Some(precision);
+                        refused = Some(denied);
                     }
-                },
+                    if let Some(refused) = &mut refused {
+                        refused.is_lasting = is_lasting;
+                    }
+                }
                 // the others may be able to decide
-                Err(denied) if denied.is_unavailable() => refused = Some(denied),
+                Err(denied) if denied.is_unavailable() => unavailable = Some(denied),
                 decided => return decided,
             }
         }
+        // a token that one of them has issued is of no other
+        if let Some(unavailable) =
+            unavailable.filter(|_| !refused.as_ref().is_some_and(|refused| refused.is_genuine))
+        {
+            return Err(unavailable);
+        }
         Err(refused.unwrap_or_else(|| Denied::token(Reason::TokenUnknown, "the token is unknown")))
+    }
+
+    /// The verdict of a method, which has a limited time for it.
+    async fn poll(&self, verdict: VerdictFuture<'_>) -> Result<Arc<Principal>, Denied> {
+        let late = |_| Denied::unavailable(format!("a token was not verified within {:?}", self.timeout));
+        timeout(self.timeout, poll_contained(verdict)).await.map_err(late)?
     }
 
     /// Records what has become of a token, and makes the answer of it.
@@ -452,7 +485,8 @@ impl Authenticator {
             parameters.push(("error_description", description.into()));
         }
         if !scopes.is_empty() {
-            parameters.push(("scope", scopes.into()));
+            let scopes: Vec<String> = scopes.split(' ').map(str::to_owned).collect();
+            parameters.push(("scope", prefixed(&self.scope_prefix, &scopes).join(" ").into()));
         }
         let name = match scheme {
             Scheme::Bearer => "Bearer",
@@ -499,6 +533,11 @@ fn refuse_guess(wait: Duration) -> RefusedCaller {
         nonce: None,
         retry_after: Some(wait),
     }
+}
+
+/// The names of scopes as the authorization server has them.
+fn prefixed(prefix: &str, scopes: &[String]) -> Vec<String> {
+    scopes.iter().map(|scope| format!("{prefix}{scope}")).collect()
 }
 
 fn algorithm_names() -> Vec<&'static str> {
@@ -589,7 +628,7 @@ fn contained_option<'a>(find: impl FnOnce() -> Option<Verdict<'a>>) -> Option<Ve
     catch_unwind(AssertUnwindSafe(find)).unwrap_or_else(|_| Some(Verdict::Ready(Err(panicked()))))
 }
 
-async fn poll_contained(mut verdict: super::verifier::VerdictFuture<'_>) -> Result<Arc<Principal>, Denied> {
+async fn poll_contained(mut verdict: VerdictFuture<'_>) -> Result<Arc<Principal>, Denied> {
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| verdict.as_mut().poll(cx)));
         polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
@@ -598,6 +637,11 @@ async fn poll_contained(mut verdict: super::verifier::VerdictFuture<'_>) -> Resu
 }
 
 impl ResourceDocument {
+    /// What clients ask for tokens for: the URL of the endpoint.
+    pub(crate) fn resource(&self) -> &str {
+        &self.resource
+    }
+
     fn of(servers: &[Oauth], scopes: &[String], dpop: Dpop) -> Option<Self> {
         const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
         let resource = servers.first()?.resource.as_deref()?;
@@ -622,7 +666,12 @@ impl ResourceDocument {
         if !path.is_empty() {
             paths.push(WELL_KNOWN.to_owned());
         }
-        Some(Self { url, paths, json: Value::Object(document).to_string().into_bytes() })
+        Some(Self {
+            resource: resource.to_owned(),
+            url,
+            paths,
+            json: Value::Object(document).to_string().into_bytes(),
+        })
     }
 }
 
@@ -634,7 +683,11 @@ mod tests {
     fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
         let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());
         let used: Arc<dyn SingleUse> = Arc::new(used);
-        let failed = FailureRate { rate: Rate::new(60, Duration::from_secs(60)), addresses: 1000 };
+        let failed = FailureRate {
+            rate: Rate::new(60, Duration::from_secs(60)),
+            addresses: 1000,
+            timeout: Duration::from_secs(10),
+        };
         Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed, None)
     }
 

@@ -2,11 +2,7 @@
 //!
 //! See [RFC 7662](https://www.rfc-editor.org/rfc/rfc7662).
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt, sync::Arc, time::Instant};
 
 use serde_json::{Map, Value};
 use tokio::sync::{OnceCell, Semaphore};
@@ -34,8 +30,6 @@ pub(super) struct IntrospectionConfig {
     pub(super) url: Option<String>,
     pub(super) client_id: String,
     pub(super) secret: String,
-    /// How long an answer is believed.
-    pub(super) cached: Duration,
 }
 
 impl fmt::Debug for Introspector {
@@ -46,7 +40,7 @@ impl fmt::Debug for Introspector {
 
 impl Introspector {
     pub(super) fn new(endpoint: Arc<IssuerEndpoint>, config: IntrospectionConfig) -> Self {
-        let IntrospectionConfig { url, client_id, secret, .. } = config;
+        let IntrospectionConfig { url, client_id, secret } = config;
         let (discovered, questions) = (OnceCell::new(), Semaphore::new(MAX_QUESTIONS));
         Self { endpoint, url, discovered, client_id, secret, questions }
     }

@@ -26,6 +26,8 @@ use crate::{
 
 /// Keys of one set, at most.
 const MAX_KEYS: usize = 100;
+/// Keys of one name that are tried, at most.
+const MAX_NAMESAKES: usize = 4;
 
 /// How long keys are used.
 #[derive(Debug, Clone, Copy)]
@@ -138,8 +140,9 @@ struct KnownKey {
 /// What is known of the key that a token names.
 enum Lookup {
     Found {
-        key: Arc<VerifyingKey>,
-        /// It should be fetched again.
+        /// Those of that name, which need not be one: names are not unique while keys are replaced.
+        keys: Vec<Arc<VerifyingKey>>,
+        /// They should be fetched again.
         is_old: bool,
     },
     /// The keys that are known do not include it.
@@ -192,30 +195,33 @@ impl KeySource {
         let state = self.state.read();
         let age = state.fetched.map(|fetched| now.saturating_duration_since(fetched));
         let Some(age) = age.filter(|age| *age <= self.times.max_outage) else { return Lookup::NoKeys };
-        let mut suited = state.keys.iter().filter(|known| known.key.suits(algorithm));
-        let found = match kid {
-            Some(kid) => suited.find(|known| known.kid.as_deref() == Some(kid)),
+        let suited = state.keys.iter().filter(|known| known.key.suits(algorithm));
+        let named = suited.filter(|known| kid.is_none() || known.kid.as_deref() == kid);
+        let keys: Vec<_> = named.take(MAX_NAMESAKES).map(|known| known.key.clone()).collect();
+        match (keys.len(), kid) {
             // without a name there must be no choice
-            None => suited.next().filter(|_| suited.next().is_none()),
-        };
-        match found {
-            Some(known) => Lookup::Found { key: known.key.clone(), is_old: age > self.times.max_age },
-            None => Lookup::Unknown,
+            (0, _) | (2.., None) => Lookup::Unknown,
+            _ => Lookup::Found { keys, is_old: age > self.times.max_age },
         }
     }
 
-    /// The key that a token names, if it is known; it is fetched again in the background once it is old.
+    /// The keys that a token names, if they are known; they are fetched again in the background once they are old.
     pub(super) fn known(
         self: &Arc<Self>,
         kid: Option<&str>,
         algorithm: SigningAlgorithm,
-    ) -> Option<Arc<VerifyingKey>> {
+    ) -> Option<Vec<Arc<VerifyingKey>>> {
         let now = Instant::now();
-        let Lookup::Found { key, is_old } = self.look_up(kid, algorithm, now) else { return None };
+        let Lookup::Found { keys, is_old } = self.look_up(kid, algorithm, now) else { return None };
         if is_old {
             self.refresh_in_background(now);
         }
-        Some(key)
+        Some(keys)
+    }
+
+    /// Whether the keys may be fetched now.
+    pub(super) fn may_refresh(&self) -> bool {
+        self.may_fetch(Instant::now())
     }
 
     fn may_fetch(&self, now: Instant) -> bool {
@@ -223,7 +229,7 @@ impl KeySource {
         attempted.is_none_or(|attempted| now.saturating_duration_since(attempted) >= self.times.cooldown)
     }
 
-    /// The key that a token names; fetches the keys if it is not known.
+    /// The keys that a token names; fetches them if they are not known.
     ///
     /// # Errors
     /// There is none of that name, or the keys cannot be fetched.
@@ -231,13 +237,29 @@ impl KeySource {
         self: &Arc<Self>,
         kid: Option<&str>,
         algorithm: SigningAlgorithm,
-    ) -> Result<Arc<VerifyingKey>, Denied> {
-        if let Some(key) = self.known(kid, algorithm) {
-            return Ok(key);
+    ) -> Result<Vec<Arc<VerifyingKey>>, Denied> {
+        if let Some(keys) = self.known(kid, algorithm) {
+            return Ok(keys);
         }
-        self.refresh().await;
+        self.find_again(kid, algorithm).await
+    }
+
+    /// The same after another fetch, unless that was tried a moment ago.
+    ///
+    /// # Errors
+    /// There is none of that name, or the keys cannot be fetched.
+    pub(super) async fn find_again(
+        self: &Arc<Self>,
+        kid: Option<&str>,
+        algorithm: SigningAlgorithm,
+    ) -> Result<Vec<Arc<VerifyingKey>>, Denied> {
+        // in a task, so that a client that disconnects does not end the fetch that others wait for
+        let source = self.clone();
+        let fetch = spawn(async move { source.refresh().await });
+        // the fetch does not panic
+        let _fetched = fetch.await;
         match self.look_up(kid, algorithm, Instant::now()) {
-            Lookup::Found { key, .. } => Ok(key),
+            Lookup::Found { keys, .. } => Ok(keys),
             Lookup::Unknown => {
                 Err(Denied::token(Reason::TokenUnknownKey, "the key of the token is not known").for_now())
             }

@@ -16,7 +16,7 @@ use super::{
     introspection::{IntrospectionConfig, Introspector},
     jwks::{IssuerEndpoint, IssuerObserver, KeySource, KeyTimes},
     token_cache::{TokenCache, TokenDigest},
-    token_claims::{Binding, ExpectedClaims, TokenClaims},
+    token_claims::{Binding, ClaimNames, ClaimSource, ExpectedClaims, TokenClaims},
     verifier::{CustomVerifier, Denied, Method, PresentedToken, Verdict, Verifier},
 };
 use crate::{
@@ -31,6 +31,8 @@ use crate::{
 const MAX_SKEW: Duration = Duration::from_secs(60);
 /// Tokens whose verdict is kept.
 const CACHED_TOKENS: usize = 10_000;
+/// How long an answer of the authorization server is believed, unless the options say otherwise.
+const BELIEVED: Duration = Duration::from_secs(30);
 /// What a verdict is kept for at most, however long its token is valid.
 const MAX_CACHED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -73,7 +75,13 @@ pub struct Oauth {
     times: KeyTimes,
     skew: Duration,
     access_token_type: bool,
-    introspection: Option<IntrospectionConfig>,
+    /// The client id and the secret of this server.
+    introspection: Option<(String, String)>,
+    introspection_url: Option<String>,
+    introspection_cached: Option<Duration>,
+    audience_by_endpoint: bool,
+    claim_names: ClaimNames,
+    pub(super) scope_prefix: String,
     verifier: Option<Arc<dyn Method>>,
     any_address: bool,
     pub(super) dpop: Dpop,
@@ -127,6 +135,11 @@ impl Oauth {
             skew: Duration::from_secs(30),
             access_token_type: false,
             introspection: None,
+            introspection_url: None,
+            introspection_cached: None,
+            audience_by_endpoint: false,
+            claim_names: ClaimNames::default(),
+            scope_prefix: String::new(),
             verifier: None,
             any_address: false,
             dpop: Dpop::Refused,
@@ -235,32 +248,66 @@ impl Oauth {
     /// there by a client id and a secret. An answer is believed for 30 s, see
     /// [`introspection_cache`](Self::introspection_cache).
     ///
+    /// An answer must say that the token is active, and name this resource in `aud`, unless
+    /// [the endpoint answers for it alone](Self::audience_by_endpoint). The caller is `sub`, or the `client_id` of a machine:
+    /// if there is neither `sub` nor `username`. `exp` and `iss` may be absent.
+    ///
     /// See [RFC 7662](https://www.rfc-editor.org/rfc/rfc7662).
     pub fn introspection(mut self, client_id: impl Into<String>, secret: impl Into<String>) -> Self {
-        self.introspection = Some(IntrospectionConfig {
-            url: None,
-            client_id: client_id.into(),
-            secret: secret.into(),
-            cached: Duration::from_secs(30),
-        });
+        self.introspection = Some((client_id.into(), secret.into()));
         self
     }
 
-    /// Sets where tokens are introspected, for authorization servers without metadata; after
-    /// [`introspection`](Self::introspection).
+    /// Sets where tokens are introspected, for authorization servers without metadata.
     pub fn introspection_endpoint(mut self, url: impl Into<String>) -> Self {
-        if let Some(introspection) = &mut self.introspection {
-            introspection.url = Some(url.into());
-        }
+        self.introspection_url = Some(url.into());
+        self
+    }
+
+    /// Accepts answers of the authorization server that have no `aud`: this server's credentials at the introspection
+    /// endpoint are those of this resource, and the endpoint calls a token active only if it is for it.
+    ///
+    /// Many endpoints do not look: there, a token that was issued for another service would be accepted here.
+    pub fn audience_by_endpoint(mut self) -> Self {
+        self.audience_by_endpoint = true;
+        self
+    }
+
+    /// Sets the claim that names the caller, in place of `sub`: such as `username`, `oid` or `email`. It must be unique, never be
+    /// given to another user, and users must not choose it freely.
+    ///
+    /// A machine, whose token has no such claim and no subject but its own, is the caller `client:` and its client id. Names
+    /// that begin with `/` are [JSON pointers](https://www.rfc-editor.org/rfc/rfc6901), here and in the next two.
+    pub fn subject_claim(mut self, claim: impl Into<String>) -> Self {
+        self.claim_names.subject = Some(claim.into());
+        self
+    }
+
+    /// Sets the claims that grant scopes, in place of `scope` or `scp`: all of them together, each a list or words in a
+    /// string. Such as `["scp", "roles"]`, `["permissions"]`, or `["scope", "/realm_access/roles"]`.
+    pub fn scope_claims<S: Into<String>>(mut self, claims: impl IntoIterator<Item = S>) -> Self {
+        self.claim_names.scopes = claims.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the claim that must contain one of the [audiences](Self::audience), in place of `aud`: such as `client_id`, for
+    /// authorization servers that do not write `aud`. A token that has an `aud` must have the right one there, too.
+    pub fn audience_claim(mut self, claim: impl Into<String>) -> Self {
+        self.claim_names.audience = Some(claim.into());
+        self
+    }
+
+    /// Sets what clients have to write before the name of a scope to ask for it, where tokens have the name alone: such as
+    /// `api://0b1c.../`.
+    pub fn scope_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.scope_prefix = prefix.into();
         self
     }
 
     /// Sets for how long an answer of the authorization server is believed; 30 s by default. A token that is revoked there
-    /// is accepted here for as long; after [`introspection`](Self::introspection).
+    /// is accepted here for as long.
     pub fn introspection_cache(mut self, time: Duration) -> Self {
-        if let Some(introspection) = &mut self.introspection {
-            introspection.cached = time;
-        }
+        self.introspection_cached = Some(time);
         self
     }
 
@@ -321,6 +368,20 @@ impl Oauth {
         self
     }
 
+    /// What is wrong with the options of introspection.
+    fn check_introspection(&self) -> Option<String> {
+        let set = [
+            (self.introspection_url.is_some(), "introspection_endpoint"),
+            (self.introspection_cached.is_some(), "introspection_cache"),
+            (self.audience_by_endpoint, "audience_by_endpoint"),
+        ];
+        let (_, option) = set.iter().find(|(is_set, _)| *is_set && self.introspection.is_none())?;
+        Some(format!(
+            "`.{option}(..)` is for tokens that the authorization server is asked about, and none is\n\
+             add `.introspection(\"client id\", \"secret\")`: the credentials of this server there"
+        ))
+    }
+
     /// The method that verifies tokens.
     ///
     /// # Errors
@@ -338,9 +399,14 @@ impl Oauth {
             (false, Err(_)) => Reach::Public,
         };
         let fetcher = Fetcher::new(reach);
-        let introspection_url = self.introspection.as_ref().and_then(|config| config.url.as_ref());
-        for url in [Some(&self.issuer), self.jwks_uri.as_ref(), introspection_url].into_iter().flatten() {
-            if let Err(error) = fetcher.check_url(url) {
+        problems.extend(self.check_introspection());
+        let urls = [Some(&self.issuer), self.jwks_uri.as_ref(), self.introspection_url.as_ref()];
+        for url in urls.into_iter().flatten() {
+            if !url.parse::<Url>().is_ok_and(|url| url.has_host()) {
+                let bare = url.trim_start_matches('/');
+                problems
+                    .push(format!("`{url}` is not a URL with a scheme and a host\nwrite `https://{bare}`"));
+            } else if let Err(error) = fetcher.check_url(url) {
                 problems.push(format!("{error}\nsuch addresses are for `.allow_private_network()`"));
             }
         }
@@ -375,8 +441,10 @@ impl Oauth {
             Arc::new(IssuerEndpoint { issuer: self.issuer.clone(), fetcher, observer: observer.cloned() });
         let tokens = match (self.verifier, self.introspection) {
             (Some(verifier), _) => TokenKind::Custom(verifier),
-            (None, Some(config)) => {
-                TokenKind::Opaque { cached: config.cached, introspector: Introspector::new(endpoint, config) }
+            (None, Some((client_id, secret))) => {
+                let config = IntrospectionConfig { url: self.introspection_url, client_id, secret };
+                let cached = self.introspection_cached.unwrap_or(BELIEVED);
+                TokenKind::Opaque { cached, introspector: Introspector::new(endpoint, config) }
             }
             (None, None) => TokenKind::Jwt {
                 keys: KeySource::new(endpoint, self.jwks_uri, self.times),
@@ -388,7 +456,13 @@ impl Oauth {
         let proofs = ProofChecker { resource, used: used.clone(), skew: self.skew, nonces };
         Ok(OauthMethod {
             tokens,
-            expected: ExpectedClaims { issuer: self.issuer, audiences, skew: self.skew },
+            expected: ExpectedClaims {
+                issuer: self.issuer,
+                audiences,
+                skew: self.skew,
+                names: self.claim_names,
+                audience_by_endpoint: self.audience_by_endpoint,
+            },
             cache: TokenCache::new(self.cached_tokens).map_err(|problem| vec![problem])?,
             required_scopes: self.required_scopes,
             proofs,
@@ -439,20 +513,27 @@ pub(super) struct OauthMethod {
 }
 
 impl OauthMethod {
-    /// The principal of a JWT that this key has signed.
-    fn verify_jwt(&self, jwt: &CompactJwt<'_>, key: &VerifyingKey) -> Result<Principal, Denied> {
-        let claims = jwt.verify(key).map_err(|(reason, text)| Denied::token(reason, text))?;
+    /// The principal of a JWT that one of these keys has signed.
+    fn verify_jwt(&self, jwt: &CompactJwt<'_>, keys: &[Arc<VerifyingKey>]) -> Result<Principal, Denied> {
+        let mut claims = Err((Reason::TokenUnknownKey, "the key of the token is not known"));
+        for key in keys {
+            claims = jwt.verify(key);
+            if !matches!(claims, Err((Reason::TokenSignature, _))) {
+                break;
+            }
+        }
+        let claims = claims.map_err(|(reason, text)| Denied::token(reason, text))?;
         let claims = serde_json::from_slice(&claims)
             .map_err(|_| Denied::token(Reason::TokenMalformed, "the claims of the token are not readable"))?;
-        self.check_claims(TokenClaims(claims), false)
+        self.check_claims(TokenClaims(claims), ClaimSource::Token)
     }
 
-    fn check_claims(&self, claims: TokenClaims, is_answer: bool) -> Result<Principal, Denied> {
+    fn check_claims(&self, claims: TokenClaims, source: ClaimSource) -> Result<Principal, Denied> {
         if claims.binding() == Binding::Other {
             let text = "the token is bound to something that this server cannot check";
             return Err(Denied::token(Reason::TokenBinding, text).of_genuine_token());
         }
-        claims.into_principal(&self.expected, SystemTime::now(), is_answer).map_err(Denied::of_genuine_token)
+        claims.into_principal(&self.expected, SystemTime::now(), source).map_err(Denied::of_genuine_token)
     }
 
     /// Keeps the verdict on a token.
@@ -561,6 +642,11 @@ impl Method for OauthMethod {
         Some(self.admit(principal, token, request))
     }
 
+    fn is_meant(&self, token: PresentedToken<'_>) -> bool {
+        matches!(self.tokens, TokenKind::Jwt { .. })
+            && CompactJwt::names_issuer(token.text, &self.expected.issuer)
+    }
+
     fn keeps_refusals(&self) -> Duration {
         match &self.tokens {
             TokenKind::Opaque { cached, .. } => *cached,
@@ -584,7 +670,7 @@ impl Method for OauthMethod {
                 let digest = self.cache.digest(token.text);
                 Verdict::Pending(Box::pin(async move {
                     let claims = introspector.ask(token.text).await?;
-                    let principal = self.check_claims(claims, true)?;
+                    let principal = self.check_claims(claims, ClaimSource::Answer)?;
                     let principal = self.keep(digest, principal, 0, *cached);
                     self.finish(principal, token, request).await
                 }))
@@ -596,20 +682,29 @@ impl Method for OauthMethod {
                     Ok(_) => return denied((Reason::TokenType, "the token is not an access token")),
                     Err(fault) => return denied(fault),
                 };
+                let mut is_badly_signed = false;
                 if let Some(generation) = generation
-                    && let Some(key) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm)
+                    && let Some(known) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm)
                 {
-                    return match self.verify_jwt(&jwt, &key) {
+                    match self.verify_jwt(&jwt, &known) {
                         Ok(principal) => {
                             let principal = self.keep(digest, principal, generation, MAX_CACHED);
-                            self.admit(principal, token, request)
+                            return self.admit(principal, token, request);
                         }
-                        Err(denied) => Verdict::Ready(Err(denied)),
-                    };
+                        // another key may have got the name
+                        Err(denied) if denied.cause == Reason::TokenSignature && keys.may_refresh() => {
+                            is_badly_signed = true;
+                        }
+                        Err(denied) => return Verdict::Ready(Err(denied)),
+                    }
                 }
                 Verdict::Pending(Box::pin(async move {
-                    let key = keys.find(jwt.header.kid.as_deref(), jwt.algorithm).await?;
-                    let principal = self.verify_jwt(&jwt, &key)?;
+                    let (kid, algorithm) = (jwt.header.kid.as_deref(), jwt.algorithm);
+                    let found = match is_badly_signed {
+                        true => keys.find_again(kid, algorithm).await?,
+                        false => keys.find(kid, algorithm).await?,
+                    };
+                    let principal = self.verify_jwt(&jwt, &found)?;
                     let principal = match keys.generation() {
                         Some(generation) => self.keep(digest, principal, generation, MAX_CACHED),
                         None => Arc::new(principal),

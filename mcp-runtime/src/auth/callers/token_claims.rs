@@ -16,7 +16,34 @@ pub(super) struct ExpectedClaims {
     pub(super) audiences: Vec<String>,
     /// How far clocks may differ.
     pub(super) skew: Duration,
+    pub(super) names: ClaimNames,
+    /// Answers of the authorization server need not name the resource: it answers this server about its tokens only.
+    pub(super) audience_by_endpoint: bool,
 }
+
+/// Which claims say what, where that is not as the standards have it. A name that begins with `/` is a JSON pointer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ClaimNames {
+    /// In place of `sub`.
+    pub(super) subject: Option<String>,
+    /// In place of `scope` or `scp`; all of them.
+    pub(super) scopes: Vec<String>,
+    /// In place of `aud`.
+    pub(super) audience: Option<String>,
+}
+
+/// Where claims come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClaimSource {
+    /// A JWT, which has all claims that matter.
+    Token,
+    /// The authorization server, which was asked about a token: most members of its answer are optional (RFC 7662,
+    /// section 2.2).
+    Answer,
+}
+
+/// What the subjects of machines begin with where those of users are another claim than `sub`.
+const MACHINE: &str = "client:";
 
 /// The claims of a token whose origin is certain.
 #[derive(Debug, Clone)]
@@ -34,8 +61,21 @@ pub(super) enum Binding {
 }
 
 impl TokenClaims {
+    /// The value of a claim, by its name or a JSON pointer.
+    fn claim(&self, name: &str) -> Option<&Value> {
+        let Some(path) = name.strip_prefix('/') else { return self.0.get(name) };
+        let (first, rest) = path.find('/').map_or((path, ""), |end| path.split_at(end));
+        self.0.get(&first.replace("~1", "/").replace("~0", "~"))?.pointer(rest)
+    }
+
     fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.as_str()
+        self.claim(name)?.as_str()
+    }
+
+    /// The OAuth client, by the names that authorization servers have for it.
+    fn client_id(&self) -> Option<&str> {
+        let named = ["client_id", "azp", "cid", "appid"].iter().find_map(|name| self.text(name));
+        named.filter(|client| !client.is_empty())
     }
 
     /// A time in seconds since 1970, which may have a fraction; `Err` if it is something else.
@@ -54,7 +94,7 @@ impl TokenClaims {
 
     /// Whether a claim that is a string, or an array of strings, contains one of these.
     fn contains(&self, name: &str, wanted: &[String]) -> bool {
-        match self.0.get(name) {
+        match self.claim(name) {
             Some(Value::String(text)) => wanted.contains(text),
             Some(Value::Array(texts)) => {
                 texts.iter().filter_map(Value::as_str).any(|text| wanted.iter().any(|wanted| wanted == text))
@@ -75,7 +115,7 @@ impl TokenClaims {
         }
     }
 
-    /// Checks the claims, and makes a principal of them. `issuer_may_be_absent`: the issuer itself was asked for them.
+    /// Checks the claims, and makes a principal of them.
     ///
     /// # Errors
     /// The token is not for this resource, or not valid now.
@@ -83,36 +123,39 @@ impl TokenClaims {
         self,
         expected: &ExpectedClaims,
         now: SystemTime,
-        issuer_may_be_absent: bool,
+        source: ClaimSource,
     ) -> Result<Principal, Denied> {
         let invalid = |reason, text: &'static str| Denied::token(reason, text);
+        let is_answer = source == ClaimSource::Answer;
         match self.text("iss") {
             Some(issuer) if issuer == expected.issuer => {}
-            None if issuer_may_be_absent && !self.0.contains_key("iss") => {}
+            None if is_answer && !self.0.contains_key("iss") => {}
             _ => return Err(invalid(Reason::TokenIssuer, "the token is of another issuer")),
         }
-        if !self.contains("aud", &expected.audiences) {
-            return Err(invalid(Reason::TokenAudience, "the token is not for this resource"));
-        }
-        let expires = self
-            .time("exp")?
-            .ok_or_else(|| invalid(Reason::TokenClaims, "the token does not say when it expires"))?;
-        // the moment itself is too late (RFC 7519, section 4.1.4)
-        if now >= expires + expected.skew {
-            return Err(invalid(Reason::TokenExpired, "the token has expired"));
+        self.check_audience(expected, is_answer)?;
+        let expires = self.time("exp")?;
+        match expires {
+            // the moment itself is too late (RFC 7519, section 4.1.4)
+            Some(expires) if now >= expires + expected.skew => {
+                return Err(invalid(Reason::TokenExpired, "the token has expired"));
+            }
+            None if !is_answer => {
+                return Err(invalid(Reason::TokenClaims, "the token does not say when it expires"));
+            }
+            _ => {}
         }
         for name in ["nbf", "iat"] {
             if self.time(name)?.is_some_and(|since| since > now + expected.skew) {
                 return Err(invalid(Reason::TokenNotYetValid, "the token is not valid yet"));
             }
         }
-        let subject = self.text("sub").filter(|subject| !subject.is_empty());
-        let subject =
-            subject.ok_or_else(|| invalid(Reason::TokenClaims, "the token does not name its subject"))?;
-        let mut principal = Principal::new(expected.issuer.clone(), subject)
-            .with_scopes(self.scopes())
-            .with_expiry(expires + expected.skew);
-        if let Some(client) = self.text("client_id").or_else(|| self.text("azp")) {
+        let subject = self.subject(&expected.names, source)?;
+        let scopes = self.scopes(&expected.names);
+        let mut principal = Principal::new(expected.issuer.clone(), subject).with_scopes(scopes);
+        if let Some(expires) = expires {
+            principal = principal.with_expiry(expires + expected.skew);
+        }
+        if let Some(client) = self.client_id() {
             principal = principal.with_client_id(client);
         }
         if let Some(actor) = self.0.get("act").filter(|actor| actor.is_object()) {
@@ -124,16 +167,79 @@ impl TokenClaims {
         Ok(principal.with_claims(self.0))
     }
 
-    /// `scope` is the name of the standards; some authorization servers say `scp`.
-    fn scopes(&self) -> Vec<String> {
-        let named = self.0.get("scope").or_else(|| self.0.get("scp"));
-        match named {
-            Some(Value::String(scopes)) => scopes.split_ascii_whitespace().map(str::to_owned).collect(),
-            Some(Value::Array(scopes)) => {
-                scopes.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    /// # Errors
+    /// The token is for another resource, or does not say for which.
+    fn check_audience(&self, expected: &ExpectedClaims, is_answer: bool) -> Result<(), Denied> {
+        let named = expected.names.audience.as_deref();
+        // a claim in place of `aud` does not make up for an `aud` that names another resource
+        let claims =
+            named.into_iter().chain(Some("aud").filter(|aud| named.is_none() || self.0.contains_key(*aud)));
+        for claim in claims {
+            match self.claim(claim) {
+                None if is_answer && expected.audience_by_endpoint => {}
+                None if is_answer => {
+                    return Err(Denied::token(
+                        Reason::TokenAudience,
+                        "the authorization server does not say which resource the token is for",
+                    ));
+                }
+                _ if self.contains(claim, &expected.audiences) => {}
+                _ => return Err(Denied::token(Reason::TokenAudience, "the token is not for this resource")),
             }
-            _ => Vec::new(),
         }
+        Ok(())
+    }
+
+    /// Who calls. A machine calls for itself: its token has no user's subject, or its client's id as the subject.
+    ///
+    /// # Errors
+    /// The token does not say it.
+    fn subject(&self, names: &ClaimNames, source: ClaimSource) -> Result<String, Denied> {
+        let absent = |text: &'static str| Denied::token(Reason::TokenClaims, text);
+        let claim = names.subject.as_deref().unwrap_or("sub");
+        match (self.claim(claim), &names.subject) {
+            // one of a user could otherwise be chosen like that of a machine
+            (Some(Value::String(subject)), Some(_)) if subject.starts_with(MACHINE) => {
+                return Err(absent("the subject of the token is like that of a machine"));
+            }
+            (Some(Value::String(subject)), _) if !subject.is_empty() => return Ok(subject.clone()),
+            (Some(_), _) => return Err(absent("the token does not name its subject")),
+            (None, _) => {}
+        }
+        let client = self.client_id();
+        let is_machine = match (&names.subject, source) {
+            (None, ClaimSource::Token) => false,
+            (None, ClaimSource::Answer) => !self.0.contains_key("username"),
+            (Some(_), _) => self.0.get("sub").is_none_or(|subject| subject.as_str() == client),
+        };
+        match client.filter(|_| is_machine) {
+            Some(client) if names.subject.is_some() => Ok(format!("{MACHINE}{client}")),
+            Some(client) => Ok(client.to_owned()),
+            None => Err(absent("the token does not name its subject")),
+        }
+    }
+
+    /// `scope` is the name of the standards; some authorization servers say `scp`.
+    fn scopes(&self, names: &ClaimNames) -> Vec<String> {
+        let standard = || if self.0.contains_key("scope") { "scope" } else { "scp" };
+        let claims: Vec<&str> = match &*names.scopes {
+            [] => vec![standard()],
+            names => names.iter().map(String::as_str).collect(),
+        };
+        let mut scopes = Vec::new();
+        for claim in claims {
+            let texts: Vec<&str> = match self.claim(claim) {
+                Some(Value::String(scopes)) => scopes.split_ascii_whitespace().collect(),
+                Some(Value::Array(scopes)) => scopes.iter().filter_map(Value::as_str).collect(),
+                _ => Vec::new(),
+            };
+            for text in texts {
+                if !scopes.iter().any(|scope| scope == text) {
+                    scopes.push(text.to_owned());
+                }
+            }
+        }
+        scopes
     }
 }
 
@@ -156,8 +262,11 @@ mod tests {
             issuer: "https://id.example.com".into(),
             audiences: vec!["https://mcp.example.com/mcp".into()],
             skew: Duration::from_secs(30),
+            names: ClaimNames::default(),
+            audience_by_endpoint: false,
         };
-        TokenClaims(claims).into_principal(&expected, UNIX_EPOCH + Duration::from_secs(NOW), false)
+        let now = UNIX_EPOCH + Duration::from_secs(NOW);
+        TokenClaims(claims).into_principal(&expected, now, ClaimSource::Token)
     }
 
     #[test]

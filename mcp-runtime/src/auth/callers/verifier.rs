@@ -156,6 +156,17 @@ impl Denied {
         Self { is_lasting: false, ..self }
     }
 
+    /// How much it says about the token: of several methods, most do not know it at all.
+    pub(super) fn precision(&self) -> u8 {
+        match self.cause {
+            _ if self.is_genuine => 4,
+            Reason::TokenSignature => 3,
+            Reason::TokenMalformed => 0,
+            Reason::TokenUnknown | Reason::TokenInvalid | Reason::TokenInactive => 1,
+            _ => 2,
+        }
+    }
+
     pub(super) fn is_unavailable(&self) -> bool {
         matches!(self.reason, DeniedReason::Unavailable(_))
     }
@@ -191,6 +202,11 @@ pub(super) trait Method: Send + Sync {
     /// The verdict on a token that was accepted before, if it is kept.
     fn kept<'a>(&'a self, _token: PresentedToken<'a>, _request: &'a Parts) -> Option<Verdict<'a>> {
         None
+    }
+
+    /// Whether a token, by what it says of itself, is meant for this method and for no other.
+    fn is_meant(&self, _token: PresentedToken<'_>) -> bool {
+        false
     }
 
     /// How long a refusal may be kept.

@@ -60,6 +60,13 @@ impl Server {
             Error::serve(format!("cannot listen on `{address}`, the address of the metrics")).caused_by(error)
         })?;
         let address: SocketAddr = listener.local_addr()?;
+        if !address.ip().is_loopback() {
+            tracing::warn!(
+                %address,
+                "serving metrics to other machines: everyone who reaches the address may read them\n\
+                 listen on a loopback address, or let only the collector reach it"
+            );
+        }
         tracing::info!(%address, path = PATH, "serving metrics");
         let server = self.clone();
         Ok(Some(MetricsListener(tokio::spawn(accept(server, listener)))))

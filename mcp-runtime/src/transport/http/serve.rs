@@ -63,16 +63,23 @@ impl Server {
     pub fn into_service(self) -> Result<HttpService> {
         self.check_callers()?;
         self.warn_of_unused_callers();
+        self.keys().warn_of_unread_environment();
         Ok(HttpService(HttpHandler::new(&self)))
     }
 
-    /// This server as a router with everything that it serves over HTTP; see [`HttpService::into_router`].
+    /// This server as a router with everything that it serves over HTTP; see [`HttpService::into_router`], which also has
+    /// what stops it: the service beside it.
     ///
     /// # Errors
     /// Those of [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
     pub fn into_router(self) -> Result<axum::Router> {
-        Ok(self.into_service()?.into_router())
+        let warning = self.warning_of_resource();
+        let service = self.into_service()?;
+        if let Some(warning) = warning {
+            tracing::warn!("{warning}");
+        }
+        Ok(service.into_router())
     }
 
     /// The path of the endpoint.
@@ -127,6 +134,10 @@ impl Server {
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
         let handler = HttpHandler::accepting(&self, connections);
         crate::server::warn_of_unregistered_items();
+        self.keys().warn_of_unread_environment();
+        if let Some(warning) = self.warning_of_resource() {
+            tracing::warn!("{warning}");
+        }
         for warning in self.warnings_of_address(address) {
             tracing::warn!(%address, "{warning}");
         }
@@ -245,7 +256,37 @@ impl Server {
                  identify callers with `.auth(..)` or `.http(|http| http.caller(..))`, or write `.http(|http| http.trust_all_callers())`",
             );
         }
+        #[cfg(feature = "metrics")]
+        if self.options().telemetry.metrics_path.is_some() {
+            warnings.push(
+                "serving metrics to other machines: every client that reaches the path may read them\n\
+                 serve them on an address of their own with `.telemetry(|telemetry| telemetry.metrics_address(..))`, \
+                 or keep the path inside with a rule of the proxy",
+            );
+        }
         warnings
+    }
+
+    /// What is wrong with the path of the resource that clients are told of, if it seems not to be served: proxies may add
+    /// something in front of the path, and nothing behind it.
+    fn warning_of_resource(&self) -> Option<String> {
+        #[cfg(feature = "auth")]
+        {
+            let metadata = self.options().http.authenticator.as_ref()?.metadata()?;
+            let (resource, path) = (metadata.resource(), self.path());
+            let named = resource.parse::<http::Uri>().ok()?;
+            let named = named.path().trim_end_matches('/');
+            if named.ends_with(path.trim_end_matches('/')) {
+                return None;
+            }
+            let served = if named.is_empty() { "/" } else { named };
+            Some(format!(
+                "clients are told that the resource is `{resource}`, and the endpoint is at `{path}`\n\
+                 write the whole URL of the endpoint in `.resource(..)`, or serve it there with `.http(|http| http.path(\"{served}\"))`"
+            ))
+        }
+        #[cfg(not(feature = "auth"))]
+        None
     }
 
     /// Warns about types of `from_request` that seem to identify callers, if nothing else does.
@@ -323,6 +364,20 @@ impl HttpService {
     ///
     /// Its paths are absolute: merge it into a router with your own routes. To mount only the endpoint, or under
     /// another path, mount the service itself.
+    ///
+    /// A clone of the service [stops](Self::stop) the router: its streams, and what probes are told.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> mcp_runtime::Result<()> {
+    /// let mcp = mcp_runtime::server!().into_service()?;
+    /// let app = mcp.clone().into_router();
+    /// // when the program is told to stop, before the graceful shutdown of its HTTP server
+    /// mcp.stop();
+    /// # drop(app);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_router(self) -> axum::Router {
         let handler = self.0;
         let handle = |route| {
@@ -723,5 +778,35 @@ mod tests {
         assert_eq!(warnings(|http| http.client_address(|_, _| None), "10.0.0.1:80"), [unknown]);
         assert_eq!(warnings(|http| http.caller(|_| None), "10.0.0.1:80"), [plain]);
         assert!(warnings(|http| http.behind_proxy().trust_all_callers(), "10.0.0.1:80").is_empty());
+    }
+
+    #[cfg(feature = "metrics")]
+    #[test]
+    fn metrics_beside_an_endpoint_that_others_reach_are_a_warning() {
+        let builder =
+            Server::builder("public", "1").telemetry(|telemetry| telemetry.metrics_path("/metrics"));
+        let server = builder.http(|http| http.behind_proxy().trust_all_callers()).build().unwrap();
+        let warnings = |address: &str| server.warnings_of_address(address.parse().unwrap());
+        assert!(warnings("0.0.0.0:80")[0].contains("metrics_address"), "{:?}", warnings("0.0.0.0:80"));
+        assert!(warnings("127.0.0.1:80").is_empty());
+    }
+
+    #[cfg(feature = "auth")]
+    #[test]
+    fn a_resource_whose_path_is_not_served_is_a_warning() {
+        let warning = |resource: &str, path: &str| {
+            let oauth = crate::auth::Oauth::issuer("https://id.example.com").resource(resource);
+            let builder = Server::builder("a", "1").auth(oauth).http(|http| http.path(path));
+            builder.build().unwrap().warning_of_resource()
+        };
+        assert_eq!(warning("https://example.com/mcp", "/mcp"), None);
+        assert_eq!(warning("https://example.com/tools/mcp/", "/mcp"), None, "a proxy may remove the prefix");
+        for (resource, path, fix) in [
+            ("https://example.com", "/mcp", "http.path(\"/\")"),
+            ("https://example.com/tools", "/mcp", "http.path(\"/tools\")"),
+        ] {
+            let text = warning(resource, path).unwrap();
+            assert!(text.contains(resource) && text.contains(fix), "{text}");
+        }
     }
 }

@@ -205,6 +205,7 @@ impl KeyRing {
     }
 
     /// Whether only this process can open what it sealed.
+    #[cfg_attr(not(any(feature = "http", feature = "stdio", feature = "cli")), allow(dead_code))]
     pub(crate) fn is_random(&self) -> bool {
         self.0.random.load(Ordering::Relaxed)
     }
@@ -228,6 +229,7 @@ impl KeyRing {
     }
 
     /// Warns, once in a process, if the environment variable is set and was not read.
+    #[cfg(any(feature = "http", feature = "stdio"))]
     pub(crate) fn warn_of_unread_environment(&self) {
         static WARNED: AtomicBool = AtomicBool::new(false);
         if self.is_random() && std::env::var_os(VARIABLE).is_some() && !WARNED.swap(true, Ordering::Relaxed) {

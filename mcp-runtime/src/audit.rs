@@ -242,11 +242,12 @@ impl Audit {
         Ok(())
     }
 
-    /// Starts the log.
-    ///
-    /// # Errors
-    /// The sink cannot be opened, or two members would have one name.
-    pub(crate) fn open(self) -> Result<AuditLog, String> {
+    /// What opens the log.
+    pub(crate) fn opener(self) -> OpenAudit {
+        Box::new(|| self.open())
+    }
+
+    fn open(self) -> Result<Box<dyn AuditLog>, String> {
         self.check_fields()?;
         let Self { sink, capacity, values, max_line, fields } = self;
         let mut sink = sink?;
@@ -262,7 +263,7 @@ impl Audit {
         };
         let thread = thread::Builder::new().name("mcp audit log".into());
         thread.spawn(write).map_err(|error| format!("the thread of the audit log cannot start: {error}"))?;
-        Ok(AuditLog {
+        Ok(Box::new(RunningLog {
             lines: Some(lines),
             end: Mutex::new(end),
             dropped: AtomicU64::new(0),
@@ -270,7 +271,7 @@ impl Audit {
             values,
             max_line,
             fields: fields.into(),
-        })
+        }))
     }
 }
 
@@ -283,8 +284,37 @@ impl fmt::Debug for Audit {
     }
 }
 
+/// Starts the log of a server, or says what is wrong with it: its sink cannot be opened, or two members would have one name.
+/// A builder has it, so that only a program that asks for the log contains it.
+pub(crate) type OpenAudit = Box<dyn FnOnce() -> Result<Box<dyn AuditLog>, String> + Send>;
+
 /// The audit log of a running server.
-pub(crate) struct AuditLog {
+pub(crate) trait AuditLog: Send + Sync {
+    /// Whether values are written.
+    fn has_values(&self) -> bool;
+
+    /// Writes a line, unless too many wait.
+    fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>));
+
+    /// How many lines the sink was too slow for.
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "metrics count them"))]
+    fn dropped_in_all(&self) -> u64;
+
+    /// The names of arguments as JSON, as many as a line may have.
+    fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8>;
+
+    /// Arguments with their values as JSON, as much as a line may have: each has its share of the room that is left.
+    fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8>;
+
+    /// Writes who has sent a request, as far as it is known.
+    fn write_caller(&self, line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>);
+
+    /// Writes a text that may come from a client, cut if it is long.
+    fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str);
+}
+
+/// A log, and the thread that passes its lines on.
+struct RunningLog {
     /// Unset while the log is dropped.
     lines: Option<SyncSender<String>>,
     /// Disconnected when the thread has ended.
@@ -294,16 +324,19 @@ pub(crate) struct AuditLog {
     /// Lines since the start.
     dropped_in_all: AtomicU64,
     /// Whether values are written.
-    pub(crate) values: bool,
+    values: bool,
     max_line: usize,
     fields: Box<[(String, FieldValue)]>,
 }
 
-impl AuditLog {
-    /// Writes a line, unless too many wait.
-    pub(crate) fn write(&self, event: &str, members: impl FnOnce(&mut Object<'_>)) {
+impl AuditLog for RunningLog {
+    fn has_values(&self) -> bool {
+        self.values
+    }
+
+    fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>)) {
         let missing = self.dropped.swap(0, Ordering::Relaxed);
-        if missing > 0 && !self.send(line("dropped", |line| _ = line.value("count", &missing))) {
+        if missing > 0 && !self.send(line("dropped", &|line| _ = line.value("count", &missing))) {
             self.dropped.fetch_add(missing, Ordering::Relaxed);
             self.count_dropped();
             return;
@@ -313,19 +346,11 @@ impl AuditLog {
         }
     }
 
-    fn count_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-        self.dropped_in_all.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many lines the sink was too slow for.
-    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "metrics count them"))]
-    pub(crate) fn dropped_in_all(&self) -> u64 {
+    fn dropped_in_all(&self) -> u64 {
         self.dropped_in_all.load(Ordering::Relaxed)
     }
 
-    /// The names of arguments as JSON, as many as a line may have.
-    pub(crate) fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
+    fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
         let (mut out, mut room) = (Vec::new(), self.max_line - MAX_REST);
         let mut is_cut = arguments.len() > MAX_NAMES;
         let fits = |name: &&String| {
@@ -343,8 +368,7 @@ impl AuditLog {
         out
     }
 
-    /// Arguments with their values as JSON, as much as a line may have: each has its share of the room that is left.
-    pub(crate) fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
+    fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
         let room = self.max_line - MAX_REST;
         let mut out = Vec::new();
         let mut object = Object::new(&mut out);
@@ -375,8 +399,7 @@ impl AuditLog {
         out
     }
 
-    /// Writes who has sent a request, as far as it is known.
-    pub(crate) fn write_caller(
+    fn write_caller(
         &self,
         line: &mut Object<'_>,
         caller: Option<&Principal>,
@@ -412,17 +435,28 @@ impl AuditLog {
         line.opt_str("address", address.map(|address| address.to_string()).as_deref());
     }
 
+    fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str) {
+        write_text(line, key, text);
+    }
+}
+
+impl RunningLog {
+    fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        self.dropped_in_all.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn send(&self, line: String) -> bool {
         let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
         !matches!(sent, Some(Err(TrySendError::Full(_))))
     }
 }
 
-impl Drop for AuditLog {
+impl Drop for RunningLog {
     fn drop(&mut self) {
         let missing = self.dropped.load(Ordering::Relaxed);
         if missing > 0 {
-            self.send(line("dropped", |line| _ = line.value("count", &missing)));
+            self.send(line("dropped", &|line| _ = line.value("count", &missing)));
         }
         self.lines = None;
         if self.end.lock().recv_timeout(LAST_LINES) == Err(RecvTimeoutError::Timeout) {
@@ -431,14 +465,14 @@ impl Drop for AuditLog {
     }
 }
 
-impl fmt::Debug for AuditLog {
+impl fmt::Debug for RunningLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditLog").field("values", &self.values).finish_non_exhaustive()
+        f.debug_struct("RunningLog").field("values", &self.values).finish_non_exhaustive()
     }
 }
 
 /// Writes a text that may come from a client, cut if it is long.
-pub(crate) fn write_text(line: &mut Object<'_>, key: &str, text: &str) {
+fn write_text(line: &mut Object<'_>, key: &str, text: &str) {
     line.str(key, &cut(text, MAX_TEXT));
 }
 
@@ -496,7 +530,7 @@ fn escape_line_ends(json: String) -> String {
 }
 
 /// One line without its end.
-fn line(event: &str, members: impl FnOnce(&mut Object<'_>)) -> String {
+fn line(event: &str, members: &dyn Fn(&mut Object<'_>)) -> String {
     let mut out = Vec::with_capacity(384);
     let mut object = Object::new(&mut out);
     object.str("time", &humantime::format_rfc3339_millis(SystemTime::now()).to_string());

@@ -130,7 +130,10 @@ pub(crate) struct StartingThreads {
 impl StartingThreads {
     /// The threads that the call has started.
     pub(crate) fn end(mut self) -> CallThreads {
-        self.restore()
+        let threads = self.restore();
+        // nothing is left to restore
+        std::mem::forget(self);
+        threads
     }
 
     fn restore(&mut self) -> CallThreads {

@@ -28,6 +28,7 @@ mod events;
 mod extensions;
 #[cfg(feature = "_fetch")]
 mod fetch;
+mod gate;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
 mod invoke;

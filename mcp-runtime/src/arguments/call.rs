@@ -714,11 +714,16 @@ pub(crate) fn poll_now<T: 'static, R: 'static, O: From<R> + 'static>(
     let mut future = Box::into_pin(future);
     let starting = CallThreads::begin();
     let polled = future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
-    let threads = starting.end();
     let convert = move |value| convert(value).map(O::from).map_err(Failure::from);
     Ok(match polled {
-        Poll::Ready(value) => MaybeFuture::Polled(convert(value)),
-        Poll::Pending => MaybeFuture::Waiting(Box::pin(async move { convert(future.await) }), threads),
+        Poll::Ready(value) => {
+            drop(starting);
+            MaybeFuture::Polled(convert(value))
+        }
+        Poll::Pending => {
+            let threads = starting.end();
+            MaybeFuture::Waiting(Box::pin(async move { convert(future.await) }), threads)
+        }
     })
 }
 

@@ -49,8 +49,9 @@ use crate::{
     crypto::{GENERATE, Key, KeyRing},
     events::SubscriptionLimits,
     extensions::Extensions,
+    gate::kept_results::keep_results,
     server::Open,
-    store::{ResultStore, SingleUse},
+    store::{OpenResults, ResultStore, SingleUse},
 };
 pub use crate::{
     capability::tasks::TaskOptions,
@@ -187,8 +188,8 @@ pub struct Limits {
     pub(crate) max_concurrency_per_caller: Option<usize>,
     /// Bytes of a result, for items without a limit of their own.
     pub(crate) max_result: Option<usize>,
-    /// How long a larger result is kept.
-    pub(crate) keep_results: Option<Duration>,
+    /// How long a larger result is kept, and by what.
+    pub(crate) keep_results: Option<(Duration, OpenResults)>,
     /// Opens what this needs.
     pub(crate) open: Option<Open>,
     pub(crate) max_kept_bytes: usize,
@@ -324,7 +325,7 @@ impl Limits {
     /// They are kept in the memory of this process, or in a [store](Stores::results) that replicas share. What has no room
     /// within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
     pub fn keep_results(mut self, time: Duration) -> Self {
-        self.keep_results = Some(time.min(LONGEST));
+        self.keep_results = Some((time.min(LONGEST), keep_results));
         self.open = Some(open_resources);
         self
     }

@@ -15,7 +15,7 @@ use super::{
     subscriptions::ListenStream,
 };
 use crate::{
-    audit::{AuditLog, write_text},
+    audit::AuditLog,
     connection::{AccessError, ClientConnection, Principal},
     context::is_traceparent,
     jsonrpc::decode_string,
@@ -282,13 +282,13 @@ impl Observation {
         span
     }
 
-    fn describe_call(&self, log: &AuditLog, request: &Request<'_>, traceparent: Option<&str>) -> AuditedCall {
+    fn describe_call(&self, log: &dyn AuditLog, request: &Request<'_>, traceparent: Option<&str>) -> AuditedCall {
         let secrets = self.item.secrets();
         let json = request.params.arguments.map_or("{}", RawValue::get);
         let arguments = match self.is_call() {
             false => Vec::new(),
             // of an item that is not there, nothing says which arguments are secret
-            true if log.values && !matches!(self.item, ObservedItem::Missing { .. }) => {
+            true if log.has_values() && !matches!(self.item, ObservedItem::Missing { .. }) => {
                 log.values_of(&without_secrets(json, secrets))
             }
             true => log.names_of(&serde_json::from_str(json).unwrap_or_default()),
@@ -362,20 +362,20 @@ impl Observation {
         if !is_call && outcome != "refused" {
             return;
         }
-        log.write(if is_call { "call" } else { "refused" }, |line| {
+        log.write(if is_call { "call" } else { "refused" }, &|line| {
             line.str("method", self.method);
             if is_call {
                 line.str("kind", self.item.kind());
             }
             if let Some(name) = &call.name {
-                write_text(line, "item", name);
+                log.write_text(line, "item", name);
             }
             if is_call {
                 line.key("arguments").extend_from_slice(&call.arguments);
             }
             line.str("outcome", outcome).opt_str("reason", reason.map(Reason::as_str)).opt_str("task", task);
             if let (Some(Reason::Scopes), ObservedItem::Missing { scopes, .. }) = (reason, &self.item) {
-                write_text(line, "scopes", &scopes.join(" "));
+                log.write_text(line, "scopes", &scopes.join(" "));
             }
             if let Some(code) = code {
                 line.value("code", &code);
@@ -384,7 +384,7 @@ impl Observation {
             if call.id.len() <= MAX_ID {
                 line.raw("request", &call.id);
             } else {
-                write_text(line, "request", &call.id);
+                log.write_text(line, "request", &call.id);
             }
             line.opt_str("trace", call.trace.as_deref());
             line.value("ms", &milliseconds(duration));
@@ -499,10 +499,10 @@ impl Server {
         let caller = caller.or(known.as_deref());
         self.telemetry().refuse(*status, reason.as_str());
         if let Some(log) = self.audit() {
-            log.write("refused", |line| {
+            log.write("refused", &|line| {
                 line.str("outcome", "refused").str("reason", reason.as_str());
                 if !scopes.is_empty() {
-                    write_text(line, "scopes", scopes);
+                    log.write_text(line, "scopes", scopes);
                 }
                 if let Some(status) = status {
                     line.value("status", status);

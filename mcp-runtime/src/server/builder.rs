@@ -26,7 +26,7 @@ use crate::config::HttpOptions;
 use crate::{
     admission::{CallerConcurrency, RateLimiter},
     arguments::StateValue,
-    audit::Audit,
+    audit::{Audit, OpenAudit},
     capability::{OF_HANDLE, prompts::Prompt, resources::Resource},
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
     context::Settings,
@@ -35,7 +35,7 @@ use crate::{
     extensions::Extensions,
     item::{BuildError, ItemDescriptor, ItemLayer, Location},
     layer::{Layer, item_layer},
-    store::{KeptResults, MAX_CALLS, MemorySingleUse},
+    store::{MAX_CALLS, MemorySingleUse},
     sync::{Mutex, RwLock},
     telemetry::Telemetry,
     tool::Tool,
@@ -85,7 +85,7 @@ pub struct ServerBuilder {
     transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
     authentications: Vec<Authentication>,
-    audit: Option<Audit>,
+    audit: Option<OpenAudit>,
 }
 
 /// The types that the server itself provides to functions.
@@ -509,7 +509,7 @@ impl ServerBuilder {
     /// let server = mcp_runtime::server!().discover().audit(Audit::to_writer(std::io::stderr()));
     /// ```
     pub fn audit(mut self, audit: Audit) -> Self {
-        self.audit = Some(audit);
+        self.audit = Some(audit.opener());
         self
     }
 
@@ -568,7 +568,7 @@ impl ServerBuilder {
         };
         let concurrency = options.limits.max_concurrency_per_caller;
         let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
-        let audit = self.audit.map(Audit::open).transpose().unwrap_or_else(|error| {
+        let audit = self.audit.map(|open| open()).transpose().unwrap_or_else(|error| {
             errors.push(BuildError::new(error));
             None
         });
@@ -612,15 +612,9 @@ impl ServerBuilder {
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),
                 pages: Seal::new(&keys, PAGE),
-                kept_results: options.limits.keep_results.map(|time| {
+                kept_results: options.limits.keep_results.map(|(time, open)| {
                     let Limits { max_kept_bytes, share_percent, .. } = options.limits;
-                    KeptResults::new(
-                        &keys,
-                        time,
-                        options.stores.results.clone(),
-                        max_kept_bytes,
-                        share_percent,
-                    )
+                    open(&keys, time, options.stores.results.clone(), max_kept_bytes, share_percent)
                 }),
                 keys,
                 rate,

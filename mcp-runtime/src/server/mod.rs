@@ -51,7 +51,7 @@ use crate::{
     events::{Hub, ListChanges},
     extensions::Extensions,
     item::ItemLayer,
-    store::KeptResults,
+    store::KeepResults,
     sync::RwLock,
     telemetry::Telemetry,
 };
@@ -79,11 +79,11 @@ struct ServerInner {
     /// How often one caller may send a request.
     rate: Option<RateLimiter>,
     /// Results that were too large to be sent at once.
-    kept_results: Option<KeptResults>,
+    kept_results: Option<Arc<dyn KeepResults>>,
     /// How many calls one caller may run at once.
     caller_concurrency: Option<Arc<CallerConcurrency>>,
     telemetry: Arc<Telemetry>,
-    audit: Option<AuditLog>,
+    audit: Option<Box<dyn AuditLog>>,
     /// Whether requests are watched even if the program's subscriber does not want their spans.
     counts_or_audits: bool,
     items: RwLock<Vec<RegisteredItem>>,
@@ -181,7 +181,7 @@ impl Server {
     }
 
     /// Results that were too large to be sent at once, if the server keeps them.
-    pub(crate) fn kept_results(&self) -> Option<&KeptResults> {
+    pub(crate) fn kept_results(&self) -> Option<&Arc<dyn KeepResults>> {
         self.0.kept_results.as_ref()
     }
 
@@ -189,8 +189,8 @@ impl Server {
         &self.0.telemetry
     }
 
-    pub(crate) fn audit(&self) -> Option<&AuditLog> {
-        self.0.audit.as_ref()
+    pub(crate) fn audit(&self) -> Option<&dyn AuditLog> {
+        self.0.audit.as_deref()
     }
 
     /// Whether requests are counted or audited.
@@ -203,7 +203,7 @@ impl Server {
     #[cfg(feature = "metrics")]
     #[must_use]
     pub fn metrics(&self) -> Option<String> {
-        self.0.telemetry.metrics_text(self.audit().map_or(0, AuditLog::dropped_in_all))
+        self.0.telemetry.metrics_text(self.audit().map_or(0, |log| log.dropped_in_all()))
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {

@@ -15,7 +15,7 @@ pub use crate::capability::tasks::{MemoryTasks, TaskRecord, TaskStore};
 pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
 pub use event::{EventStore, StoredEvent};
-pub(crate) use kept_result::{KeptResults, ResultReader};
+pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
 pub use kept_result::{ResultRecord, ResultStore};
 #[cfg(feature = "http")]
 pub use revocation::RevocationStore;

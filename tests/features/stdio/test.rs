@@ -9,20 +9,23 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The capabilities that are linked only if a program names something of them, by the folder that they are in.
+/// What is linked only if a program names something of it, by module.
 #[cfg(unix)]
-const ON_USE: [&str; 6] = [
+const ON_USE: [&str; 9] = [
+    "audit",
     "capability::completion",
     "capability::prompts",
     "capability::resources",
     "capability::skills",
     "capability::subscriptions",
     "capability::tasks",
+    "dispatch::layered_item",
+    "gate",
 ];
 
 #[cfg(unix)]
 #[test]
-fn a_program_with_one_tool_contains_no_capability_that_it_does_not_use() {
+fn a_program_with_one_tool_contains_nothing_that_it_does_not_use() {
     let listed = Command::new("nm").arg(env!("CARGO_BIN_EXE_mcp-feature-stdio")).output();
     let listed = listed.expect("`nm`, which the package `binutils` has");
     let symbols = String::from_utf8_lossy(&listed.stdout);

@@ -170,7 +170,7 @@ impl<R: 'static> PromptOutput<R> {
     /// # Errors
     /// The function failed.
     pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        (self.convert)(value).map(ItemOutput::from).map_err(Failure::from)
+        (self.convert)(value).map(ItemOutput::Prompt).map_err(Failure::from)
     }
 
     /// The outcome of an async function.

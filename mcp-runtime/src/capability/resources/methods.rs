@@ -34,7 +34,6 @@ use crate::{
     protocol::{self, Revision},
     reason::Reason,
     server::{EncodedPage, Server, page_of},
-    store::KeptResults,
 };
 
 impl Resources {
@@ -99,8 +98,8 @@ impl Resources {
         if let Some(read) = self.sources.iter().find_map(|source| source.read(server, &request, &uri)) {
             return Ok(read?.into());
         }
-        if KeptResults::is_uri(&uri)
-            && let Some(kept) = server.kept_results()
+        if let Some(kept) = server.kept_results()
+            && kept.is_uri(&uri)
         {
             let Some(id) = kept.id_of(server.name(), &request.result_reader(), &uri) else {
                 return Err(unknown_resource(&uri, request.revision).into());

@@ -116,7 +116,7 @@ impl TaskObservation {
             duration,
         });
         let Some(log) = server.audit() else { return };
-        log.write("task", |line| {
+        log.write("task", &|line| {
             line.str("kind", "tool").str("item", &self.tool).str("task", permit.task.id_for_logs());
             line.str("outcome", outcome).opt_str("reason", reason);
             if let Some(code) = code {

@@ -399,12 +399,7 @@ impl AuditLog for RunningLog {
         out
     }
 
-    fn write_caller(
-        &self,
-        line: &mut Object<'_>,
-        caller: Option<&Principal>,
-        address: Option<IpAddr>,
-    ) {
+    fn write_caller(&self, line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>) {
         if let Some(caller) = caller {
             write_text(line, "issuer", caller.issuer());
             write_text(line, "subject", caller.subject());

@@ -282,7 +282,12 @@ impl Observation {
         span
     }
 
-    fn describe_call(&self, log: &dyn AuditLog, request: &Request<'_>, traceparent: Option<&str>) -> AuditedCall {
+    fn describe_call(
+        &self,
+        log: &dyn AuditLog,
+        request: &Request<'_>,
+        traceparent: Option<&str>,
+    ) -> AuditedCall {
         let secrets = self.item.secrets();
         let json = request.params.arguments.map_or("{}", RawValue::get);
         let arguments = match self.is_call() {

@@ -356,7 +356,7 @@ impl<R: 'static> ToolOutput<R> {
     /// # Errors
     /// The function failed, or its value has no JSON form.
     pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        (self.convert)(value).map(ItemOutput::Tool).map_err(Failure::from)
+        Ok(ItemOutput::Tool((self.convert)(value)?))
     }
 
     /// The outcome of an async function.

@@ -170,7 +170,7 @@ impl<R: 'static> PromptOutput<R> {
     /// # Errors
     /// The function failed.
     pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        (self.convert)(value).map(ItemOutput::Prompt).map_err(Failure::from)
+        Ok(ItemOutput::Prompt((self.convert)(value)?))
     }
 
     /// The outcome of an async function.

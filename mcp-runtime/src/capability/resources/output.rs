@@ -198,7 +198,7 @@ impl<R: 'static> ResourceOutput<R> {
     /// # Errors
     /// The function failed, or the resource does not exist.
     pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        (self.convert)(value).map(ItemOutput::Resource).map_err(Failure::from)
+        Ok(ItemOutput::Resource((self.convert)(value)?))
     }
 
     /// The outcome of an async function.

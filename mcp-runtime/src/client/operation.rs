@@ -114,6 +114,20 @@ impl Operation {
         Self::with(TimeLimit::first(own, parent.and_then(Self::time_limit)), options)
     }
 
+    /// One message, without limits on what the server sends.
+    pub(in crate::client) fn message(limit: Option<TimeLimit>) -> Self {
+        Self(Arc::new(OperationState {
+            limit,
+            bytes: AtomicUsize::new(0),
+            max_bytes: usize::MAX,
+            questions: AtomicUsize::new(0),
+            max_questions: usize::MAX,
+            is_watched: AtomicBool::new(false),
+            has_paused: AtomicBool::new(false),
+            pauses: Mutex::default(),
+        }))
+    }
+
     fn with(limit: Option<TimeLimit>, options: &ClientOptions) -> Self {
         Self(Arc::new(OperationState {
             limit,

@@ -43,8 +43,10 @@ pub(in crate::client) fn remembered(key: &str) -> Option<Revision> {
 pub(in crate::client) fn remember(key: String, revision: Revision) {
     let mut remembered = REMEMBERED.lock();
     let remembered = remembered.get_or_insert_with(RememberedRevisions::new);
-    if remembered.len() >= MAX_REMEMBERED {
-        remembered.clear();
+    if remembered.len() >= MAX_REMEMBERED && !remembered.contains_key(&key) {
+        // one that is forgotten costs a probe
+        let any = remembered.keys().next().cloned();
+        any.map(|any| remembered.remove(&any));
     }
     remembered.insert(key, revision);
 }

@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -99,13 +99,22 @@ async fn write(http: &HttpLink, address: &Url, mut queue: mpsc::Receiver<Vec<u8>
     while let Some(message) = queue.recv().await {
         let parsed = parse(&message).ok().filter(|message| !message.is_response());
         let id: Option<u64> = parsed.and_then(|message| message.id()?.parse().ok());
-        let posted = timeout(POST_TIMEOUT, http.post_to(address, message)).await;
-        let late = Err(Error::Timeout { after: POST_TIMEOUT, option: None });
-        let Err(error) = posted.unwrap_or(late) else { continue };
+        // the time of a login does not count
+        let posting = Operation::message(TimeLimit::new(POST_TIMEOUT, "timeout"));
+        let posted = posting.run(http.post_to(address, message, Some(&posting))).await;
+        let Err(error) = posted.map_err(without_option) else { continue };
         match id {
             Some(id) => received.fail(id, error),
             None => tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server"),
         }
+    }
+}
+
+/// The time limit of a message has no option.
+fn without_option(error: Error) -> Error {
+    match error {
+        Error::Timeout { after, .. } => Error::Timeout { after, option: None },
+        error => error,
     }
 }
 

@@ -197,7 +197,7 @@ impl HttpLink {
     }
 
     pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
-        self.post_to(&self.0.url, text).await
+        self.post_to(&self.0.url, text, None).await
     }
 
     pub(super) fn url(&self) -> &Url {
@@ -205,8 +205,13 @@ impl HttpLink {
     }
 
     /// Posts a message that gets no reply of its own.
-    pub(super) async fn post_to(&self, url: &Url, text: Vec<u8>) -> Result<(), Error> {
-        self.0.post_message(url, text, Login::Allowed(None)).await
+    pub(super) async fn post_to(
+        &self,
+        url: &Url,
+        text: Vec<u8>,
+        operation: Option<&Operation>,
+    ) -> Result<(), Error> {
+        self.0.post_message(url, text, Login::Allowed(operation)).await
     }
 
     /// Opens the event stream at the URL.

@@ -315,3 +315,37 @@ async fn requests_over_the_concurrency_limit_are_refused() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn transfer_codings_other_than_chunked_are_not_implemented() {
+    within(async {
+        let server = plain().await;
+        let chunked = String::from_utf8(echo().chunked(7)).expect("ASCII");
+        let one = "Transfer-Encoding: chunked\r\n";
+        for coding in [
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Transfer-Encoding: chunked, chunked\r\n",
+            "Transfer-Encoding: identity, chunked\r\n",
+            "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: xchunked, chunked\r\n",
+            "Transfer-Encoding: , chunked\r\n",
+        ] {
+            for path in ["/mcp", "/healthz"] {
+                let mut connection = HttpConnection::open(server.address).await;
+                let request = chunked.replacen(one, coding, 1).replacen("/mcp", path, 1);
+                connection.write(request.as_bytes()).await;
+                // hyper refuses those that it cannot read itself
+                let response = connection.response().await;
+                assert!(matches!(response.status, 501 | 400), "{coding} {path}: {}", response.status);
+                assert!(connection.is_closed().await, "{coding}");
+            }
+        }
+        for coding in [one, "transfer-encoding:   CHUNKED  \r\n"] {
+            let mut connection = HttpConnection::open(server.address).await;
+            connection.write(chunked.replacen(one, coding, 1).as_bytes()).await;
+            assert_eq!(connection.response().await.status, 200, "{coding}");
+        }
+    })
+    .await;
+}

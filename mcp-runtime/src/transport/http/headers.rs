@@ -90,6 +90,8 @@ pub(super) struct ProtocolHeaders<'a> {
     pub(super) name: HeaderField<'a>,
     /// The client waits for `100 Continue` before it sends the body.
     pub(super) expects_continue: bool,
+    /// The body has a transfer coding other than `chunked`, or several.
+    pub(super) has_unknown_coding: bool,
     /// Some `Mcp-Param-*` is repeated.
     param_repeated: bool,
 }
@@ -98,6 +100,7 @@ impl<'a> ProtocolHeaders<'a> {
     pub(super) fn read(headers: &'a HeaderMap) -> Self {
         let mut fields = Self::default();
         let mut last_param = None;
+        let mut codings = 0;
         for (name, value) in headers {
             match name.as_str() {
                 "host" => fields.host.add(value),
@@ -109,6 +112,11 @@ impl<'a> ProtocolHeaders<'a> {
                 "mcp-method" => fields.method.add(value),
                 "mcp-name" => fields.name.add(value),
                 "expect" => fields.expects_continue = true,
+                "transfer-encoding" => {
+                    codings += 1;
+                    fields.has_unknown_coding |=
+                        codings > 1 || !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+                }
                 // the values of a repeated header are adjacent
                 param if param.starts_with(PARAM_PREFIX) => {
                     fields.param_repeated |= last_param == Some(param);

@@ -77,6 +77,13 @@ impl HttpError {
         Self::invalid(StatusCode::BAD_REQUEST, message)
     }
 
+    /// `501`: the body is encoded in a way that is not decoded here. Others on the way may have read it as another one, so
+    /// what follows on the connection is not read.
+    pub(super) fn unknown_transfer_coding() -> Self {
+        let message = "`Transfer-Encoding` is not `chunked` alone";
+        Self { closes: true, ..Self::invalid(StatusCode::NOT_IMPLEMENTED, message) }
+    }
+
     pub(super) fn forbidden(reason: Reason, message: &'static str) -> Self {
         Self::invalid(StatusCode::FORBIDDEN, message).because(reason)
     }

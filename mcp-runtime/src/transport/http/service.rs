@@ -166,13 +166,18 @@ impl HttpHandler {
         body: IncomingBody,
     ) -> Response<ResponseBody> {
         let (endpoint, parts) = (&self.endpoint, connection.parts());
+        let headers = ProtocolHeaders::read(&parts.headers);
+        if headers.has_unknown_coding {
+            let response = HttpError::unknown_transfer_coding().into();
+            self.record(connection, &response);
+            return response;
+        }
         // probes know neither the name of the server nor a token
         match route {
             Route::Live => return Health::answer_live(&parts.method),
             Route::Ready => return self.health.answer_ready(&parts.method).await,
             _ => {}
         }
-        let headers = ProtocolHeaders::read(&parts.headers);
         let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check(parts, &headers));
         if let Err(error) = checked {
             let response = error.into();

@@ -270,3 +270,35 @@ async fn a_prefix_of_scopes_is_for_the_authorization_server_only() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_token_with_a_duplicated_member_is_refused() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, entered) = serve(oauth(&issuer)).await;
+        let header = r#"{"alg":"ES256","typ":"at+jwt","kid":"first"}"#;
+        let claims = issuer.claims("ada", RESOURCE, "").to_string();
+        let add = |text: &str, member: &str| format!("{},{member}}}", &text[..text.len() - 1]);
+        let status = async |header: &str, claims: &str| {
+            let token = issuer.key().sign_text(header, claims);
+            bearing(call("whoami"), &token).send(served.address).await
+        };
+        assert_eq!(status(&add(header, r#""cty":"x""#), &add(&claims, r#""x":1"#)).await.status, 200);
+        for member in [
+            r#""sub":"eve""#,
+            r#""sub":"ada""#,
+            r#""\u0073ub":"eve""#,
+            r#""x":1,"x":1"#,
+            r#""realm_access":{"roles":[],"roles":["admin"]}"#,
+        ] {
+            let refused = status(header, &add(&claims, member)).await;
+            assert_eq!(refused.status, 401, "{member}");
+            assert!(challenge(&refused).contains("duplicated"), "{}", challenge(&refused));
+        }
+        for member in [r#""alg":"ES256""#, r#""x":1,"x":2"#, r#""\u006bid":"other""#] {
+            assert_eq!(status(&add(header, member), &claims).await.status, 401, "{member}");
+        }
+        assert_eq!(entered.count(), 1);
+    })
+    .await;
+}

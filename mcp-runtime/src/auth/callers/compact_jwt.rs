@@ -8,7 +8,7 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::reason::Reason;
+use crate::{reason::Reason, schema::has_duplicate_keys};
 
 /// What is wrong with a token, for operators, and what its client is told.
 pub(super) type TokenFault = (Reason, &'static str);
@@ -106,7 +106,11 @@ impl<'a> CompactJwt<'a> {
             return Err(MALFORMED);
         }
         let header = URL_SAFE_NO_PAD.decode(header).map_err(|_| MALFORMED)?;
-        let header: JoseHeader = serde_json::from_slice(&header).map_err(|_| MALFORMED)?;
+        let header = str::from_utf8(&header).map_err(|_| MALFORMED)?;
+        if has_duplicate_keys(header) {
+            return Err((Reason::TokenMalformed, "a member of the token's header is duplicated"));
+        }
+        let header: JoseHeader = serde_json::from_str(header).map_err(|_| MALFORMED)?;
         if header.crit.is_some() {
             return Err((Reason::TokenMalformed, "the token requires an extension that is not supported"));
         }
@@ -118,7 +122,7 @@ impl<'a> CompactJwt<'a> {
         Ok(Self { header, algorithm, signed: signed.as_bytes(), signature, payload })
     }
 
-    /// The payload, if the key has signed it.
+    /// The payload, if the key has signed it. It has no member twice: readers of JSON disagree about which one counts.
     ///
     /// # Errors
     /// What operators and the client are told.
@@ -126,9 +130,12 @@ impl<'a> CompactJwt<'a> {
         if !key.verifies(self.algorithm, self.signed, &self.signature) {
             return Err((Reason::TokenSignature, "the signature of the token is not valid"));
         }
-        URL_SAFE_NO_PAD
-            .decode(self.payload)
-            .map_err(|_| (Reason::TokenMalformed, "the claims of the token are not readable"))
+        let unreadable = (Reason::TokenMalformed, "the claims of the token are not readable");
+        let payload = URL_SAFE_NO_PAD.decode(self.payload).map_err(|_| unreadable)?;
+        if str::from_utf8(&payload).is_ok_and(has_duplicate_keys) {
+            return Err((Reason::TokenMalformed, "a claim of the token is duplicated"));
+        }
+        Ok(payload)
     }
 
     /// Whether a text is a token that says of itself that it is of this issuer; nothing is verified.

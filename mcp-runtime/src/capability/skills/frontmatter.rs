@@ -10,6 +10,9 @@ const MAX_BYTES: usize = 64 << 10;
 const MAX_DEPTH: usize = 32;
 /// Values, where those of an alias count each time it is used.
 const MAX_VALUES: usize = 4096;
+/// Bytes of text in values and keys, where those of an alias count each time it is used: without one they are hardly more than
+/// the frontmatter has.
+const MAX_TEXT_BYTES: usize = 2 * MAX_BYTES;
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
 /// The prefix of names in `metadata` that are reserved for the protocol.
@@ -109,8 +112,12 @@ fn block(manifest: &str) -> Result<&str, Fault> {
 }
 
 fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
-    let mut reader =
-        Reader { parser: Parser::new_from_str(yaml), anchors: HashMap::new(), values: 0, line: 1 };
+    let mut reader = Reader {
+        parser: Parser::new_from_str(yaml),
+        anchors: HashMap::new(),
+        size: Size::default(),
+        line: 1,
+    };
     loop {
         match reader.next()? {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
@@ -137,11 +144,19 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
+/// How much a value takes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    values: usize,
+    text_bytes: usize,
+}
+
 struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
-    /// Anchored values, and how many values each contains.
-    anchors: HashMap<usize, (Value, usize)>,
-    values: usize,
+    /// Anchored values, and their sizes.
+    anchors: HashMap<usize, (Value, Size)>,
+    /// Of everything that was read so far.
+    size: Size,
     /// The line of the last event, in the file.
     line: usize,
 }
@@ -166,10 +181,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn count(&mut self, values: usize) -> Result<(), Fault> {
-        self.values = self.values.saturating_add(values);
-        if self.values > MAX_VALUES {
+    fn count(&mut self, Size { values, text_bytes }: Size) -> Result<(), Fault> {
+        self.size.values = self.size.values.saturating_add(values);
+        self.size.text_bytes = self.size.text_bytes.saturating_add(text_bytes);
+        if self.size.values > MAX_VALUES {
             return Err(self.fault(format!("the frontmatter has more than {MAX_VALUES} values")));
+        }
+        if self.size.text_bytes > MAX_TEXT_BYTES {
+            let text = format!(
+                "the frontmatter has more than {} KiB of text\nuse fewer aliases of long values",
+                MAX_TEXT_BYTES >> 10
+            );
+            return Err(self.fault(text));
         }
         Ok(())
     }
@@ -178,10 +201,11 @@ impl<'a> Reader<'a> {
         if depth > MAX_DEPTH {
             return Err(self.fault(format!("the frontmatter is more than {MAX_DEPTH} levels deep")));
         }
-        let before = self.values;
-        self.count(1)?;
+        let before = self.size;
+        self.count(Size { values: 1, text_bytes: 0 })?;
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
+                self.count(Size { values: 0, text_bytes: text.len() })?;
                 let value = self.scalar(&text, style, tag.as_deref())?;
                 (anchor, value)
             }
@@ -194,16 +218,19 @@ impl<'a> Reader<'a> {
                 (anchor, self.mapping(depth)?)
             }
             Event::Alias(anchor) => {
-                let Some((value, values)) = self.anchors.get(&anchor).cloned() else {
-                    return Err(self.fault("an alias refers to a node that contains it"));
-                };
-                self.count(values)?;
-                return Ok(value);
+                let refers_to_itself = "an alias refers to a node that contains it";
+                let size = self.anchors.get(&anchor).map(|(_, size)| *size);
+                // before it is copied
+                self.count(size.ok_or_else(|| self.fault(refers_to_itself))?)?;
+                let value = self.anchors.get(&anchor).map(|(value, _)| value.clone());
+                return value.ok_or_else(|| self.fault(refers_to_itself));
             }
             _ => return Err(self.fault("the frontmatter ends too early")),
         };
         if anchor != 0 {
-            self.anchors.insert(anchor, (value.clone(), self.values - before));
+            let Size { values, text_bytes } = self.size;
+            let size = Size { values: values - before.values, text_bytes: text_bytes - before.text_bytes };
+            self.anchors.insert(anchor, (value.clone(), size));
         }
         Ok(value)
     }
@@ -433,6 +460,22 @@ mod tests {
             let (line, text) = refused(&manifest(yaml));
             assert!(text.contains(part) && line.is_some(), "{yaml}: {line:?} {text}");
         }
+    }
+
+    #[test]
+    fn bytes_of_aliases_are_counted_before_they_are_copied() {
+        let long = "x".repeat(30_000);
+        let aliases = |count: usize| vec!["*a"; count].join(",");
+        let manifest_of = |count| manifest(&format!("a: &a {long}\nb: [{}]", aliases(count)));
+        assert!(read(&manifest_of(2), "x").is_ok());
+        for count in [4, 4000] {
+            assert!(refused(&manifest_of(count)).1.contains("more than 128 KiB of text"), "{count}");
+        }
+        // an alias of a mapping has the bytes of all keys and values in it
+        let text = manifest(&format!("a: &a {{k: {long}}}\nb: &b [*a, *a]\nc: [*b, *b]"));
+        assert!(refused(&text).1.contains("more than 128 KiB of text"));
+        let whole = format!("k: \"{}\"", r"\L".repeat(30_000));
+        assert!(read(&manifest(&whole), "x").is_ok(), "what escapes stand for is longer");
     }
 
     #[test]

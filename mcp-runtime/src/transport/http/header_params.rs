@@ -89,6 +89,9 @@ fn header_equals(sent: &[u8], value: &RawValue) -> bool {
         Some(b't' | b'f') => sent == json.as_bytes(),
         Some(b'-' | b'0'..=b'9') => {
             let Ok(sent) = std::str::from_utf8(sent) else { return false };
+            if !is_json_number(sent) {
+                return false;
+            }
             match (parse_integer(sent), parse_integer(json)) {
                 (Some(a), Some(b)) => a == b,
                 _ => sent == json,
@@ -96,6 +99,13 @@ fn header_equals(sent: &[u8], value: &RawValue) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a text is a number as JSON writes it, without anything before or after it.
+fn is_json_number(text: &str) -> bool {
+    let begins = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    let ends = text.ends_with(|c: char| c.is_ascii_digit());
+    begins && ends && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// Parses a decimal number that is an integer: `42`, `42.0`, `4.2e1`.
@@ -195,6 +205,28 @@ mod tests {
                 "{header} {body}"
             );
         }
+        // what another reader may take for another number, or for none
+        for header in [
+            "042",
+            "00",
+            "+42",
+            "0x2a",
+            "4_2",
+            "42e",
+            "1e",
+            "--42",
+            "- 42",
+            "4 2",
+            "=?base64?IDQy?=",
+            "=?base64?NDIK?=",
+            "=?base64?IDQuMmUxIA==?=",
+        ] {
+            for body in ["42", "0", "4.2e1"] {
+                let checked = check(Some(header), &format!(r#"{{"value":{body}}}"#));
+                assert_eq!(checked, Err(-32020), "{header:?} {body}");
+            }
+        }
+        assert_eq!(check(Some("=?base64?NDI=?="), r#"{"value":42}"#), Ok(()));
         assert_eq!(check(Some("42"), r#"{"value":"42"}"#), Ok(()));
         assert_eq!(check(Some("42.0"), r#"{"value":"42"}"#), Err(-32020));
         assert_eq!(check(Some("true"), r#"{"value":true}"#), Ok(()));

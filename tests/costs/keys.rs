@@ -60,7 +60,7 @@ pub(crate) fn named() -> ToolDef {
 }
 
 pub(crate) fn requests(bytes: usize) -> Vec<Request> {
-    use Outcome::{Result, ToolError};
+    use Outcome::{Bounded, Result, ToolError};
     let index = |name, arguments: String, outcome| Request::call(name, "index", &arguments, outcome);
     let named = |name, arguments: String, outcome| Request::call(name, "named", &arguments, outcome);
     let map = |argument: &str, key: &dyn Fn(usize) -> String| {
@@ -71,19 +71,19 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
     let uuid = |n: usize| format!("67e55044-10b1-426f-9247-{n:012x}");
     vec![
         index("a map by u64", map("ids", &|n| n.to_string()), Result),
-        index("a map by u64 and a slip", with_slip(map("ids", &|n| n.to_string())), Result),
+        index("a map by u64 and a slip", with_slip(map("ids", &|n| n.to_string())), Bounded),
         index("a map by large u64", map("ids", &|n| (u64::MAX - n as u64).to_string()), Result),
         index(
             "a map by large u64 and a slip",
             with_slip(map("ids", &|n| (u64::MAX - n as u64).to_string())),
-            Result,
+            Bounded,
         ),
         index("a map by i64", map("signed", &|n| format!("-{}", n + 1)), Result),
         index("a map by i128", map("wide", &|n| (i128::MIN + n as i128).to_string()), Result),
         index(
             "a map by i128 and a slip",
             with_slip(map("wide", &|n| (i128::MIN + n as i128).to_string())),
-            Result,
+            Bounded,
         ),
         index("a map by i8 with keys out of range", map("bytes", &|n| n.to_string()), ToolError),
         index(
@@ -111,7 +111,7 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
         index(
             "maps by u8 and a slip",
             with_slip(format!(r#""lists":[{}]"#, list(|_| r#"{"1":1}"#.into(), bytes))),
-            Result,
+            Bounded,
         ),
         index("a map by bool with other keys", map("flags", &|n| n.to_string()), ToolError),
         index(
@@ -120,7 +120,7 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
             Result,
         ),
         index("a map by UUID", map("uuids", &uuid), Result),
-        index("a map by UUID and a slip", with_slip(map("uuids", &uuid)), Result),
+        index("a map by UUID and a slip", with_slip(map("uuids", &uuid)), Bounded),
         index("a map by an enum with other keys", map("countries", &|n| format!("spain{n}")), ToolError),
         named("digits as keys", map("digits", &|n| n.to_string()), Result),
         named("digits as keys and a slip", with_slip(map("digits", &|n| n.to_string())), Result),

@@ -123,7 +123,7 @@ pub(crate) fn branching() -> ToolDef {
 }
 
 pub(crate) fn requests(bytes: usize) -> Vec<Request> {
-    use Outcome::{Result, ToolError};
+    use Outcome::{Bounded, Result, ToolError};
     let nest = |name, arguments: String, outcome| Request::call(name, "nest", &arguments, outcome);
     let branching = |name, arguments: String, outcome| Request::call(name, "branching", &arguments, outcome);
     let wrap = |open: &str, inner: &str, close: &str, depth: usize| {
@@ -144,7 +144,7 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
         nest(
             "an untagged enum of 3 nested lists",
             format!(r#""lists":{}"#, wrap("[", &ones, "]", 3)),
-            Result,
+            Bounded,
         ),
         nest(
             "an untagged enum of 60 nested lists",
@@ -164,12 +164,12 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
         nest(
             "untagged enums in `Option` and `Box`",
             format!(r#""boxed":[{}]"#, list(|_| "[[1]]".into(), bytes)),
-            Result,
+            Bounded,
         ),
         nest(
             "untagged enums and a slip",
             with_slip(format!(r#""boxed":[{}]"#, list(|_| "[[1]]".into(), bytes))),
-            if bytes > 24 << 10 { ToolError } else { Result },
+            Bounded,
         ),
         nest(
             "untagged enums of no variant, nested",
@@ -186,11 +186,11 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
             format!(r#""late":{}"#, wrap(r#"{"a":"#, "1", "}", 60)),
             ToolError,
         ),
-        nest("filters", format!(r#""filter":{{"and":[{}]}}"#, list(|_| is.into(), bytes)), Result),
+        nest("filters", format!(r#""filter":{{"and":[{}]}}"#, list(|_| is.into(), bytes)), Bounded),
         nest(
             "filters of 5 levels",
             format!(r#""filter":{{"and":[{}]}}"#, deep(r#"{"or":["#, is, "]}", 4)),
-            if bytes > 200 << 10 { ToolError } else { Result },
+            Bounded,
         ),
         nest(
             "internally tagged enums",
@@ -231,17 +231,17 @@ pub(crate) fn requests(bytes: usize) -> Vec<Request> {
                 r#""open":{{{}}}"#,
                 list(|n| format!(r#""k{n}":{}"#, wrap(r#"{"a":"#, "{}", "}", 50)), bytes)
             ),
-            if bytes > 32 << 10 { ToolError } else { Result },
+            Bounded,
         ),
         nest(
             "alternatives of alternatives",
             format!(r#""parts":[{}]"#, list(|_| r#"{"sum":[1,2,3]}"#.into(), bytes)),
-            Result,
+            Bounded,
         ),
         nest(
             "alternatives of alternatives with a long list",
             format!(r#""parts":[{{"sum":[{ones}]}}]"#),
-            Result,
+            Bounded,
         ),
         branching("a schema of 60 nested lists", format!(r#""tree":{}"#, wrap("[", &ones, "]", 60)), Result),
         branching(

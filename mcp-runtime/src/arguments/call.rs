@@ -30,8 +30,8 @@ use crate::{
     context::Context,
     error::{Failure, ToolError},
     schema::{
-        Place, ValidationError, Validator, duplicate_keys, has_duplicate_keys, has_more_values, locate,
-        truncate, without_position,
+        Place, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
+        member_path, truncate, without_position,
     },
 };
 
@@ -98,13 +98,13 @@ pub(crate) fn call_handler<R: 'static>(
     };
     let (object, checked) = parts.read(values);
     let arguments = RawArguments { values, object, strict: parts.strict };
-    let was_tried = checked.is_ok();
     let call = Call { parts, context, arguments };
-    if was_tried && let Some(outcome) = try_handler(handler, &call) {
+    if checked.is_ok()
+        && let Some(outcome) = try_handler(handler, &call)
+    {
         return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
     }
-    let has_duplicates = checked.is_err_and(|error| error.has_duplicates);
-    repair_and_call(handler, parts, context, arguments, was_tried, has_duplicates)
+    repair_and_call(handler, parts, context, arguments, checked.err())
 }
 
 /// What a handler returns; `None` if it refuses an argument.
@@ -120,21 +120,21 @@ fn try_handler<R>(
     }
 }
 
-/// Calls a handler whose arguments were refused, after harmless mistakes in them are repaired.
+/// Calls a handler whose arguments were refused, by it or by a check before, after harmless mistakes in them are repaired.
 #[cold]
 fn repair_and_call<R: 'static>(
     handler: fn(&Call<'_>) -> HandlerResult<R>,
     parts: &CallParts<'_>,
     context: &OnceCell<Context>,
     refused: RawArguments<'_>,
-    was_tried: bool,
-    has_duplicates: bool,
+    check_error: Option<CheckError>,
 ) -> Result<MaybeFuture<R>, Failure> {
     if let Input::Text(_) = parts.input {
         let report = RuleReport { parts, errors: report::text_errors(parts.args, &refused), unknown: &[] };
         return report.with_rules(&Call { parts, context, arguments: refused }, None);
     }
-    let repair = parts.repair(has_duplicates)?;
+    let was_tried = check_error.is_none();
+    let repair = parts.repair(refused.values, check_error)?;
     let mut values = vec![None; parts.args.len()];
     let is_filled = parts.fill(&repair.text, &mut values).is_ok();
     let arguments = RawArguments { values: &values, object: &repair.text, strict: parts.strict };
@@ -231,9 +231,14 @@ impl RuleReport<'_> {
 }
 
 /// Arguments were refused before a handler was called.
+#[derive(Default)]
 struct CheckError {
     /// A key is in one object twice.
     has_duplicates: bool,
+    /// A key is not valid text, so that not all members were found.
+    is_unreadable: bool,
+    /// What the validator refused, if it was asked for that.
+    violations: Option<Vec<ValidationError>>,
 }
 
 /// Refused arguments after harmless mistakes in them were repaired, and what remains wrong.
@@ -292,7 +297,8 @@ impl<'a> CallParts<'a> {
     fn read_json(&self, text: &'a str, values: &mut [Option<RawArgument<'a>>]) -> Result<(), CheckError> {
         let Ok(found) = self.fill(text, values) else {
             // a key that is not valid text
-            return Err(CheckError { has_duplicates: has_duplicate_keys(text) });
+            let has_duplicates = has_duplicate_keys(text);
+            return Err(CheckError { has_duplicates, is_unreadable: true, violations: None });
         };
         // decoding looks at neither the keys of ignored members nor those of maps
         let has_duplicates = found.duplicate
@@ -302,7 +308,10 @@ impl<'a> CallParts<'a> {
                 values.iter().flatten().any(RawArgument::has_duplicate_keys)
             };
         let is_refused = has_duplicates || (found.unknown && self.strict && !has_flatten(self.args));
-        if is_refused || !self.validates(text) { Err(CheckError { has_duplicates }) } else { Ok(()) }
+        if is_refused {
+            return Err(CheckError { has_duplicates, ..CheckError::default() });
+        }
+        self.validate(text)
     }
 
     fn fill<'t>(
@@ -314,38 +323,96 @@ impl<'a> CallParts<'a> {
         fill_slots(text, |key| args.iter().position(|arg| arg.name() == key), values)
     }
 
-    /// A refusal has to be confirmed, which the repair does.
-    fn validates(&self, text: &str) -> bool {
-        self.validator.is_none_or(|validator| validator.accepts(text))
+    /// A refusal has to be confirmed, which the repair does; where that is not done as a whole, violations are looked for at
+    /// once.
+    fn validate(&self, text: &str) -> Result<(), CheckError> {
+        let Some(validator) = self.validator else { return Ok(()) };
+        if self.tool.is_none_or(|tool| tool.repairs_all(text)) {
+            return if validator.accepts(text) { Ok(()) } else { Err(CheckError::default()) };
+        }
+        match validator.first_errors(text) {
+            violations if violations.is_empty() => Ok(()),
+            violations => Err(CheckError { violations: Some(violations), ..CheckError::default() }),
+        }
     }
 
     /// Repairs harmless mistakes in the arguments of a tool.
     ///
     /// # Errors
     /// They may take too long to decode.
-    fn repair(&self, has_duplicates: bool) -> Result<Repair<'a>, Failure> {
+    fn repair(
+        &self,
+        refused: &[Option<RawArgument<'_>>],
+        check_error: Option<CheckError>,
+    ) -> Result<Repair<'a>, Failure> {
         let (Input::Json(text), Some(tool)) = (self.input, self.tool) else {
             return Err(Failure::Arguments("invalid arguments".into()));
         };
+        // without an error the handler refused them, and the validator has none
+        let accepted = CheckError { violations: Some(Vec::new()), ..CheckError::default() };
+        let CheckError { has_duplicates, is_unreadable, violations } = check_error.unwrap_or(accepted);
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-        // where each value may have several forms, to find the intended one takes longer than to decode it
-        let most = if tool.attempts.is_some() { MAX_REPAIRED / 10 } else { MAX_REPAIRED };
-        let (repaired, violations, unreadable) = if has_more_values(text, most) {
-            let first = self.validator.map(|validator| validator.first_errors(text));
-            (Cow::Borrowed(text), first.unwrap_or_default(), None)
+        let repaired = if tool.repairs_all(text) {
+            report::repair(tool, text, self.strict)
+        } else if is_unreadable || has_flatten(self.args) {
+            Ok((None, violations.unwrap_or_else(|| self.first_errors(text))))
         } else {
-            match report::repair(tool, text, self.strict) {
-                Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
-                Ok((Some(repaired), violations)) => {
-                    // what was a text may be values now
-                    tool.check_attempts(&repaired)?;
-                    (Cow::Owned(repaired), violations, None)
-                }
-                Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
+            self.repair_smallest(tool, refused, tool.max_repaired(text.len()), violations)
+        };
+        let (repaired, violations, unreadable) = match repaired {
+            Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
+            Ok((Some(repaired), violations)) => {
+                // what was a text may be values now
+                tool.check_attempts(&repaired)?;
+                (Cow::Owned(repaired), violations, None)
             }
+            Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
         };
         let unknown = self.unknown_keys(text);
         Ok(Repair { tool, text: repaired, duplicates, violations, unreadable, unknown })
+    }
+
+    /// As [`report::repair`], if all arguments together have too many values for that: those with most of them are left as
+    /// they are, and only the first violation in them is returned. `violations` are those of all, if they are known.
+    fn repair_smallest(
+        &self,
+        tool: &ToolInput,
+        values: &[Option<RawArgument<'_>>],
+        most: usize,
+        violations: Option<Vec<ValidationError>>,
+    ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
+        let mut members: Vec<(usize, &str, &str)> = Vec::new();
+        for (arg, value) in self.args.iter().zip(values) {
+            if let Some(RawArgument::Json(json)) = value {
+                members.push((count_values(json), arg.name(), json));
+            }
+        }
+        members.sort_unstable_by_key(|(count, ..)| *count);
+        let mut sum = 0;
+        let exceeds = |(count, ..): &(usize, &str, &str)| {
+            sum += count;
+            sum > most
+        };
+        let small = members.iter().position(exceeds).unwrap_or(members.len());
+        let (small, large) = members.split_at(small);
+        let (repaired, mut found) = report::repair(tool, &object_text(small), self.strict)?;
+        let is_left_out = |path: &str| large.iter().any(|(_, name, _)| path == member_path(name));
+        found.retain(|violation| !is_left_out(&violation.path));
+        let repaired = repaired.map(|repaired| join_objects(&repaired, &object_text(large)));
+        if found.is_empty() {
+            found = match (&repaired, violations) {
+                (None, Some(violations)) => violations,
+                (repaired, _) => self.first_errors(
+                    repaired.as_deref().unwrap_or(&join_objects(&object_text(small), &object_text(large))),
+                ),
+            };
+        }
+        Ok((repaired, found))
+    }
+
+    /// The errors of the first value that the validator refuses.
+    fn first_errors(&self, text: &str) -> Vec<ValidationError> {
+        self.validator.map(|validator| validator.first_errors(text)).unwrap_or_default()
     }
 
     /// The keys that name no parameter.
@@ -359,9 +426,28 @@ impl<'a> CallParts<'a> {
     }
 }
 
-/// The most values of which arguments may consist to be repaired: all of them are built, and each takes hundreds of bytes
-/// where its text takes two. A text of any length is one value.
-pub(super) const MAX_REPAIRED: usize = 150_000;
+/// An object with these members, of which each has a number of values, a name and a text.
+fn object_text(members: &[(usize, &str, &str)]) -> String {
+    let mut text = String::from("{");
+    for (_, name, json) in members {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(*name).to_string());
+        text.push(':');
+        text.push_str(json);
+    }
+    text.push('}');
+    text
+}
+
+/// The text of an object with the members of two.
+fn join_objects(one: &str, other: &str) -> String {
+    let inner = |object: &str| object.get(1..object.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    let (one, other) = (inner(one), inner(other));
+    let comma = if one.is_empty() || other.is_empty() { "" } else { "," };
+    format!("{{{one}{comma}{other}}}")
+}
 
 /// The arguments that a client sent.
 #[derive(Debug, Clone, Copy)]

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::schema::{TextPlaces, member_path};
 
-/// The longest text in which more than one value is looked for: it is decoded many times.
-const MAX_TEXT: usize = 16 << 10;
+/// How many bytes are decoded to look for more than one value, each as often as it is: a text is decoded once for each value
+/// that is tried in it, and several times more to find the place of an error.
+const MAX_DECODED_BYTES: usize = 32 << 10;
 /// How often the text of one argument is decoded.
 const MAX_DECODED: usize = 300;
 /// The same of types whose alternatives contain themselves.
@@ -81,11 +82,8 @@ struct RefusalSearch<'a> {
 impl RefusedArgument<'_> {
     /// A line for each value that the type refuses, after its `first` error.
     pub(super) fn lines(&self, first: ValueError) -> Vec<String> {
-        let decodes = match &self.tool.attempts {
-            _ if self.json.len() > MAX_TEXT => 0,
-            Some(_) => MAX_DECODED_RECURSIVE,
-            None => MAX_DECODED,
-        };
+        let most = if self.tool.attempts.is_some() { MAX_DECODED_RECURSIVE } else { MAX_DECODED };
+        let decodes = most.min(MAX_DECODED_BYTES / self.json.len().max(1));
         let mut search = RefusalSearch {
             argument: self,
             decodes,
@@ -253,6 +251,12 @@ impl RefusalSearch<'_> {
                 self.text = text;
                 return next;
             }
+        }
+        if self.decodes == 0 {
+            if !self.is_reported_around(&error.path) {
+                self.report_alternatives(error);
+            }
+            return None;
         }
         let leaves = TextPlaces::scalars(&self.text);
         let inside = leaves.into_iter().filter(|(path, _)| is_within(path, &error.path));

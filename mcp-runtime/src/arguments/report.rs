@@ -3,19 +3,19 @@
 
 use std::{cell::OnceCell, sync::OnceLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     arg::AnyArg,
-    call::{MAX_REPAIRED, RawArgument, RawArguments, ValueError},
+    call::{RawArgument, RawArguments, ValueError},
     refused_values::RefusedArgument,
     rule_fn::BrokenRule,
 };
 use crate::{
     error::Failure,
     schema::{
-        Attempts, ValidationError, Validator, coerce, consists_of_more_values, duplicate_keys, fill_defaults,
-        has_defaults, has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
+        Attempts, ValidationError, Validator, coerce, consists_of_more_values, fill_defaults, has_defaults,
+        has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
     },
 };
 
@@ -24,6 +24,13 @@ pub(super) const TOO_MANY_ATTEMPTS: &str = "too many values inside of each other
 
 /// The most unknown names that one report lists; a client may send a million.
 const MAX_UNKNOWN: usize = 100;
+
+/// The most values of which arguments of few bytes may consist to be repaired. All of them are built, each takes hundreds of
+/// bytes where its text takes two, and so that a request costs at most some times what reading it costs ..
+const MAX_REPAIRED: usize = 4_000;
+
+/// .. one more for each of so many bytes.
+const BYTES_PER_REPAIRED: usize = 64;
 
 /// Name and input schema of a tool. The schema is compiled when a call is rejected for the first time.
 #[derive(Debug)]
@@ -132,6 +139,20 @@ impl ToolInput {
             return Err(Failure::Arguments(tool_report(self, &[], &[TOO_MANY_ATTEMPTS.to_owned()], &[])));
         }
         Ok(())
+    }
+
+    /// The most values of which arguments of some bytes may consist to be repaired as a whole. A text of any length is one
+    /// value.
+    pub(super) fn max_repaired(&self, bytes: usize) -> usize {
+        let most = MAX_REPAIRED + bytes / BYTES_PER_REPAIRED;
+        // where each value may have several forms, to find the intended one takes longer than to decode it
+        if self.attempts.is_some() { most / 4 } else { most }
+    }
+
+    /// Whether arguments are repaired as a whole.
+    pub(super) fn repairs_all(&self, arguments: &str) -> bool {
+        let (bytes, most) = (arguments.len(), self.max_repaired(arguments.len()));
+        bytes <= most || !has_more_values(arguments, most)
     }
 
     /// Adds the absent members that have a default.
@@ -248,6 +269,9 @@ pub(super) fn decode_errors(
             Err(_) if reported.iter().any(String::is_empty) => {}
             Err(first) => {
                 let by_format = || {
+                    if !tool.repairs_all(slots.object) {
+                        return Vec::new();
+                    }
                     let all = formats.get_or_init(|| tool.format_errors(slots.object));
                     let of_argument = |error: &ValidationError| {
                         Some((within(error)?, error.expected.clone(), error.to_string()))
@@ -325,12 +349,19 @@ pub(super) fn text_errors(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>
     errors
 }
 
-/// Replaces floats such as `1.0` by integers where the schema has integers: schemas accept them, typed decoding does
-/// not.
-pub(crate) fn normalize_integers(input: &ToolInput, arguments: &mut Value) {
-    if has_float(arguments) {
+/// Replaces floats such as `1.0` by integers where the schema has integers, in arguments that were read from `text`: schemas
+/// accept them, typed decoding does not.
+pub(crate) fn normalize_integers(input: &ToolInput, text: &str, arguments: &mut Value) {
+    if may_have_float(text) && has_float(arguments) {
         coerce(&input.schema, &input.schema, arguments, true);
     }
+}
+
+/// Whether a fraction or an exponent follows a digit, which it does in a text as well.
+fn may_have_float(json: &str) -> bool {
+    let json = json.as_bytes();
+    let follows_digit = |at: usize| at > 0 && json.get(at - 1).is_some_and(u8::is_ascii_digit);
+    memchr::memchr3_iter(b'.', b'e', b'E', json).any(follows_digit)
 }
 
 fn has_float(value: &Value) -> bool {
@@ -342,7 +373,8 @@ fn has_float(value: &Value) -> bool {
     }
 }
 
-/// Repairs the arguments of a tool without typed parameters, which were read from `text`.
+/// Repairs the arguments of a tool without typed parameters, which were read from `text`; `duplicates` are the keys that are
+/// in one object twice.
 ///
 /// # Errors
 /// The report of everything that is still invalid.
@@ -351,10 +383,16 @@ pub(crate) fn repair_untyped(
     text: &str,
     arguments: &mut Value,
     strict: bool,
+    duplicates: &[ValidationError],
 ) -> Result<(), Failure> {
-    let duplicates = duplicate_keys(text);
-    if !has_more_values(text, MAX_REPAIRED) {
-        coerce(&input.schema, &input.schema, arguments, strict);
+    let large = if input.repairs_all(text) {
+        Map::new()
+    } else {
+        take_large(arguments, input.max_repaired(text.len()))
+    };
+    coerce(&input.schema, &input.schema, arguments, strict);
+    if let Some(members) = arguments.as_object_mut() {
+        members.extend(large);
     }
     let violations = input.validator().map_or_else(Vec::new, |validator| validator.errors(arguments));
     if duplicates.is_empty() && violations.is_empty() {
@@ -362,4 +400,33 @@ pub(crate) fn repair_untyped(
     }
     let errors: Vec<String> = duplicates.iter().chain(&violations).map(ToString::to_string).collect();
     Err(Failure::Arguments(tool_report(input, &[], &errors, &[])))
+}
+
+/// Takes members away, so that those which stay have at most this many values.
+fn take_large(arguments: &mut Value, most: usize) -> Map<String, Value> {
+    let Some(members) = arguments.as_object_mut() else { return Map::new() };
+    let mut remaining = most;
+    let (small, large) = std::mem::take(members).into_iter().partition(|(_, value)| {
+        let size = size_up_to(value, (most / 8).min(remaining) + 1);
+        let stays = size <= (most / 8).min(remaining);
+        remaining -= if stays { size } else { 0 };
+        stays
+    });
+    *members = small;
+    large
+}
+
+/// How many values a value consists of, or `limit` if there are more.
+fn size_up_to(value: &Value, limit: usize) -> usize {
+    let mut size = 1;
+    let mut add = |value: &Value| {
+        size += size_up_to(value, limit.saturating_sub(size));
+        size < limit
+    };
+    match value {
+        Value::Array(items) => items.iter().all(&mut add),
+        Value::Object(members) => members.values().all(&mut add),
+        _ => true,
+    };
+    size.min(limit)
 }

@@ -71,6 +71,8 @@ pub struct HttpOptions {
     pub(crate) any_host: bool,
     /// Bytes of a request's body.
     pub(crate) max_body: usize,
+    /// Pieces of a body that are small, beside one for each 64 bytes.
+    pub(crate) max_small_pieces: usize,
     pub(crate) max_connections: usize,
     /// Requests that are served at once.
     pub(crate) max_requests: usize,
@@ -136,6 +138,7 @@ impl Default for HttpOptions {
             allowed_origins: Vec::new(),
             any_host: false,
             max_body: 4 << 20,
+            max_small_pieces: 4_096,
             max_connections: 4096,
             max_requests: 1024,
             max_detached: 256,
@@ -301,6 +304,16 @@ impl HttpOptions {
     /// Sets how many bytes the body of an HTTP request may have; 4 MiB by default. More is `413`.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
+        self
+    }
+
+    /// Sets in how many pieces of few bytes a body may arrive, beside one for each 64 bytes of it; 4,096 by default. More is
+    /// `400`.
+    ///
+    /// A piece is a chunk of a chunked body, or what was read from the connection at once. Each takes as long as hundreds of
+    /// bytes.
+    pub fn max_small_pieces(mut self, pieces: usize) -> Self {
+        self.max_small_pieces = pieces;
         self
     }
 

@@ -202,7 +202,7 @@ impl Default for Limits {
             max_queued: 1024,
             max_queued_bytes: 16 << 20,
             max_argument_values: 150_000,
-            max_alternatives: 50_000,
+            max_alternatives: 100_000,
             shutdown_timeout: None,
             write_timeout: Duration::from_secs(30),
             client_request_timeout: Duration::from_secs(5 * 60),
@@ -288,7 +288,7 @@ impl Limits {
         self
     }
 
-    /// Sets how many values the arguments of one call of a tool may have, in objects and lists at any depth; 150,000 by
+    /// Sets how many values the arguments of one call of a tool or prompt may have, in objects and lists at any depth; 150,000 by
     /// default. More are refused with a report.
     ///
     /// To decode, check and repair a value costs much more than its bytes: `{},` takes three. A text is one value, however
@@ -298,14 +298,15 @@ impl Limits {
         self
     }
 
-    /// Sets how many values serde may read to decode the arguments of one call, in types whose values have several forms at
-    /// several depths, such as an untagged enum that contains itself; 50,000 by default, and two more for each byte of the
-    /// arguments, up to a MiB. More are refused with a report.
+    /// Sets how many steps serde may take to decode the arguments of one call, in types whose values have several forms at
+    /// several depths, such as an untagged enum that contains itself; 100,000 by default, and one more for each byte of the
+    /// arguments. More are refused with a report.
     ///
     /// serde copies such a value for each enum around it, and tries one form after the other. What that takes is counted
-    /// before, from the schema of the type; other types are not concerned.
-    pub fn max_alternatives(mut self, values: usize) -> Self {
-        self.max_alternatives = values;
+    /// before, from the schema of the type: a step for each text, number or other scalar that is read or copied, 4 for each
+    /// list or object, 8 for each form that does not fit. Other types are not concerned.
+    pub fn max_alternatives(mut self, steps: usize) -> Self {
+        self.max_alternatives = steps;
         self
     }
 

@@ -2,10 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
-use serde_json::{
-    Map, Value,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -28,7 +25,7 @@ use crate::{
     jsonrpc::{ProtocolError, decode_string},
     protocol::Revision,
     reason::Reason,
-    schema::{duplicate_keys, has_duplicates_beside},
+    schema::{duplicate_keys, read_value},
     server::{Registry, Server},
     store::ResultReader,
     tool::{ToolCall, ToolEntry, ToolHandler, ToolResult},
@@ -288,14 +285,15 @@ impl CallTool<'_> {
         context: &Context,
     ) -> Result<MaybeFuture<ItemOutput>, Failure> {
         let (entry, text) = (&self.entry, &*self.arguments);
-        let mut arguments: Value = serde_json::from_str(text)
+        let (mut arguments, has_duplicates) = read_value(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let valid = !has_duplicates_beside(text, arguments.as_object().map_or(0, Map::len))
+        let valid = !has_duplicates
             && entry.input_validator.as_ref().is_none_or(|validator| validator.is_valid(&arguments));
         if valid {
-            normalize_integers(&entry.input, &mut arguments);
+            normalize_integers(&entry.input, text, &mut arguments);
         } else {
-            repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict)?;
+            let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
+            repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict, &duplicates)?;
         }
         entry.input.add_defaults(&mut arguments)?;
         let body = handler(ToolCall { arguments, context: context.clone(), tool: self.entry.clone() });

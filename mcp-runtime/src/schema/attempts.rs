@@ -20,8 +20,11 @@ use super::{
 /// `serde_json` reads no deeper value.
 const MAX_DEPTH: usize = 128;
 
-/// Each of so many bytes of a text allows two more values.
-const MAX_COUNTED_BYTES: usize = 1 << 20;
+/// What it takes to read or copy an array or an object, where a scalar takes one: memory is allocated.
+const CONTAINER: usize = 4;
+
+/// What it takes to find out that an alternative refuses a value: an error is made, with its message.
+const REFUSAL: usize = 8;
 
 /// The alternatives of a type, if decoding one of its values may cost more than a few times the value.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(crate) struct Attempts {
     recursive: Vec<bool>,
     /// The most alternatives of one type that are arrays, or objects.
     branches: usize,
+    /// The most alternatives of one type.
+    alternatives: usize,
 }
 
 /// How a node is decoded.
@@ -57,7 +62,8 @@ impl Attempts {
         let nodes = compile(schema)?;
         let kinds = nodes.iter().map(|node| kind(&nodes, node)).collect();
         let branches = nodes.iter().map(|node| most_branches(&nodes, node)).max().unwrap_or(1);
-        let mut attempts = Self { nodes, kinds, recursive: Vec::new(), branches };
+        let alternatives = nodes.iter().map(|node| alternatives(&nodes, node).len()).max().unwrap_or(0);
+        let mut attempts = Self { nodes, kinds, recursive: Vec::new(), branches, alternatives };
         let copies = |id: &NodeId| matches!(attempts.kind(*id), Kind::Untagged | Kind::Flattened);
         let all = 0..attempts.nodes.len();
         if !all.clone().any(|id| copies(&id)) {
@@ -82,33 +88,36 @@ impl Attempts {
     fn leads_to(&self, id: NodeId, is_sought: impl Fn(NodeId) -> bool) -> bool {
         let mut seen = vec![false; self.nodes.len()];
         let mut next = Vec::new();
-        children(self.nodes.get(id), &mut next);
+        self.nodes.get(id).into_iter().for_each(|node| node.children(&mut next));
         while let Some(id) = next.pop() {
             if let Some(seen) = seen.get_mut(id).filter(|seen| !**seen) {
                 *seen = true;
                 if is_sought(id) {
                     return true;
                 }
-                children(self.nodes.get(id), &mut next);
+                self.nodes.get(id).into_iter().for_each(|node| node.children(&mut next));
             }
         }
         false
     }
 
-    /// Whether more values than this, and two for each byte, are read to decode a text, each as often as it is read.
+    /// Whether it takes more steps than this, and one for each byte, to decode a text. A step is to read or copy a scalar;
+    /// what is read several times takes them each time.
+    ///
+    /// The text is an object whose members are decoded one by one: what one refuses does not end the others.
     pub(crate) fn exceed(&self, json: &str, most: usize) -> bool {
-        self.exceed_at(0, json, most)
+        self.exceed_at(0, json, most, true)
     }
 
     /// As [`exceed`](Self::exceed), for a value of this property.
     pub(crate) fn exceed_in(&self, property: &str, json: &str, most: usize) -> bool {
         let root = self.nodes.first().and_then(|node| node.object.as_deref());
         let property = root.and_then(|rules| rules.property(property));
-        property.is_some_and(|(_, property)| self.exceed_at(property.schema, json, most))
+        property.is_some_and(|(_, property)| self.exceed_at(property.schema, json, most, false))
     }
 
-    fn exceed_at(&self, id: NodeId, json: &str, most: usize) -> bool {
-        let most = most.saturating_add(2 * json.len().min(MAX_COUNTED_BYTES));
+    fn exceed_at(&self, id: NodeId, json: &str, most: usize, is_all: bool) -> bool {
+        let most = most.saturating_add(json.len());
         let opening = memchr::memchr2_iter(b'[', b'{', json.as_bytes()).count();
         let values = opening + memchr::memchr_iter(b',', json.as_bytes()).count() + 1;
         let times = match self.branches {
@@ -117,44 +126,61 @@ impl Attempts {
                 u32::try_from(opening).ok().and_then(|levels| many.checked_pow(levels)).unwrap_or(usize::MAX)
             }
         };
-        if values.saturating_mul(times.saturating_add(2)) <= most {
+        let each = CONTAINER + REFUSAL * self.alternatives;
+        if values.saturating_mul(times.saturating_add(2)).saturating_mul(each) <= most {
             return false;
         }
-        self.times(id, json, most).is_none()
+        self.times(id, json, most, is_all).is_none()
     }
 
-    /// How often values are read to decode a text; `None` if that is more than a limit.
-    fn times(&self, id: NodeId, json: &str, most: usize) -> Option<usize> {
-        let values = value_tree(json);
-        let mut count =
-            Count { attempts: self, json, values: &values, most, steps: 0, known: HashMap::default() };
-        let times = count.read(id, 0, false, 0).times;
-        (times <= most && count.steps <= most.saturating_mul(4)).then_some(times)
-    }
-}
-
-/// The nodes that a node applies to its value, and to what is in that.
-fn children(node: Option<&SchemaNode>, all: &mut Vec<NodeId>) {
-    let Some(node) = node else { return };
-    for applicator in &node.applicators {
-        match applicator {
-            Applicator::Ref(id) | Applicator::Not(id) | Applicator::DependentSchema(_, id) => all.push(*id),
-            Applicator::AllOf(ids) | Applicator::AnyOf(ids) | Applicator::OneOf(ids) => all.extend(ids),
-            Applicator::If { test, then, otherwise } => {
-                all.push(*test);
-                all.extend(then);
-                all.extend(otherwise);
+    /// Reads a scalar as a node says.
+    fn read_scalar(&self, id: NodeId, scalar: &Scalar<'_>) -> Reading {
+        let Some(node) = self.nodes.get(id) else {
+            return Reading { acceptance: Acceptance::Unknown, times: 1 };
+        };
+        if node.is_any() {
+            return Reading { acceptance: Acceptance::Accepted, times: 1 };
+        }
+        let mut reading = if node.is_unconstrained() {
+            Reading { acceptance: Acceptance::Accepted, times: 0 }
+        } else {
+            decode_scalar(node, scalar)
+        };
+        for applicator in &node.applicators {
+            if reading.acceptance == Acceptance::Refused {
+                break;
+            }
+            match applicator {
+                Applicator::Ref(id) => reading.add(self.read_scalar(*id, scalar)),
+                Applicator::AllOf(ids) => {
+                    ids.iter().for_each(|id| reading.add(self.read_scalar(*id, scalar)));
+                }
+                Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
+                    // a scalar is as quickly copied as read
+                    let mut tried = Tried::new(self.kind(id), 0);
+                    let _accepted = ids.iter().any(|id| tried.add(self.read_scalar(*id, scalar)));
+                    reading.add(tried.reading());
+                }
+                _ => reading.add(Reading { acceptance: Acceptance::Unknown, times: 1 }),
             }
         }
+        reading
     }
-    if let Some(rules) = &node.array {
-        all.extend(&rules.prefix_items);
-        all.extend(rules.items);
-    }
-    if let Some(rules) = &node.object {
-        all.extend(rules.properties.iter().map(|property| property.schema));
-        all.extend(rules.pattern_properties.iter().map(|(_, id)| *id));
-        all.extend(rules.additional_properties);
+
+    /// The steps that it takes to decode a text; `None` if they are more than a limit.
+    fn times(&self, id: NodeId, json: &str, most: usize, is_all: bool) -> Option<usize> {
+        let values = value_tree(json)?;
+        let mut count = Count {
+            attempts: self,
+            json,
+            values: &values,
+            most,
+            is_all,
+            steps: 0,
+            known: HashMap::default(),
+        };
+        let times = count.read(id, 0, false, 0).times;
+        (times <= most && count.steps <= most.saturating_mul(4)).then_some(times)
     }
 }
 
@@ -242,41 +268,121 @@ fn most_branches(nodes: &[SchemaNode], node: &SchemaNode) -> usize {
     accepting(TypeSet::ARRAY).max(accepting(TypeSet::OBJECT))
 }
 
-/// A value in a text.
-struct TextValue {
-    /// The text of a scalar; that of an array or an object is not needed.
-    scalar: Option<Range<usize>>,
-    is_object: bool,
-    key: Option<(Range<usize>, bool)>,
-    /// How many values it consists of, itself included. The next ones in the list are those in it.
-    size: usize,
+/// A range of a text. There may be a hundred thousand, so they are small.
+#[derive(Clone, Copy)]
+struct TextRange {
+    start: u32,
+    end: u32,
 }
 
-/// The values in a text, each before those in it.
-fn value_tree(json: &str) -> Vec<TextValue> {
+impl TextRange {
+    fn new(range: &Range<usize>) -> Option<Self> {
+        Some(Self { start: u32::try_from(range.start).ok()?, end: u32::try_from(range.end).ok()? })
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ValueKind {
+    Scalar,
+    Array,
+    Object,
+}
+
+/// A value in a text.
+struct TextValue {
+    kind: ValueKind,
+    /// The text of a scalar; that of an array or an object is not needed.
+    scalar: TextRange,
+    /// The key with its quotes; empty if there is none.
+    key: TextRange,
+    is_key_escaped: bool,
+    /// How many values it consists of, itself included. The next ones in the list are those in it.
+    size: u32,
+    /// The steps that it takes to copy it.
+    weight: u32,
+}
+
+impl TextValue {
+    fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    fn weight(&self) -> usize {
+        self.weight as usize
+    }
+}
+
+/// The values in a text, each before those in it; `None` if the text is longer than any that is read.
+fn value_tree(json: &str) -> Option<Vec<TextValue>> {
+    const NOWHERE: TextRange = TextRange { start: 0, end: 0 };
+    // a value takes at most as many steps to copy as it has bytes, times these
+    if json.len() > u32::MAX as usize / CONTAINER {
+        return None;
+    }
     let mut values: Vec<TextValue> = Vec::new();
     let mut open = Vec::new();
-    let mut key = None;
+    let (mut key, mut is_key_escaped) = (NOWHERE, false);
+    // of all values so far
+    let mut sum: u32 = 0;
     for token in Tokens::new(json) {
         match token {
-            Token::Key { range, is_escaped } => key = Some((range, is_escaped)),
+            Token::Key { range, is_escaped } => {
+                (key, is_key_escaped) = (TextRange::new(&range)?, is_escaped);
+            }
             Token::Comma => {}
             Token::Scalar(range) => {
-                values.push(TextValue { scalar: Some(range), is_object: false, key: key.take(), size: 1 });
+                let (kind, scalar) = (ValueKind::Scalar, TextRange::new(&range)?);
+                values.push(TextValue { kind, scalar, key, is_key_escaped, size: 1, weight: 1 });
+                (key, sum) = (NOWHERE, sum + 1);
             }
             Token::Open { is_object, .. } => {
-                open.push(values.len());
-                values.push(TextValue { scalar: None, is_object, key: key.take(), size: 1 });
+                open.push((values.len(), sum));
+                let kind = if is_object { ValueKind::Object } else { ValueKind::Array };
+                values.push(TextValue { kind, scalar: NOWHERE, key, is_key_escaped, size: 1, weight: 1 });
+                (key, sum) = (NOWHERE, sum + CONTAINER as u32);
             }
             Token::Close { .. } => {
                 let end = values.len();
-                if let Some((at, value)) = open.pop().and_then(|at| Some((at, values.get_mut(at)?))) {
-                    value.size = end - at;
+                if let Some((at, before)) = open.pop()
+                    && let Some(value) = values.get_mut(at)
+                {
+                    value.size = u32::try_from(end - at).ok()?;
+                    value.weight = sum - before;
                 }
             }
         }
     }
-    values
+    Some(values)
+}
+
+/// A scalar of a text.
+struct Scalar<'a> {
+    json: &'a str,
+    types: TypeSet,
+    /// Its value, if that is an integer which every integer type has.
+    small: Option<i64>,
+}
+
+impl<'a> Scalar<'a> {
+    fn new(json: &'a str) -> Self {
+        let (mut types, mut small) = (TypeSet::INTEGER, None);
+        match json.as_bytes().first() {
+            Some(b'"') => types = TypeSet::STRING,
+            Some(b't' | b'f') => types = TypeSet::BOOLEAN,
+            Some(b'n') => types = TypeSet::NULL,
+            _ if json.len() <= 4 => small = json.parse().ok().filter(|number| (-128..128).contains(number)),
+            _ => {}
+        }
+        // `1.0` is an integer to a schema, and not to a type
+        if types == TypeSet::INTEGER && small.is_none() && json.contains(['.', 'e', 'E']) {
+            types = TypeSet::NUMBER;
+        }
+        Self { json, types, small }
+    }
 }
 
 /// Whether a type accepts a value, as far as its schema tells it.
@@ -292,16 +398,75 @@ enum Acceptance {
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     acceptance: Acceptance,
-    /// How often values are read.
+    /// The steps of reading it.
     times: usize,
 }
 
 impl Reading {
-    const REFUSED: Self = Self { acceptance: Acceptance::Refused, times: 1 };
+    const REFUSED: Self = Self { acceptance: Acceptance::Refused, times: REFUSAL };
 
     fn add(&mut self, other: Self) {
         self.times = self.times.saturating_add(other.times);
         self.acceptance = self.acceptance.min(other.acceptance);
+    }
+}
+
+/// Decodes a scalar by the keywords of one node.
+fn decode_scalar(node: &SchemaNode, scalar: &Scalar<'_>) -> Reading {
+    let Scalar { json, types, small } = *scalar;
+    let is_allowed = |allowed: TypeSet| {
+        allowed.contains(types) || (types == TypeSet::NUMBER && allowed.contains(TypeSet::INTEGER))
+    };
+    if node.never || node.types.is_some_and(|allowed| !is_allowed(allowed)) {
+        return Reading::REFUSED;
+    }
+    if let Some(choices) = &node.choices {
+        let value = serde_json::from_str::<Value>(json).unwrap_or_default();
+        if !choices.values.iter().any(|choice| equality::equal(choice, &value)) {
+            return Reading::REFUSED;
+        }
+    }
+    let is_number = TypeSet::NUMBER.contains(types);
+    let is_wide =
+        is_number && small.is_none() && node.types.is_none_or(|types| !types.contains(TypeSet::NUMBER));
+    let is_out_of_bounds = is_number
+        && node.number.as_ref().is_some_and(|rules| {
+            let number = small.map(Number::from).or_else(|| json.parse().ok());
+            number.is_some_and(|number| !rules.accept(&number))
+        });
+    // a type that parses its text has a format, a pattern or bounds
+    let is_parsed = types == TypeSet::STRING && (node.string.is_some() || node.has_format);
+    let is_unknown = is_wide || is_out_of_bounds || is_parsed;
+    let acceptance = if is_unknown { Acceptance::Unknown } else { Acceptance::Accepted };
+    Reading { acceptance, times: 1 }
+}
+
+/// Alternatives that are tried one after the other.
+struct Tried {
+    kind: Kind,
+    all: Reading,
+}
+
+impl Tried {
+    fn new(kind: Kind, copied: usize) -> Self {
+        Self { kind, all: Reading { acceptance: Acceptance::Refused, times: copied } }
+    }
+
+    /// Adds the next one; returns whether it is the last that is tried.
+    fn add(&mut self, one: Reading) -> bool {
+        // where a tag or a name tells the variant, the others refuse nothing
+        let is_skipped = matches!(self.kind, Kind::Plain | Kind::Tagged);
+        let refusal = if is_skipped && one.acceptance == Acceptance::Refused { REFUSAL } else { 0 };
+        self.all.times = self.all.times.saturating_add(one.times.saturating_sub(refusal));
+        self.all.acceptance = self.all.acceptance.max(one.acceptance);
+        self.all.acceptance == Acceptance::Accepted
+    }
+
+    fn reading(mut self) -> Reading {
+        if self.all.acceptance == Acceptance::Refused {
+            self.all.times = self.all.times.saturating_add(REFUSAL);
+        }
+        self.all
     }
 }
 
@@ -311,6 +476,8 @@ struct Count<'a> {
     json: &'a str,
     values: &'a [TextValue],
     most: usize,
+    /// Whether the outermost value is an object whose members are decoded one by one.
+    is_all: bool,
     /// The work of counting itself.
     steps: usize,
     /// What alternatives take, by node, value, and whether the value is in a buffer that is not moved.
@@ -329,24 +496,28 @@ impl<'a> Count<'a> {
         if self.steps > self.most.saturating_mul(4) || depth > MAX_DEPTH || node.never {
             return Reading::REFUSED;
         }
+        if value.kind == ValueKind::Scalar {
+            let json = self.json.get(value.scalar.range()).unwrap_or_default();
+            return attempts.read_scalar(id, &Scalar::new(json));
+        }
         let kind = attempts.kind(id);
         if node.is_any() {
-            return Reading { acceptance: Acceptance::Accepted, times: value.size };
+            return Reading { acceptance: Acceptance::Accepted, times: value.weight() };
         }
         let is_recursive = attempts.recursive.get(id) == Some(&true);
         // most values are read a few times at most, and to remember them takes longer
         let is_many = self.steps > 8 * values.len();
-        let is_remembered = is_many && (is_recursive || kind != Kind::Plain) && value.scalar.is_none();
+        let is_remembered = is_many && (is_recursive || kind != Kind::Plain);
         if is_remembered && let Some(known) = self.known.get(&(id, at, is_lent)) {
             return *known;
         }
-        let mut reading = match &value.scalar {
-            _ if node.is_unconstrained() => Reading { acceptance: Acceptance::Accepted, times: 0 },
-            Some(range) => self.read_scalar(node, range),
-            None => self.read_members(node, kind, at, is_lent, depth),
+        let mut reading = if node.is_unconstrained() {
+            Reading { acceptance: Acceptance::Accepted, times: 0 }
+        } else {
+            self.read_members(node, kind, at, is_lent, depth)
         };
         if is_recursive && is_lent {
-            reading.times = reading.times.saturating_add(value.size);
+            reading.times = reading.times.saturating_add(value.weight());
         }
         if reading.acceptance > Acceptance::Refused {
             for applicator in &node.applicators {
@@ -363,45 +534,6 @@ impl<'a> Count<'a> {
         reading
     }
 
-    fn read_scalar(&self, node: &SchemaNode, range: &Range<usize>) -> Reading {
-        let json = self.json.get(range.clone()).unwrap_or_default();
-        let mut acceptance = Acceptance::Accepted;
-        let types = match json.as_bytes().first() {
-            Some(b'"') => TypeSet::STRING,
-            Some(b't' | b'f') => TypeSet::BOOLEAN,
-            Some(b'n') => TypeSet::NULL,
-            _ => {
-                // every integer type has these; `1.0` is an integer to a schema, and not to a type
-                let is_small = json.parse::<i64>().is_ok_and(|number| (-128..128).contains(&number));
-                if !is_small && node.types.is_none_or(|types| !types.contains(TypeSet::NUMBER)) {
-                    acceptance = Acceptance::Unknown;
-                }
-                if json.contains(['.', 'e', 'E']) { TypeSet::NUMBER } else { TypeSet::INTEGER }
-            }
-        };
-        let is_allowed = |allowed: TypeSet| {
-            allowed.contains(types) || (types == TypeSet::NUMBER && allowed.contains(TypeSet::INTEGER))
-        };
-        if node.types.is_some_and(|allowed| !is_allowed(allowed)) {
-            return Reading::REFUSED;
-        }
-        if let Some(choices) = &node.choices {
-            let value = serde_json::from_str::<Value>(json).unwrap_or_default();
-            if !choices.values.iter().any(|choice| equality::equal(choice, &value)) {
-                return Reading::REFUSED;
-            }
-        }
-        let breaks_rule =
-            |number: &Number| node.number.as_ref().is_some_and(|rules| rules.mismatch(number).is_some());
-        let is_out_of_bounds = node.number.is_some() && json.parse().is_ok_and(|number| breaks_rule(&number));
-        // a type that parses its text has a format, a pattern or bounds
-        let is_parsed = types == TypeSet::STRING && (node.string.is_some() || node.has_format);
-        if is_out_of_bounds || is_parsed {
-            acceptance = Acceptance::Unknown;
-        }
-        Reading { acceptance, times: 1 }
-    }
-
     fn read_members(
         &mut self,
         node: &SchemaNode,
@@ -412,19 +544,19 @@ impl<'a> Count<'a> {
     ) -> Reading {
         let values = self.values;
         let Some(value) = values.get(at) else { return Reading::REFUSED };
-        let own = if value.is_object { TypeSet::OBJECT } else { TypeSet::ARRAY };
+        let is_object = value.kind == ValueKind::Object;
+        let own = if is_object { TypeSet::OBJECT } else { TypeSet::ARRAY };
         if node.types.is_some_and(|types| !types.contains(own)) {
             return Reading::REFUSED;
         }
-        let mut reading = Reading { acceptance: Acceptance::Accepted, times: 1 };
+        let mut reading = Reading { acceptance: Acceptance::Accepted, times: CONTAINER };
         let mut present = vec![false; node.object.as_ref().map_or(0, |rules| rules.properties.len())];
         let (mut member, mut index) = (at + 1, 0);
-        while let Some(child) = values.get(member).filter(|_| member < at + value.size) {
+        while let Some(child) = values.get(member).filter(|_| member < at + value.size()) {
             let mut is_child_lent = is_lent;
-            let schema = if value.is_object {
-                let key =
-                    child.key.as_ref().map(|(range, is_escaped)| decode_key(self.json, range, *is_escaped));
-                node.object.as_deref().and_then(|rules| match rules.property(&key.unwrap_or_default()) {
+            let schema = if is_object {
+                let key = decode_key(self.json, &child.key.range(), child.is_key_escaped);
+                node.object.as_deref().and_then(|rules| match rules.property(&key) {
                     Some((position, property)) => {
                         if let Some(present) = present.get_mut(position)
                             && std::mem::replace(present, true)
@@ -435,7 +567,7 @@ impl<'a> Count<'a> {
                     }
                     None => {
                         if kind == Kind::Flattened {
-                            reading.times = reading.times.saturating_add(child.size);
+                            reading.times = reading.times.saturating_add(child.weight());
                             is_child_lent = true;
                         }
                         rules.additional_properties
@@ -448,15 +580,16 @@ impl<'a> Count<'a> {
                 let read = self.read(schema, member, is_child_lent, depth + 1);
                 reading.add(read);
             }
-            if reading.acceptance == Acceptance::Refused || reading.times > self.most {
+            let ends = reading.acceptance == Acceptance::Refused && !(self.is_all && at == 0);
+            if ends || reading.times > self.most {
                 return reading;
             }
-            member += child.size;
+            member += child.size();
             index += 1;
         }
         let missing = node.object.iter().flat_map(|rules| rules.properties.iter().zip(&present));
-        if value.is_object && missing.into_iter().any(|(property, present)| property.required && !present) {
-            reading.acceptance = Acceptance::Refused;
+        if is_object && missing.into_iter().any(|(property, present)| property.required && !present) {
+            reading.add(Reading::REFUSED);
         }
         reading
     }
@@ -486,24 +619,21 @@ impl<'a> Count<'a> {
     }
 
     fn try_each(&mut self, ids: &[NodeId], kind: Kind, at: usize, is_lent: bool, depth: usize) -> Reading {
-        // a scalar is as quickly copied as read
-        let size = self.values.get(at).map_or(0, |value| value.size - 1);
+        let weight = self.values.get(at).map_or(0, TextValue::weight);
         let (copied, is_lent) = match kind {
             Kind::Plain => (0, is_lent),
-            Kind::Tagged if is_lent => (size, false),
+            Kind::Tagged if is_lent => (weight, false),
             Kind::Tagged => (0, false),
-            Kind::Flattened | Kind::Untagged => (size, true),
+            Kind::Flattened | Kind::Untagged => (weight, true),
         };
-        let mut all = Reading { acceptance: Acceptance::Refused, times: copied };
+        let mut tried = Tried::new(kind, copied);
         for id in ids {
             let one = self.read(*id, at, is_lent, depth);
-            all.times = all.times.saturating_add(one.times);
-            all.acceptance = all.acceptance.max(one.acceptance);
-            if all.acceptance == Acceptance::Accepted || all.times > self.most {
+            if tried.add(one) || tried.all.times > self.most {
                 break;
             }
         }
-        all
+        tried.reading()
     }
 }
 
@@ -521,7 +651,7 @@ mod tests {
 
     /// How often values are read; `usize::MAX` beyond a million.
     fn times(schema: &Value, json: &str) -> usize {
-        attempts(schema).times(0, json, 1_000_000).unwrap_or(usize::MAX)
+        attempts(schema).times(0, json, 1_000_000, false).unwrap_or(usize::MAX)
     }
 
     fn lists() -> Value {
@@ -538,7 +668,7 @@ mod tests {
         let few = times(&lists(), &nested("[", &ones, "]", 2));
         let many = times(&lists(), &nested("[", &ones, "]", 60));
         assert!((3000..8000).contains(&few), "{few}");
-        assert!((60_000..80_000).contains(&many), "{many}");
+        assert!((60_000..90_000).contains(&many), "{many}");
     }
 
     #[test]
@@ -551,7 +681,12 @@ mod tests {
         assert!(times(&schema, &nested("{\"a\":", "1", ",\"two\":1}", 20)) == usize::MAX);
         assert!(attempts(&schema).exceed(&nested("{\"a\":", "1", "}", 120), 1 << 30));
         // the first variant is right
-        assert!(times(&schema, &nested("{\"a\":", "1", ",\"one\":1}", 20)) < 2000);
+        assert!(times(&schema, &nested("{\"a\":", "1", ",\"one\":1}", 20)) < 6000);
+        let optional =
+            json!({ "anyOf": [{ "$ref": "#/$defs/T" }, { "type": "null" }], "$defs": { "T": schema } });
+        let optional = optional.to_string().replace(r##""$ref":"#"}"##, r##""$ref":"#/$defs/T"}"##);
+        let optional: Value = serde_json::from_str(&optional).expect("a schema");
+        assert!(attempts(&optional).exceed(&nested("{\"a\":", "1", "}", 60), 1 << 30));
         // unless the type may refuse what the schema accepts
         assert!(times(&schema, &nested("{\"a\":", "1", ",\"one\":1.0,\"two\":1}", 20)) == usize::MAX);
         assert!(times(&schema, &nested("{\"a\":", "1", ",\"one\":1,\"one\":1,\"two\":1}", 20)) == usize::MAX);
@@ -572,15 +707,27 @@ mod tests {
             { "type": "object", "properties": { "field": { "type": "string" }, "value": true }, "required": ["field", "value"] }
         ] });
         let text = nested("{\"or\":[", r#"{"field":"a","value":1}"#, "]}", 10);
-        assert!(times(&filter, &text) < 700, "{}", times(&filter, &text));
+        assert!(times(&filter, &text) < 5000, "{}", times(&filter, &text));
         let is = vec![r#"{"field":"a","value":1}"#; 1000].join(",");
-        assert!(times(&filter, &format!("{{\"and\":[{is}]}}")) < 20_000);
+        assert!(times(&filter, &format!("{{\"and\":[{is}]}}")) < 80_000);
+    }
+
+    #[test]
+    fn what_one_argument_refuses_does_not_end_the_count_of_others() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "slip": { "type": "integer" }, "lists": { "$ref": "#/$defs/Lists" } },
+            "$defs": { "Lists": { "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "$ref": "#/$defs/Lists" } }] } }
+        });
+        let lists = nested("[", &vec!["1"; 1000].join(","), "]", 60);
+        assert!(attempts(&schema).exceed(&format!(r#"{{"slip":"1","lists":{lists}}}"#), 10_000));
+        assert!(!attempts(&schema).exceed(&format!(r#"{{"slip":"1","lists":{lists}}}"#), 100_000));
     }
 
     #[test]
     fn flattened_maps_are_copied_with_each_level() {
         let schema = json!({ "type": "object", "properties": { "id": { "type": "integer" } }, "additionalProperties": { "$ref": "#" } });
-        assert!((2500..20_000).contains(&times(&schema, &nested("{\"a\":", "{}", "}", 100))));
+        assert!((10_000..80_000).contains(&times(&schema, &nested("{\"a\":", "{}", "}", 100))));
         let map = json!({ "type": "object", "additionalProperties": { "$ref": "#" } });
         assert!(Attempts::compile(&map).is_ok_and(|attempts| attempts.is_none()));
     }

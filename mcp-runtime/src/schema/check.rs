@@ -1,6 +1,7 @@
 //! Checks a value against a compiled schema, either up to the first error or to collect all errors.
 
 use std::{
+    cmp::Ordering,
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
@@ -8,6 +9,7 @@ use std::{
 use serde_json::{Number, Value};
 
 use super::error::{Mismatch, ValidationError, ValuePath, summarize};
+use super::format::StringFormat;
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
 };
@@ -25,8 +27,18 @@ pub(super) const MAX_PATTERN_NAME: usize = 1 << 16;
 /// million of either.
 pub(super) const MAX_ERRORS: usize = 100;
 
-/// After this many arrays and objects, the result of each is kept.
-const MANY_STEPS: usize = 30_000;
+/// After this many steps, the result of each is kept.
+const MANY_STEPS: usize = 500;
+
+/// Whether a value is an array or an object with another in it.
+pub(super) fn holds_containers(value: &Value) -> bool {
+    let is_container = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
+    match value {
+        Value::Array(items) => items.iter().any(is_container),
+        Value::Object(members) => members.values().any(is_container),
+        _ => false,
+    }
+}
 
 /// Hashes indices and addresses, which clients do not choose.
 pub(super) type AddressHasher = BuildHasherDefault<MixedAddress>;
@@ -61,7 +73,7 @@ pub(super) struct Validation<'n> {
     pub(super) check_formats: bool,
     /// Stop at the first error, and record none.
     pub(super) fail_fast: bool,
-    /// How many arrays and objects have been checked.
+    /// How many arrays and objects with others in them have been checked against nodes that are shared.
     steps: usize,
     /// Results by node and address of the value, once there were many steps: a value inside of alternatives, or of several
     /// keywords that apply to it, is reached along exponentially many paths, and must be checked once.
@@ -127,7 +139,7 @@ impl<'n> Validation<'n> {
         result
     }
 
-    /// How many arrays and objects have been checked.
+    /// How many arrays and objects with others in them have been checked against nodes that are shared.
     #[cfg(test)]
     pub(super) fn steps(&self) -> usize {
         self.steps
@@ -144,6 +156,11 @@ impl<'n> Validation<'n> {
             self.errors.push(ValidationError::new(path, mismatch()));
         }
         false
+    }
+
+    /// As [`fail`](Self::fail), where the mismatch is known to exist.
+    fn fail_with(&mut self, path: &ValuePath<'_>, mismatch: impl FnOnce() -> Option<Mismatch>) -> bool {
+        self.fail(path, || mismatch().unwrap_or_else(|| Mismatch::new("another value", "is not allowed")))
     }
 
     /// Checks a value against a node.
@@ -182,7 +199,8 @@ impl<'n> Validation<'n> {
                 if is_of_bytes { bytes_mismatch(value) } else { type_mismatch(types, value) }
             });
         }
-        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+        // others are reached through a node and a value whose result is kept
+        if !node.is_shared || !holds_containers(value) {
             return self.check_keywords(id, node, value, path, depth);
         }
         self.steps += 1;
@@ -296,11 +314,17 @@ impl<'n> Validation<'n> {
     }
 
     fn check_number(&mut self, rules: &NumberRules, number: &Number, path: &ValuePath<'_>) -> bool {
-        let Some(mismatch) = rules.mismatch(number) else { return true };
-        self.fail(path, || mismatch)
+        if rules.accept(number) {
+            return true;
+        }
+        self.fail_with(path, || rules.mismatch(number))
     }
 
     fn check_string(&mut self, rules: &StringRules, text: &str, path: &ValuePath<'_>) -> bool {
+        if self.fail_fast {
+            let has_format = |format: StringFormat| !self.check_formats || format.matches(text);
+            return rules.accept(text) && rules.format.is_none_or(has_format);
+        }
         let format = rules.format.filter(|_| self.check_formats);
         let mismatch = rules.mismatch(text).or_else(|| {
             let expected = format.filter(|format| !format.matches(text))?.describe();
@@ -384,8 +408,10 @@ impl<'n> Validation<'n> {
         if min.is_none() && max.is_none() {
             return true;
         }
-        let Some(mismatch) = count_mismatch(count, min, max, noun) else { return true };
-        self.fail(path, || mismatch)
+        if is_within(count, min, max) {
+            return true;
+        }
+        self.fail_with(path, || count_mismatch(count, min, max, noun))
     }
 }
 
@@ -443,7 +469,25 @@ pub(super) fn describe_choices(choices: &[&Value], is_const: bool) -> String {
     if is_const { list } else { format!("one of {list}") }
 }
 
+/// Whether a count is within its bounds.
+pub(super) fn is_within(count: usize, min: Option<u64>, max: Option<u64>) -> bool {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    min.is_none_or(|min| count >= min) && max.is_none_or(|max| count <= max)
+}
+
 impl NumberRules {
+    /// Whether a number breaks none of the rules.
+    pub(super) fn accept(&self, number: &Number) -> bool {
+        let is = |bound: &Option<Number>, accepts: fn(Ordering) -> bool| {
+            bound.as_ref().is_none_or(|bound| accepts(number::compare(number, bound)))
+        };
+        is(&self.minimum, Ordering::is_ge)
+            && is(&self.maximum, Ordering::is_le)
+            && is(&self.exclusive_minimum, Ordering::is_gt)
+            && is(&self.exclusive_maximum, Ordering::is_lt)
+            && self.multiple_of.as_ref().is_none_or(|divisor| number::is_multiple(number, divisor))
+    }
+
     /// The first rule that a number breaks.
     pub(super) fn mismatch(&self, number: &Number) -> Option<Mismatch> {
         if let Some(bound) = &self.minimum
@@ -478,6 +522,13 @@ impl NumberRules {
 }
 
 impl StringRules {
+    /// Whether a string breaks none of the rules; its `format` aside.
+    pub(super) fn accept(&self, text: &str) -> bool {
+        let is_bounded = self.min.is_some() || self.max.is_some();
+        (!is_bounded || is_within(text.chars().count(), self.min, self.max))
+            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+    }
+
     /// The first rule that a string breaks.
     pub(super) fn mismatch(&self, text: &str) -> Option<Mismatch> {
         let summary = || summarize(&Value::from(text));

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Number, Value};
 
-use super::check::{AddressHasher, MAX_PATTERN_NAME};
+use super::check::{AddressHasher, MAX_PATTERN_NAME, holds_containers};
 use super::duplicate_keys::has_duplicate_keys;
 use super::node::TypeSet;
 use super::pattern::TextPattern;
@@ -31,10 +31,8 @@ pub(super) struct Coercion<'s> {
     strict: bool,
     /// The types of subschemas, by address.
     types: RefCell<HashMap<*const Value, TypeSet, AddressHasher>>,
-    /// What the references of subschemas refer to, by address.
-    targets: RefCell<HashMap<*const Map<String, Value>, Option<&'s Value>, AddressHasher>>,
-    /// The compiled `patternProperties` of subschemas, by address.
-    patterns: RefCell<HashMap<*const Value, Rc<CompiledPatterns<'s>>, AddressHasher>>,
+    /// The keywords of subschemas, by address.
+    keywords: RefCell<HashMap<*const Value, Rc<Keywords<'s>>, AddressHasher>>,
     visits: Visits,
 }
 
@@ -49,8 +47,8 @@ struct Visits {
 impl Visits {
     /// Whether the subschema is applied to the value for the first time, as far as that is known.
     fn is_first(&self, schema: &Value, value: &Value) -> bool {
-        const MANY: usize = 10_000;
-        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+        const MANY: usize = 500;
+        if !holds_containers(value) {
             return true;
         }
         self.count.set(self.count.get() + 1);
@@ -58,7 +56,51 @@ impl Visits {
     }
 }
 
-type CompiledPatterns<'s> = Vec<(TextPattern, &'s Value)>;
+/// The keywords of a subschema that apply others, to its value or to what is in that.
+#[derive(Default)]
+struct Keywords<'s> {
+    /// What `$ref` refers to.
+    target: Option<&'s Value>,
+    all_of: &'s [Value],
+    /// `anyOf` and `oneOf`.
+    alternatives: [&'s [Value]; 2],
+    prefix_items: &'s [Value],
+    items: Option<&'s Value>,
+    properties: Option<&'s Map<String, Value>>,
+    pattern_properties: Vec<(TextPattern, &'s Value)>,
+    additional_properties: Option<&'s Value>,
+    /// The properties with a `const`.
+    constants: Vec<(&'s str, &'s Value)>,
+    required: Vec<&'s str>,
+}
+
+impl<'s> Keywords<'s> {
+    fn new(root: &'s Value, schema: &'s Value) -> Self {
+        let Value::Object(map) = schema else { return Self::default() };
+        let reference = map.get("$ref").and_then(Value::as_str);
+        let properties = map.get("properties").and_then(Value::as_object);
+        let patterns = map.get("patternProperties").and_then(Value::as_object);
+        let constants = properties.into_iter().flatten();
+        Self {
+            target: reference.and_then(|reference| walk::resolve(root, reference)).map(|(_, schema)| schema),
+            all_of: walk::array(map, "allOf"),
+            alternatives: [walk::array(map, "anyOf"), walk::array(map, "oneOf")],
+            prefix_items: walk::array(map, "prefixItems"),
+            items: map.get("items"),
+            properties,
+            pattern_properties: patterns
+                .into_iter()
+                .flatten()
+                .filter_map(|(pattern, schema)| Some((TextPattern::new(pattern).ok()?, schema)))
+                .collect(),
+            additional_properties: map.get("additionalProperties"),
+            constants: constants
+                .filter_map(|(name, property)| Some((name.as_str(), property.get("const")?)))
+                .collect(),
+            required: walk::array(map, "required").iter().filter_map(Value::as_str).collect(),
+        }
+    }
+}
 
 impl<'s> Coercion<'s> {
     pub(super) fn new(root: &'s Value, strict: bool) -> Self {
@@ -66,10 +108,15 @@ impl<'s> Coercion<'s> {
             root,
             strict,
             types: RefCell::default(),
-            targets: RefCell::default(),
-            patterns: RefCell::default(),
+            keywords: RefCell::default(),
             visits: Visits::default(),
         }
+    }
+
+    fn keywords(&self, schema: &'s Value) -> Rc<Keywords<'s>> {
+        let mut known = self.keywords.borrow_mut();
+        let new = || Rc::new(Keywords::new(self.root, schema));
+        known.entry(std::ptr::from_ref(schema)).or_insert_with(new).clone()
     }
 
     fn coerce(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
@@ -77,31 +124,31 @@ impl<'s> Coercion<'s> {
             return false;
         }
         let mut changed = self.convert(schema, value, depth);
-        let Value::Object(map) = schema else { return changed };
-        if let Some(target) = self.target(map) {
+        let keywords = self.keywords(schema);
+        if let Some(target) = keywords.target {
             changed |= self.coerce(target, value, depth + 1);
         }
-        for part in walk::array(map, "allOf") {
+        for part in keywords.all_of {
             changed |= self.coerce(part, value, depth + 1);
         }
-        for keyword in ["anyOf", "oneOf"] {
-            if let Some(branch) = self.branch(walk::array(map, keyword), value, depth) {
+        for branches in keywords.alternatives {
+            if let Some(branch) = self.branch(branches, value, depth) {
                 changed |= self.coerce(branch, value, depth + 1);
             }
         }
         match value {
-            Value::Array(items) => changed |= self.coerce_items(map, items, depth),
-            Value::Object(members) => changed |= self.coerce_members(map, members, depth),
+            Value::Array(items) => changed |= self.coerce_items(&keywords, items, depth),
+            Value::Object(members) => changed |= self.coerce_members(&keywords, members, depth),
             _ => {}
         }
         changed
     }
 
-    fn coerce_items(&self, map: &'s Map<String, Value>, items: &mut [Value], depth: usize) -> bool {
-        let prefix = walk::array(map, "prefixItems");
+    fn coerce_items(&self, keywords: &Keywords<'s>, items: &mut [Value], depth: usize) -> bool {
+        let prefix = keywords.prefix_items;
         let mut changed = false;
         for (index, item) in items.iter_mut().enumerate() {
-            if let Some(schema) = prefix.get(index).or_else(|| map.get("items")) {
+            if let Some(schema) = prefix.get(index).or(keywords.items) {
                 changed |= self.coerce(schema, item, depth + 1);
             }
         }
@@ -110,40 +157,30 @@ impl<'s> Coercion<'s> {
 
     fn coerce_members(
         &self,
-        map: &'s Map<String, Value>,
+        keywords: &Keywords<'s>,
         members: &mut Map<String, Value>,
         depth: usize,
     ) -> bool {
-        let properties = map.get("properties").and_then(Value::as_object);
-        let patterns = map.get("patternProperties").map(|patterns| self.compile_patterns(patterns));
-        let patterns = patterns.as_deref().map(Vec::as_slice).unwrap_or_default();
         let mut changed = false;
         for (name, member) in members {
-            let mut schemas: Vec<&Value> =
-                properties.and_then(|properties| properties.get(name)).into_iter().collect();
+            let mut is_known = false;
+            if let Some(schema) = keywords.properties.and_then(|properties| properties.get(name)) {
+                is_known = true;
+                changed |= self.coerce(schema, member, depth + 1);
+            }
             if name.len() <= MAX_PATTERN_NAME {
-                let matching = patterns.iter().filter(|(pattern, _)| pattern.is_match(name));
-                schemas.extend(matching.map(|(_, schema)| *schema));
+                for (pattern, schema) in &keywords.pattern_properties {
+                    if pattern.is_match(name) {
+                        is_known = true;
+                        changed |= self.coerce(schema, member, depth + 1);
+                    }
+                }
             }
-            if schemas.is_empty() {
-                schemas.extend(map.get("additionalProperties"));
-            }
-            for schema in schemas {
+            if let Some(schema) = keywords.additional_properties.filter(|_| !is_known) {
                 changed |= self.coerce(schema, member, depth + 1);
             }
         }
         changed
-    }
-
-    fn compile_patterns(&self, patterns: &'s Value) -> Rc<CompiledPatterns<'s>> {
-        let mut compiled = self.patterns.borrow_mut();
-        let compile = || {
-            let patterns = patterns.as_object().into_iter().flatten();
-            let each =
-                patterns.filter_map(|(pattern, schema)| Some((TextPattern::new(pattern).ok()?, schema)));
-            Rc::new(each.collect())
-        };
-        compiled.entry(std::ptr::from_ref(patterns)).or_insert_with(compile).clone()
     }
 
     /// Converts one value if its type is wrong and exactly one type is possible.
@@ -221,7 +258,7 @@ impl<'s> Coercion<'s> {
         if let Some(constant) = map.get("const") {
             types = types.intersection(TypeSet::of(constant));
         }
-        if let Some(target) = self.target(map) {
+        if let Some(target) = self.keywords(schema).target {
             types = types.intersection(self.types(target, depth + 1));
         }
         for part in walk::array(map, "allOf") {
@@ -237,12 +274,6 @@ impl<'s> Coercion<'s> {
         types
     }
 
-    fn target(&self, map: &'s Map<String, Value>) -> Option<&'s Value> {
-        let reference = map.get("$ref")?.as_str()?;
-        let resolve = || walk::resolve(self.root, reference).map(|(_, schema)| schema);
-        *self.targets.borrow_mut().entry(std::ptr::from_ref(map)).or_insert_with(resolve)
-    }
-
     /// The only alternative whose types and constants match a value.
     pub(super) fn branch(&self, branches: &'s [Value], value: &Value, depth: usize) -> Option<&'s Value> {
         let is_candidate = |branch: &&'s Value| {
@@ -254,16 +285,19 @@ impl<'s> Coercion<'s> {
 
     /// Whether the value has the constants of the branch's properties, and its required properties.
     fn tags_match(&self, branch: &'s Value, value: &Value) -> bool {
-        let (Some(map), Some(members)) = (branch.as_object(), value.as_object()) else { return true };
-        let map = self.target(map).and_then(Value::as_object).unwrap_or(map);
-        let Some(properties) = map.get("properties").and_then(Value::as_object) else { return true };
-        let constants_match =
-            properties.iter().all(|(name, property)| match (property.get("const"), members.get(name)) {
-                (Some(constant), Some(member)) => equality::equal(constant, member),
-                _ => true,
-            });
-        let required = walk::array(map, "required").iter().filter_map(Value::as_str);
-        constants_match && required.into_iter().all(|name| members.contains_key(name))
+        let Some(members) = value.as_object() else { return true };
+        let mut keywords = self.keywords(branch);
+        if let Some(target) = keywords.target {
+            keywords = self.keywords(target);
+        }
+        if keywords.properties.is_none() {
+            return true;
+        }
+        let has_constant = |(name, constant): &(&str, &Value)| {
+            members.get(*name).is_none_or(|member| equality::equal(constant, member))
+        };
+        keywords.constants.iter().all(has_constant)
+            && keywords.required.iter().all(|name| members.contains_key(*name))
     }
 }
 

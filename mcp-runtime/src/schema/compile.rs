@@ -99,7 +99,27 @@ pub(super) fn compile_by_pointer(root: &Value) -> CompileResult<CompiledSchema> 
     let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new() };
     compiler.node("", root)?;
     compiler.reject_endless_references()?;
+    mark_shared(&mut compiler.nodes);
     Ok(CompiledSchema { nodes: compiler.nodes, ids: compiler.ids })
+}
+
+/// Marks the nodes that may be applied to one value more than once.
+fn mark_shared(nodes: &mut [SchemaNode]) {
+    // what is unevaluated is found by applying again what is in place
+    let has_unevaluated =
+        |node: &SchemaNode| node.object.as_ref().is_some_and(|rules| rules.unevaluated_properties.is_some());
+    let all_are_shared = nodes.iter().any(has_unevaluated);
+    let mut uses = vec![0_usize; nodes.len()];
+    let mut children = vec![0];
+    nodes.iter().for_each(|node| node.children(&mut children));
+    for id in children {
+        if let Some(uses) = uses.get_mut(id) {
+            *uses += 1;
+        }
+    }
+    for (node, uses) in nodes.iter_mut().zip(uses) {
+        node.is_shared = all_are_shared || uses > 1;
+    }
 }
 
 struct Compiler<'a> {

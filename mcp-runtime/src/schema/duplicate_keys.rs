@@ -16,6 +16,10 @@ const FEW_KEYS: usize = 8;
 
 /// Whether an object in the text has a key twice, however the key is escaped.
 pub(crate) fn has_duplicate_keys(json: &str) -> bool {
+    // each key is followed by a colon
+    if memchr::memchr_iter(b':', json.as_bytes()).nth(1).is_none() {
+        return false;
+    }
     // the keys of all open objects; an empty range begins an object
     let mut keys: Vec<Range<usize>> = Vec::new();
     let mut any_escaped = false;

@@ -21,9 +21,41 @@ pub(super) struct SchemaNode {
     pub(super) array: Option<Box<ArrayRules>>,
     pub(super) object: Option<Box<ObjectRules>>,
     pub(super) applicators: Vec<Applicator>,
+    /// Whether it may be applied to a value along several paths, which the schema allows for or refers to it from several
+    /// places: others are applied as often as the node that leads to them.
+    pub(super) is_shared: bool,
 }
 
 impl SchemaNode {
+    /// The nodes that it applies to its value, and to what is in that, each as often as it does.
+    pub(super) fn children(&self, all: &mut Vec<NodeId>) {
+        for applicator in &self.applicators {
+            match applicator {
+                Applicator::Ref(id) | Applicator::Not(id) | Applicator::DependentSchema(_, id) => {
+                    all.push(*id);
+                }
+                Applicator::AllOf(ids) | Applicator::AnyOf(ids) | Applicator::OneOf(ids) => all.extend(ids),
+                Applicator::If { test, then, otherwise } => {
+                    all.push(*test);
+                    all.extend(then);
+                    all.extend(otherwise);
+                }
+            }
+        }
+        if let Some(rules) = &self.array {
+            all.extend(&rules.prefix_items);
+            all.extend(rules.items);
+            all.extend(rules.contains.as_ref().map(|contains| contains.schema));
+        }
+        if let Some(rules) = &self.object {
+            all.extend(rules.properties.iter().map(|property| property.schema));
+            all.extend(rules.pattern_properties.iter().map(|(_, id)| *id));
+            all.extend(rules.additional_properties);
+            all.extend(rules.unevaluated_properties);
+            all.extend(rules.property_names);
+        }
+    }
+
     /// Whether the node accepts every value.
     pub(super) fn is_any(&self) -> bool {
         self.is_unconstrained() && self.applicators.is_empty()

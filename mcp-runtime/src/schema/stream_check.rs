@@ -10,7 +10,7 @@ use serde::de::{
 };
 use serde_json::{Number, Value};
 
-use super::check::{MAX_PATTERN_NAME, Validation, count_mismatch, duplicate_mismatch};
+use super::check::{MAX_PATTERN_NAME, Validation, duplicate_mismatch, is_within};
 use super::equality;
 use super::error::{ValidationError, ValuePath};
 use super::locate::locate_value;
@@ -191,8 +191,11 @@ impl<'n> StreamCheck<'n> {
         let value = Value::Number(number);
         self.check_scalar(node, TypeSet::of(&value), |choice| equality::equal(choice, &value))?;
         let Value::Number(number) = &value else { return Ok(hash) };
-        let breaks_rule = node.number.as_ref().is_some_and(|rules| rules.mismatch(number).is_some());
-        if breaks_rule { Err(self.refuse()) } else { Ok(hash) }
+        if node.number.as_ref().is_some_and(|rules| !rules.accept(number)) {
+            Err(self.refuse())
+        } else {
+            Ok(hash)
+        }
     }
 
     fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
@@ -262,7 +265,7 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
         let node = self.node()?;
         self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
-        if node.string.as_ref().is_some_and(|rules| rules.mismatch(text).is_some()) {
+        if node.string.as_ref().is_some_and(|rules| !rules.accept(text)) {
             return Err(self.refuse());
         }
         Ok(self.hash(|hasher| hasher.string(text)))
@@ -296,7 +299,7 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
             }
             count += 1;
         }
-        if count_mismatch(count, rules.min, rules.max, "item").is_some() {
+        if !is_within(count, rules.min, rules.max) {
             return Err(self.refuse());
         }
         if let Some((first, second)) = item_hashes.and_then(ItemHashes::first_duplicate) {

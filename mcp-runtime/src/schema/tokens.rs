@@ -11,6 +11,11 @@ pub(crate) fn has_more_values(json: &str, most: usize) -> bool {
     memchr::memchr3_iter(b',', b'[', b'{', json.as_bytes()).nth(most).is_some()
 }
 
+/// How many commas and opening brackets a text has: at least as many as it has values, beside one.
+pub(crate) fn count_values(json: &str) -> usize {
+    memchr::memchr3_iter(b',', b'[', b'{', json.as_bytes()).count() + 1
+}
+
 /// Whether a text has more values than this; a string is one value, whatever is in it.
 pub(crate) fn consists_of_more_values(json: &str, most: usize) -> bool {
     has_more_values(json, most)
@@ -123,10 +128,10 @@ impl Iterator for Tokens<'_> {
 /// The key that a range with quotes denotes.
 pub(super) fn decode_key<'a>(json: &'a str, range: &Range<usize>, is_escaped: bool) -> Cow<'a, str> {
     let raw = json.get(range.clone()).unwrap_or_default();
-    match serde_json::from_str::<String>(raw) {
-        Ok(key) if is_escaped => Cow::Owned(key),
-        _ => Cow::Borrowed(raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default()),
+    if is_escaped && let Ok(key) = serde_json::from_str(raw) {
+        return Cow::Owned(key);
     }
+    Cow::Borrowed(raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default())
 }
 
 /// Where a walk over tokens is: one step into each open array and object.

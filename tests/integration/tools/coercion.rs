@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{
+    prelude::*,
+    tool::{ToolCall, ToolDef},
+};
 use serde_json::{Value, json};
 
 use crate::common::{failure, serve};
@@ -231,4 +234,39 @@ async fn an_unknown_key_does_not_prevent_coercion() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     let sent = json!({ "byte": "1", "unheard": { "of": [1, { "x": null }] }, "bite": 3 });
     server.call("lenient", sent).await.expect_text("1");
+}
+
+#[tokio::test]
+async fn of_many_values_only_the_smaller_arguments_are_coerced() {
+    let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>().add(sum()));
+    let many: Vec<u32> = (0..10_000).collect();
+    let shown = server.call("lenient", json!({ "byte": "7", "flag": "true", "list": many })).await;
+    assert!(shown.text().starts_with("7 true [0, 1, 2,"), "small arguments are coerced beside a large one");
+    let text = failure(&server.call("strict", json!({ "byte": "7", "list": many })).await);
+    assert!(text.contains("- byte: \"7\" is not an integer"), "{text}");
+    let mut texts: Vec<Value> = many.iter().map(|n| json!(n)).collect();
+    texts[5_000] = json!("5000");
+    let text = failure(&server.call("lenient", json!({ "byte": "7", "list": texts })).await);
+    assert!(text.contains("- list[5000]: ") && !text.contains("- byte"), "{text}");
+    let text = failure(&server.call("lenient", json!({ "list": texts, "pints": [] })).await);
+    assert!(text.contains("- unknown argument `pints`; did you mean `points`?"), "{text}");
+    let few = json!({ "list": texts[4_990..5_010] });
+    assert!(server.call("lenient", few).await.text().starts_with("[4990, "), "few are coerced");
+    // of a tool without typed parameters as well
+    let shown = server.call("sum", json!({ "first": "1", "list": many })).await;
+    shown.expect_text("49995001");
+    let text = failure(&server.call("sum", json!({ "first": "1", "list": texts })).await);
+    assert!(text.contains("- list[5000]: \"5000\" is not an integer") && !text.contains("first:"), "{text}");
+}
+
+/// A tool that gets its arguments as a value
+fn sum() -> ToolDef {
+    let integer = json!({ "type": "integer" });
+    ToolDef::builder("sum")
+        .input_schema(json!({ "type": "object", "properties": {
+            "first": integer, "list": { "type": "array", "items": integer } } }))
+        .handler(|call: ToolCall| async move {
+            let list = call.arguments["list"].as_array().into_iter().flatten();
+            list.chain([&call.arguments["first"]]).filter_map(Value::as_u64).sum::<u64>().to_string()
+        })
 }

@@ -22,7 +22,7 @@ use crate::{
     jsonrpc::{Object, ProtocolError},
     protocol::Revision,
     reason::Reason,
-    schema::{duplicate_keys, has_duplicates_beside},
+    schema::{consists_of_more_values, duplicate_keys, has_duplicates_beside},
     server::Server,
 };
 
@@ -40,6 +40,9 @@ impl Prompts {
     pub(super) fn get(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
+        if consists_of_more_values(arguments, server.options().limits.max_argument_values) {
+            return Err(ProtocolError::invalid_params("too many values in `arguments`").into());
+        }
         let mut values = parse_arguments(arguments)?;
         let entry = self.find(server, &request, &name)?;
         if !entry.given.is_empty() {

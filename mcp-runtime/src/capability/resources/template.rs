@@ -29,7 +29,7 @@ pub(crate) struct Template {
     literal_length: usize,
 }
 
-/// The most parts of a variable that explodes; a URI with more does not match.
+/// The most parts of a variable that explodes, or is repeated in a query; a URI with more does not match.
 const MAX_PARTS: usize = 10_000;
 
 /// Variables by name, percent-decoded.
@@ -146,6 +146,7 @@ impl Template {
             let value = if value.contains('+') { Cow::from(value.replace('+', "%20")) } else { value.into() };
             let value = decode_value(&value, raw(known), true)?;
             match variables.iter_mut().find(|(name, _)| name == known) {
+                Some((_, TextArgument::Many(list))) if list.len() > MAX_PARTS => return None,
                 Some((_, TextArgument::Many(list))) => list.push(value),
                 Some((_, one)) => {
                     if let TextArgument::One(first) = one {

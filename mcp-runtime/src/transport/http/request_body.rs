@@ -25,9 +25,6 @@ const MAX_DISCARDED: usize = 8 << 20;
 /// Pieces with fewer bytes than this are small: each takes as long as hundreds of bytes.
 const SMALL_PIECE: usize = 64;
 
-/// The most small pieces of a body.
-const MAX_SMALL_PIECES: usize = 4_096;
-
 /// The most bytes that are charged before they arrive, unless their sender announces more.
 const CHARGE_STEP: usize = 64 << 10;
 
@@ -239,7 +236,8 @@ impl PartialBody<'_> {
                 return Poll::Ready(Err(HttpError::body_too_large()));
             }
             self.pieces += 1;
-            if self.pieces > MAX_SMALL_PIECES + self.first.len().max(self.rest.len()) / SMALL_PIECE {
+            let sized = self.first.len().max(self.rest.len()) / SMALL_PIECE;
+            if self.pieces > sized.saturating_add(self.endpoint.options.max_small_pieces) {
                 return Poll::Ready(Err(HttpError::bad_request("the body arrives in too many small pieces")));
             }
             let more = usize::try_from(self.body.size_hint().lower()).unwrap_or(0).min(self.limit);

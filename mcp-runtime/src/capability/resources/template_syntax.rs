@@ -10,7 +10,9 @@ const FORMS: &str = "the supported forms are `{x}`, `{+x}`, `{x*}`, `{/x}`, `{/x
 pub(crate) fn parse_variables(uri: &str) -> Result<Vec<&str>, String> {
     check_scheme(uri)?;
     let mut found: Vec<&str> = Vec::new();
-    let mut query = uri.split('{').next().is_some_and(|start| start.contains('?'));
+    let mut query = false;
+    // a variable of the path after a `?` that is part of the text
+    let mut in_query = None;
     let mut closed = false;
     let mut after_variable = false;
     let mut rest = uri;
@@ -30,12 +32,14 @@ pub(crate) fn parse_variables(uri: &str) -> Result<Vec<&str>, String> {
             ));
         }
         after_variable = true;
+        query |= literal.contains('?');
         match part.operator {
             Operator::Path if closed => {
                 return Err(format!(
                     "`{{{expression}}}` follows a query\nput `{{?..}}` and `{{&..}}` at the end"
                 ));
             }
+            Operator::Path if query => in_query = Some(expression),
             Operator::Path => {}
             Operator::FirstQuery if query => {
                 return Err(format!(
@@ -48,6 +52,12 @@ pub(crate) fn parse_variables(uri: &str) -> Result<Vec<&str>, String> {
                 ));
             }
             Operator::FirstQuery | Operator::NextQuery => {
+                // where the value of the one ends and the other begins cannot be told
+                if let Some(before) = in_query {
+                    return Err(format!(
+                        "`{{{before}}}` is in the query that `{{{expression}}}` continues\nput it before the `?`, or into `{{{expression}}}`"
+                    ));
+                }
                 query = true;
                 closed = true;
             }
@@ -158,6 +168,8 @@ mod tests {
             ("find://x{?q,limit}", &["q", "limit"]),
             ("find://{kind}{?q}{&limit}", &["kind", "q", "limit"]),
             ("find://x?fixed=1{&limit}", &["limit"]),
+            ("find://{kind}?fixed=1{&limit}", &["kind", "limit"]),
+            ("find://x?fixed={kind}", &["kind"]),
         ] {
             assert_eq!(parse_variables(uri).unwrap(), names, "{uri}");
         }
@@ -194,6 +206,12 @@ mod tests {
             "docs://{?a}/x",
             "docs://{?a}{b}",
             "docs://{?a}{?b}",
+            "docs://x?y{/a}{&b}",
+            "docs://x?y={a}{&b}",
+            "docs://x?y={+a}{&b}",
+            "docs://x?y{/a*}&z{&b}",
+            "docs://{a}?y=1{/c}{&b}",
+            "docs://{a}?y=1{?b}",
             "docs://{a}{b}",
             "docs://{+a}{b*}",
             "docs://{{a}}",

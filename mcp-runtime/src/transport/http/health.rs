@@ -7,31 +7,52 @@ use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
     time::Duration,
 };
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use tokio::{sync::Mutex as AsyncMutex, time::Instant};
+use tokio::{sync::watch, time::Instant};
 
 use super::{http_error::method_not_allowed, response_body::ResponseBody};
-use crate::config::{HealthOptions, ReadinessCheck};
+use crate::{
+    config::{HealthOptions, ReadinessCheck},
+    spawn::spawn,
+    sync::Mutex,
+};
 
 /// How long the outcome of the checks is good for, so that frequent probes do not become load on what they check.
 const CHECKED_FOR: Duration = Duration::from_secs(1);
 
 /// The health of one server.
 pub(super) struct Health {
-    options: HealthOptions,
     stopping: AtomicBool,
-    /// When the checks ran for the last time, and whether all of them passed. Probes that come together wait for one run.
-    last: AsyncMutex<Option<(Instant, bool)>>,
+    readiness: Arc<Readiness>,
+}
+
+/// The checks of one server. They run in a task of their own, at most one run at a time: a probe that hangs up neither ends it
+/// nor starts another one.
+struct Readiness {
+    options: HealthOptions,
+    state: Mutex<ReadinessState>,
+}
+
+#[derive(Default)]
+struct ReadinessState {
+    /// When the checks ran for the last time, and whether all of them passed.
+    last: Option<(Instant, bool)>,
+    /// The outcome of the run in progress, for which all probes wait.
+    running: Option<watch::Receiver<Option<bool>>>,
 }
 
 impl Health {
     pub(super) fn new(options: &HealthOptions) -> Self {
-        Self { options: options.clone(), stopping: AtomicBool::new(false), last: AsyncMutex::new(None) }
+        let readiness = Readiness { options: options.clone(), state: Mutex::default() };
+        Self { stopping: AtomicBool::new(false), readiness: Arc::new(readiness) }
     }
 
     /// From now on the server is not ready.
@@ -57,25 +78,48 @@ impl Health {
         if self.is_stopping() {
             return probe_response(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
-        if self.is_ready().await {
+        if self.readiness.are_passed().await {
             probe_response(StatusCode::OK, "ready\n")
         } else {
             probe_response(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         }
     }
+}
 
+impl Readiness {
     /// Whether all checks pass, or have passed a moment ago.
-    async fn is_ready(&self) -> bool {
+    async fn are_passed(self: &Arc<Self>) -> bool {
         if self.options.checks.is_empty() {
             return true;
         }
-        let mut last = self.last.lock().await;
-        if let Some((at, passed)) = *last
-            && at.elapsed() < CHECKED_FOR
-        {
-            return passed;
-        }
-        let mut passed = true;
+        let mut outcome = {
+            let mut state = self.state.lock();
+            if let Some((at, passed)) = state.last
+                && at.elapsed() < CHECKED_FOR
+            {
+                return passed;
+            }
+            // a task that its runtime has dropped sends nothing
+            match state.running.as_ref().filter(|running| running.has_changed().is_ok()) {
+                Some(running) => running.clone(),
+                None => {
+                    let (sender, running) = watch::channel(None);
+                    state.running = Some(running.clone());
+                    let readiness = self.clone();
+                    let _task = spawn(async move {
+                        let passed = readiness.run_checks().await;
+                        *readiness.state.lock() =
+                            ReadinessState { last: Some((Instant::now(), passed)), running: None };
+                        sender.send_replace(Some(passed));
+                    });
+                    running
+                }
+            }
+        };
+        outcome.wait_for(Option::is_some).await.is_ok_and(|passed| *passed == Some(true))
+    }
+
+    async fn run_checks(&self) -> bool {
         let deadline = Instant::now() + self.options.timeout;
         for check in &self.options.checks {
             // the log, not the client, gets to know which one it was
@@ -86,11 +130,9 @@ impl Health {
                 Err(_) => "took too long",
             };
             tracing::warn!(check = check.name, reason, "the server is not ready");
-            passed = false;
-            break;
+            return false;
         }
-        *last = Some((Instant::now(), passed));
-        passed
+        true
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) trait ItemCall: Send + Sync {
         false
     }
 
-    /// How long the call may take, including the wait for its permit.
+    /// How long the call may take; it may wait as long for its permit before.
     fn time_limit(&self) -> Option<Duration> {
         None
     }

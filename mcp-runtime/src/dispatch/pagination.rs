@@ -1,4 +1,4 @@
-//! ListChanges in pages: `tools/list`, `prompts/list`, `resources/templates/list`, `skills/list`, and the pages of every other
+//! Lists in pages: `tools/list`, `prompts/list`, `resources/templates/list`, `skills/list`, and the pages of every other
 //! list. A cursor says where the next page begins; it is sealed, so that a client can only send it back, and only for
 //! the same list with the same access.
 //!

@@ -16,7 +16,7 @@ pub(crate) struct Method {
 }
 
 /// Every method, the most frequent first.
-const METHODS: [Method; 21] = {
+const METHODS: &[Method] = {
     use Revision as R;
     const fn method(name: &'static str, since: R, until: R) -> Method {
         Method { name, since, until, named_by: None }
@@ -33,7 +33,7 @@ const METHODS: [Method; 21] = {
     const fn named(method: Method, member: &'static str) -> Method {
         Method { named_by: Some(member), ..method }
     }
-    [
+    &[
         named(all("tools/call"), "name"),
         all("tools/list"),
         named(all("resources/read"), "uri"),
@@ -61,7 +61,7 @@ const METHODS: [Method; 21] = {
 impl Method {
     /// The method of that name, in any revision.
     pub(crate) fn of_name(name: &str) -> Option<&'static Self> {
-        const { &METHODS }.iter().find(|method| method.name == name)
+        METHODS.iter().find(|method| method.name == name)
     }
 
     /// Whether a revision has it.

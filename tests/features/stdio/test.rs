@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// What is linked only if a program names something of it, by module.
 #[cfg(unix)]
-const ON_USE: [&str; 9] = [
+const ON_USE: &[&str] = &[
     "audit",
     "capability::completion",
     "capability::prompts",

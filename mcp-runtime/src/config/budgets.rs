@@ -121,8 +121,8 @@ const BUDGETS: &[Budget] = &[
     budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
     budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "capability/tasks/store.rs"),
     budget("one result", Unlimited, "limits.max_result", Request, "is cut or kept", "tool/result_limit.rs"),
-    budget("bytes of kept results", Bytes(|o| o.limits.max_kept_bytes), "limits.max_kept_bytes", All, "results are cut", "store/kept_result.rs"),
-    budget("kept results", FixedCount("MAX_RESULTS"), "", All, "results are cut", "store/kept_result.rs"),
+    budget("bytes of kept results", Bytes(|o| o.limits.max_kept_bytes), "limits.max_kept_bytes", All, "results are cut", "gate/kept_results.rs"),
+    budget("kept results", FixedCount("MAX_RESULTS"), "", All, "results are cut", "gate/kept_results.rs"),
     budget("calls that have used their responses", FixedCount("MAX_CALLS"), "", All, "an error", "store/single_use.rs"),
 ];
 
@@ -256,7 +256,7 @@ mod tests {
             let elsewhere =
                 COUNTERS.iter().any(|counter| file.starts_with(counter)) || file == "config/budgets.rs";
             assert!(!counts || in_list || elsewhere, "{file} limits what clients share: add it to the list");
-            let waits = ["transport/", "connection/", "events/", "store/", "capability/tasks/"];
+            let waits = ["gate/", "transport/", "connection/", "events/", "store/", "capability/tasks/"];
             if !waits.iter().any(|folder| file.starts_with(folder)) {
                 continue;
             }

@@ -8,7 +8,7 @@ use super::error::push_key;
 /// Whether a text has more values than this, counting those of JSON in its strings; at most as many as it has commas and
 /// opening brackets.
 pub(crate) fn has_more_values(json: &str, most: usize) -> bool {
-    memchr::memchr3_iter(b',', b'[', b'{', json.as_bytes()).nth(most).is_some()
+    json.len() > most && memchr::memchr3_iter(b',', b'[', b'{', json.as_bytes()).nth(most).is_some()
 }
 
 /// How many commas and opening brackets a text has: at least as many as it has values, beside one.

@@ -1,7 +1,8 @@
 //! `prompts/get`.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result};
@@ -216,16 +217,57 @@ fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolEr
     if json == "null" {
         return Ok(Vec::new());
     }
-    let values: Map<String, Value> = serde_json::from_str(json)
+    let PromptArguments { values, distinct } = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
-    if has_duplicates_beside(json, values.len()) {
+    if has_duplicates_beside(json, distinct) {
         let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
         return Err(ProtocolError::invalid_params(format!("invalid arguments: {}", errors.join("; "))));
     }
-    let to_variable = |(name, value): (String, Value)| match value {
-        Value::Null => None,
-        Value::String(text) => Some((name, TextArgument::One(text))),
-        other => Some((name, TextArgument::One(other.to_string()))),
-    };
-    Ok(values.into_iter().filter_map(to_variable).collect())
+    Ok(values)
+}
+
+/// The members of an object, in their order and without those that are `null`.
+struct PromptArguments {
+    values: Vec<(String, TextArgument)>,
+    /// How many different keys there are; zero if it is not known, since they are many or some are equal.
+    distinct: usize,
+}
+
+/// Keys that are compared with each other.
+const FEW_KEYS: usize = 8;
+
+impl<'de> Deserialize<'de> for PromptArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = PromptArguments;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PromptArguments, A::Error> {
+                let (mut values, mut distinct) = (Vec::new(), 0);
+                let mut is_known = true;
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    distinct += 1;
+                    is_known &= distinct <= FEW_KEYS && values.iter().all(|(other, _)| *other != name);
+                    let text = match value {
+                        Value::Null => {
+                            // it is not compared with the ones after it
+                            is_known = false;
+                            continue;
+                        }
+                        Value::String(text) => text,
+                        other => other.to_string(),
+                    };
+                    values.push((name, TextArgument::One(text)));
+                }
+                Ok(PromptArguments { values, distinct: if is_known { distinct } else { 0 } })
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
 }

@@ -269,7 +269,7 @@ pub(super) fn reply_response(
     } else {
         complete_stream_response([encoded], connection)
     };
-    response = charge_response(response, connection, Some(id));
+    charge_response(&mut response, connection, Some(id));
     if response.status() == StatusCode::SERVICE_UNAVAILABLE {
         return response;
     }

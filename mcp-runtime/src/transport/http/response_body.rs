@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    fmt,
+    fmt, mem,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -115,21 +115,18 @@ impl From<BodySource> for ResponseBody {
 
 /// Charges the body of a response, if it is large, or answers `503` to the request with this id.
 pub(super) fn charge_response(
-    response: Response<ResponseBody>,
+    response: &mut Response<ResponseBody>,
     connection: &RequestConnection,
     id: Option<&str>,
-) -> Response<ResponseBody> {
-    let is_small = match &response.body().source {
-        BodySource::Complete(bytes) => bytes.len() <= MAX_UNCHARGED,
-        _ => true,
-    };
-    if is_small {
-        return response;
+) {
+    // in place: a response is large, and moving it costs more than this check
+    if !matches!(&response.body().source, BodySource::Complete(bytes) if bytes.len() > MAX_UNCHARGED) {
+        return;
     }
-    let (parts, body) = response.into_parts();
+    let body = mem::replace(response.body_mut(), ResponseBody::complete(Bytes::new()));
     match body.charge(connection) {
-        Ok(body) => Response::from_parts(parts, body),
-        Err(error) => error.into_response(id),
+        Ok(body) => *response.body_mut() = body,
+        Err(error) => *response = error.into_response(id),
     }
 }
 
@@ -144,7 +141,7 @@ impl Body for ResponseBody {
         match &mut self.source {
             BodySource::Complete(bytes) | BodySource::Charged(bytes) if bytes.is_empty() => Poll::Ready(None),
             BodySource::Complete(bytes) | BodySource::Charged(bytes) => {
-                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
+                Poll::Ready(Some(Ok(Frame::data(mem::take(bytes)))))
             }
             BodySource::EventStream(events) => {
                 events.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e))))

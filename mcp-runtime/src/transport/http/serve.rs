@@ -666,6 +666,7 @@ impl Socket {
         Self { stream, limit, timer: None, waiting: false, handler, closing: None }
     }
 
+    #[inline]
     fn check<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.waiting = false;

@@ -3,7 +3,8 @@
 use std::{
     convert::Infallible,
     fmt,
-    pin::Pin,
+    future::poll_fn,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
@@ -142,9 +143,16 @@ impl HttpHandler {
     ) -> impl Future<Output = Response<ResponseBody>> + use<> {
         let connection = self.endpoint.connection(parts, peer);
         async move {
-            let mut response = self.respond(&connection, route, body).await;
-            self.close_if_stopping(&mut response, connection.parts().version);
-            response
+            let mut responding = pin!(self.respond(&connection, route, body));
+            // the response is changed where it is: moving it costs more
+            poll_fn(|cx| {
+                let mut polled = responding.as_mut().poll(cx);
+                if let Poll::Ready(response) = &mut polled {
+                    self.close_if_stopping(response, connection.parts().version);
+                }
+                polled
+            })
+            .await
         }
     }
 
@@ -186,7 +194,9 @@ impl HttpHandler {
         }
         #[cfg(feature = "metrics")]
         if matches!(route, Route::Metrics) {
-            return charge_response(metrics_response(&endpoint.server, &parts.method), connection, None);
+            let mut response = metrics_response(&endpoint.server, &parts.method);
+            charge_response(&mut response, connection, None);
+            return response;
         }
         let allow = || match route {
             Route::Mcp if headers.is_modern() => "POST",
@@ -227,7 +237,7 @@ impl HttpHandler {
             }
             _ => method_not_allowed(allow()),
         };
-        response = charge_response(response, connection, None);
+        charge_response(&mut response, connection, None);
         // 400 is the reply to what is not a request, or to a caller whose token is not where it must be
         if refuses_caller || response.status().as_u16() > 400 {
             self.record(connection, &response);

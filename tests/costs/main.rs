@@ -36,7 +36,7 @@ const FACTOR: f64 = 20.0;
 /// How many times the CPU time of an echo a request of these bytes may take. A value takes two bytes at least, and before a
 /// request reaches the limit on values, valid calls of them are the most expensive ones.
 const CPU_FACTORS: [(usize, f64); 4] =
-    [(4 << 10, 20.0), (64 << 10, 20.0), (280 << 10, 40.0), (MOST_BYTES, 30.0)];
+    [(4 << 10, 20.0), (64 << 10, 20.0), (280 << 10, 30.0), (MOST_BYTES, 20.0)];
 
 /// What a request over HTTP takes beside its bytes, in milliseconds of CPU time: added to the cost of an echo of few bytes,
 /// which takes a tenth of that in memory.

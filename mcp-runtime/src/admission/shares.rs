@@ -34,10 +34,10 @@ impl Shares {
         })
     }
 
-    fn try_take(&self, units: usize) -> bool {
+    fn try_take(&self, units: usize, limit: usize) -> bool {
         #[cfg(test)]
         self.taken.fetch_add(1, Ordering::Relaxed);
-        let take = |used: usize| used.checked_add(units).filter(|used| *used <= self.quota.limit);
+        let take = |used: usize| used.checked_add(units).filter(|used| *used <= limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
@@ -63,7 +63,7 @@ impl Shares {
     /// all is [charged](Permit::charge).
     #[cfg(any(feature = "http", test))]
     pub(crate) fn try_acquire_briefly(self: &Arc<Self>, units: usize) -> Option<Permit> {
-        self.try_take(units).then(|| Permit { shares: self.clone(), owner: None, units })
+        self.try_take(units, self.quota.limit).then(|| Permit { shares: self.clone(), owner: None, units })
     }
 
     /// Units of that owner, though they may exceed what is left, see [`Permit::grow_last`]; `None` if its share is used.
@@ -86,7 +86,10 @@ impl Shares {
             return true;
         }
         let owner = owner();
-        self.by_owner.lock().get(&owner).is_none_or(|used| *used < self.quota.share_of(&owner))
+        self.by_owner.lock().get(&owner).is_none_or(|used| {
+            *used < self.quota.share_of(&owner)
+                && self.used.load(Ordering::Relaxed) < self.quota.limit_of_holder(&owner)
+        })
     }
 
     /// The owner that uses most.
@@ -134,14 +137,16 @@ impl Permit {
             if !fits {
                 return Err(Full::Share);
             }
-            if !shares.try_take(units) {
+            let quota = shares.quota;
+            let limit = if used == 0 { quota.limit } else { quota.limit_of_holder(owner) };
+            if !shares.try_take(units, limit) {
                 return Err(Full::Table);
             }
             match by_owner.get_mut(owner) {
                 Some(used) => *used += units,
                 None => drop(by_owner.insert(owner.clone(), units)),
             }
-        } else if !shares.try_take(units) {
+        } else if !shares.try_take(units, shares.quota.limit) {
             return Err(Full::Table);
         }
         self.units += units;
@@ -157,7 +162,9 @@ impl Permit {
             return true;
         }
         let mut by_owner = shares.by_owner.lock();
-        if shares.used.load(Ordering::Relaxed) >= shares.quota.limit {
+        let holder = owner.as_ref().filter(|owner| by_owner.contains_key(*owner));
+        let limit = holder.map_or(shares.quota.limit, |owner| shares.quota.limit_of_holder(owner));
+        if shares.used.load(Ordering::Relaxed) >= limit {
             return false;
         }
         if let Some(owner) = owner {
@@ -211,8 +218,10 @@ impl Permit {
             return true;
         }
         let mut by_owner = self.shares.by_owner.lock();
-        let used = by_owner.get(owner).copied().unwrap_or_default().saturating_add(self.units);
-        if used > share {
+        let held = by_owner.get(owner).copied().unwrap_or_default();
+        let used = held.saturating_add(self.units);
+        let is_full = || self.shares.used.load(Ordering::Relaxed) > self.shares.quota.limit_of_holder(owner);
+        if used > share || (share < usize::MAX && held > 0 && is_full()) {
             return false;
         }
         by_owner.insert(owner.clone(), used);
@@ -272,6 +281,29 @@ mod tests {
         assert!(shares.try_acquire_briefly(1).is_some() && shares.try_acquire_briefly(2).is_none());
         drop(brief);
         assert!(shares.by_owner.lock().is_empty() && shares.used() == 0);
+    }
+
+    #[test]
+    fn owners_that_hold_their_shares_leave_room_for_one_that_holds_nothing() {
+        let shares = Shares::new(Quota::half(16));
+        let take = |name: &str, most: usize| -> Vec<Permit> {
+            (0..most).map_while(|_| shares.try_acquire(&owner(name), 1)).collect()
+        };
+        let (hers, his) = (take("ada", 16), take("bob", 16));
+        assert_eq!((hers.len(), his.len()), (8, 6), "an eighth is left");
+        assert!(!shares.has_room(|| owner("bob")) && shares.has_room(|| owner("eve")));
+        let mut brief = shares.try_acquire_briefly(1).unwrap();
+        assert!(!brief.try_charge(&owner("bob")) && brief.try_charge(&owner("eve")));
+        assert_eq!(take("eve", 2).len(), 0, "she holds one");
+        let (first, second) = (take("fay", 2), take("gus", 2));
+        assert_eq!((first.len(), second.len()), (1, 0), "all are in use");
+        drop((hers, his, brief, first));
+        assert!(shares.by_owner.lock().is_empty() && shares.used() == 0);
+        // the only owner that there is may use all
+        assert_eq!(
+            (0..20).map_while(|_| shares.try_acquire(&Owner::local(), 1)).collect::<Vec<_>>().len(),
+            16
+        );
     }
 
     #[cfg(feature = "http")]

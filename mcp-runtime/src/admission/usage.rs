@@ -39,6 +39,12 @@ impl Quota {
         if owner.is_alone() { self.alone } else { self.share }
     }
 
+    /// How much may be in use when an owner takes more that holds some already: an eighth is kept for owners that hold
+    /// none, so that a few with large shares do not shut out everybody else.
+    pub(super) fn limit_of_holder(self, owner: &Owner) -> usize {
+        if owner.is_alone() || self.share >= self.limit { self.limit } else { self.limit - self.limit / 8 }
+    }
+
     /// What any owner may use.
     #[cfg(any(feature = "http", test))]
     pub(super) fn share(self) -> usize {

@@ -88,7 +88,8 @@ impl Shares {
         let owner = owner();
         self.by_owner.lock().get(&owner).is_none_or(|used| {
             *used < self.quota.share_of(&owner)
-                && self.used.load(Ordering::Relaxed) < self.quota.limit_of_holder(&owner)
+                // what asks may be in use already
+                && self.used.load(Ordering::Relaxed) <= self.quota.limit_of_holder(&owner)
         })
     }
 
@@ -291,8 +292,8 @@ mod tests {
         };
         let (hers, his) = (take("ada", 16), take("bob", 16));
         assert_eq!((hers.len(), his.len()), (8, 6), "an eighth is left");
-        assert!(!shares.has_room(|| owner("bob")) && shares.has_room(|| owner("eve")));
         let mut brief = shares.try_acquire_briefly(1).unwrap();
+        assert!(!shares.has_room(|| owner("bob")) && shares.has_room(|| owner("eve")));
         assert!(!brief.try_charge(&owner("bob")) && brief.try_charge(&owner("eve")));
         assert_eq!(take("eve", 2).len(), 0, "she holds one");
         let (first, second) = (take("fay", 2), take("gus", 2));

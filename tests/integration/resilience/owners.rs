@@ -64,12 +64,15 @@ async fn streams_of_one_client_leave_streams_for_others_and_requests_for_all() {
         let hers = open_all(&listen().header("x-client", ADA), served.address).await;
         assert_eq!(hers.len(), 24, "half of three quarters of the connections");
         let his = open_all(&listen().header("x-client", BOB), served.address).await;
-        assert_eq!(his.len(), 24);
+        assert_eq!(his.len(), 18, "an eighth is left to clients without a stream");
         for client in [ADA, BOB, "192.0.2.3"] {
             assert_eq!(modern("here").header("x-client", client).send(served.address).await.status, 200);
         }
-        let refused = EventStream::open(&listen().header("x-client", "192.0.2.3"), served.address).await;
-        assert_eq!(refused.err().expect("all streams are open").status, 503);
+        let third = listen().header("x-client", "192.0.2.3");
+        let open = EventStream::open(&third, served.address).await;
+        assert!(open.is_ok(), "the third client has none");
+        let refused = EventStream::open(&third, served.address).await;
+        assert_eq!(refused.err().expect("it has one").status, 503);
         drop(hers);
         promptly(async {
             while EventStream::open(&listen().header("x-client", ADA), served.address).await.is_err() {}

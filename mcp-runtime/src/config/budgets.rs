@@ -85,7 +85,7 @@ const BUDGETS: &[Budget] = &[
     budget("requests that wait there", Count(|o| o.limits.max_queued), "limits.max_queued", Connection, "an error: busy", "transport/scheduler.rs"),
     budget("bytes of them", Bytes(|o| o.limits.max_queued_bytes), "limits.max_queued_bytes", Connection, "an error: busy", "transport/scheduler.rs"),
     budget("values in the arguments of a call, or of a prompt", Count(|o| o.limits.max_argument_values), "limits.max_argument_values", Request, "a failure", "arguments/call.rs"),
-    budget("steps to decode forms inside of forms, beside one for every two bytes", Count(|o| o.limits.max_alternatives), "limits.max_alternatives", Request, "a failure", "arguments/call.rs"),
+    budget("steps to decode forms inside of forms, beside one for each byte", Count(|o| o.limits.max_alternatives), "limits.max_alternatives", Request, "a failure", "arguments/call.rs"),
     budget("calls of one caller at once", Unlimited, "limits.max_concurrency_per_caller", Client, "a failure", "admission/call_limits.rs"),
     budget("callers that a rate remembers", Count(|o| o.limits.max_rate_callers), "limits.max_rate_callers", All, "the least used are forgotten", "admission/rate.rs"),
     budget("new tokens of an address that are verified at once", FixedCount("MAX_VERIFYING"), "", Client, "wait", GUESSES),

@@ -299,8 +299,8 @@ impl Limits {
     }
 
     /// Sets how many steps serde may take to decode the arguments of one call, in types whose values have several forms at
-    /// several depths, such as an untagged enum that contains itself; 100,000 by default, and one more for every two bytes
-    /// of the arguments. More are refused with a report.
+    /// several depths, such as an untagged enum that contains itself; 100,000 by default, and one more for each byte of the
+    /// arguments. More are refused with a report.
     ///
     /// serde copies such a value for each enum around it, and tries one form after the other. What that takes is counted
     /// before, from the schema of the type: a step for each text, number or other scalar that is read or copied, 4 for each

@@ -101,7 +101,7 @@ impl Attempts {
         false
     }
 
-    /// Whether it takes more steps than this, and one for every two bytes, to decode a text. A step is to read or copy a scalar;
+    /// Whether it takes more steps than this, and one for each byte, to decode a text. A step is to read or copy a scalar;
     /// what is read several times takes them each time.
     ///
     /// The text is an object whose members are decoded one by one: what one refuses does not end the others.
@@ -117,7 +117,7 @@ impl Attempts {
     }
 
     fn exceed_at(&self, id: NodeId, json: &str, most: usize, is_all: bool) -> bool {
-        let most = most.saturating_add(json.len() / 2);
+        let most = most.saturating_add(json.len());
         let opening = memchr::memchr2_iter(b'[', b'{', json.as_bytes()).count();
         let values = opening + memchr::memchr_iter(b',', json.as_bytes()).count() + 1;
         let times = match self.branches {

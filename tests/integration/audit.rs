@@ -1,6 +1,6 @@
 //! The audit log: who called what and how it ended, of every call and of every refusal, and no secret.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc;
 
 use mcp_runtime::{
     Principal, ProtocolError, ServerBuilder,
@@ -13,17 +13,9 @@ use mcp_runtime::{
 use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, soon};
 use serde_json::{Value, json};
 
-use crate::common::{PrintedText, build_error, serve};
+use crate::common::{AuditLines, PrintedText, build_error, serve};
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
-
-impl Lines {
-    fn sink(&self) -> Audit {
-        let lines = self.0.clone();
-        Audit::to(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
-    }
-
+impl AuditLines {
     /// The next `count` lines, in order, without time and duration, which are checked here.
     async fn take(&self, count: usize) -> Vec<Value> {
         let enough = || self.0.lock().unwrap().len() >= count;
@@ -93,7 +85,7 @@ fn builder() -> ServerBuilder {
 
 #[tokio::test]
 async fn each_call_is_a_line() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let server = serve(builder().audit(lines.sink()));
     let line = |kind: &str, method: &str, item: &str, arguments: Value, outcome: &str| json!({ "event": "call", "method": method, "kind": kind, "item": item, "arguments": arguments, "outcome": outcome });
     server.call("transfer", json!({ "account": "4711", "pin": "xyzzy" })).await.expect_text("4711");
@@ -125,7 +117,7 @@ async fn each_call_is_a_line() {
 
 #[tokio::test]
 async fn a_refused_call_is_a_line_with_its_reason() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let needs_roots = ToolDef::builder("needs_roots")
         .requires([mcp_runtime::client_request::ClientFeature::Roots])
         .handler(|_: ToolCall| async { "" });
@@ -159,7 +151,7 @@ async fn a_refused_call_is_a_line_with_its_reason() {
 
 #[tokio::test]
 async fn lines_name_the_caller_and_hidden_items_and_what_http_refused() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let builder = builder().tool::<shut_down>().audit(lines.sink()).http(|http| {
         http.max_body(2000).caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
@@ -211,7 +203,7 @@ impl Verifier for Sessions {
 
 #[tokio::test]
 async fn what_authentication_and_rates_refuse_is_a_line_without_the_token() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let oauth = Oauth::issuer("https://id.example.com").resource("https://mcp.example.com/mcp");
     let builder = builder()
         .tool::<shut_down>()
@@ -265,7 +257,7 @@ async fn job(how: String) -> Result<String, ToolError> {
 
 #[tokio::test]
 async fn the_end_of_a_task_is_a_line_that_names_the_task() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let server = mcp_runtime::server!().tool::<job>().audit(lines.sink()).build().expect("a server");
     let tasks = || json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let anonymous = TestServer::of(&server).answering(tasks(), |_, _| Err("none".to_owned()));
@@ -328,7 +320,7 @@ async fn wait_for_ever() -> &'static str {
 
 #[tokio::test]
 async fn requests_that_a_busy_connection_refuses_have_lines() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let builder = mcp_runtime::server!().tool::<wait_for_ever>().audit(lines.sink());
     let server = builder.limits(|limits| limits.max_in_flight(1).max_queued(0)).build().expect("a server");
     let mut client = LineConnection::serve(&server, 1 << 16);
@@ -343,7 +335,7 @@ async fn requests_that_a_busy_connection_refuses_have_lines() {
 #[tokio::test]
 async fn a_slow_sink_does_not_hold_up_calls_and_what_it_misses_is_counted() {
     let (release, released) = mpsc::channel::<()>();
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let written = lines.0.clone();
     let audit = Audit::to(move |line: &str| {
         released.recv().expect("the test");
@@ -375,7 +367,7 @@ async fn a_slow_sink_does_not_hold_up_calls_and_what_it_misses_is_counted() {
 
 #[tokio::test]
 async fn a_sink_that_panics_loses_its_line_only() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let written = lines.0.clone();
     let audit = Audit::to(move |line: &str| {
         assert!(!line.contains("poem"), "the sink has panicked");
@@ -417,7 +409,7 @@ async fn secrets_are_in_no_log_span_or_audit_line() {
         .with_writer(move || writer.clone())
         .finish();
     let _subscribed = tracing::subscriber::set_default(subscriber);
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let builder = builder()
         .audit(lines.sink().values())
         .telemetry(|telemetry| telemetry.arguments())
@@ -451,7 +443,7 @@ async fn secrets_are_in_no_log_span_or_audit_line() {
 
 #[tokio::test]
 async fn values_are_written_if_asked_for() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let server: TestServer = serve(builder().audit(lines.sink().values()));
     server.call("transfer", json!({ "account": "4711\n", "pin": "xyzzy" })).await.expect_ok();
     assert_eq!(lines.take(1).await[0]["arguments"], json!({ "account": "4711\n", "pin": "[secret]" }));

@@ -8,8 +8,10 @@ use std::{
 
 use mcp_runtime::{
     Revision, ServerBuilder,
+    audit::Audit,
     testing::{Reply, TestServer},
 };
+use mcp_tests::support::soon;
 use serde_json::Value;
 use tracing::{Event, Subscriber, field::Field, subscriber::DefaultGuard};
 use tracing_subscriber::{Layer, layer, layer::SubscriberExt as _};
@@ -33,6 +35,27 @@ pub(crate) fn build_error(builder: ServerBuilder) -> String {
     match builder.build() {
         Ok(_) => panic!("the server was built"),
         Err(error) => format!("{error:?}"),
+    }
+}
+
+/// Lines of an audit log.
+#[derive(Clone, Default)]
+pub(crate) struct AuditLines(pub(crate) Arc<Mutex<Vec<String>>>);
+
+impl AuditLines {
+    pub(crate) fn sink(&self) -> Audit {
+        let lines = self.0.clone();
+        Audit::to(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
+    }
+
+    /// The next line, as it was written.
+    pub(crate) async fn text(&self) -> String {
+        assert!(soon(|| !self.0.lock().unwrap().is_empty()).await, "no line");
+        self.0.lock().unwrap().remove(0)
+    }
+
+    pub(crate) async fn next(&self) -> Value {
+        serde_json::from_str(&self.text().await).unwrap()
     }
 }
 

@@ -1,10 +1,6 @@
 //! Why a call failed or was refused: the same name in the audit log, metrics and spans.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use mcp_runtime::{
     Principal, ServerBuilder,
@@ -21,27 +17,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
 use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::common::{build_error, serve};
-
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
-
-impl Lines {
-    fn sink(&self) -> Audit {
-        let lines = self.0.clone();
-        Audit::to(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
-    }
-
-    /// The next line, as it was written.
-    async fn text(&self) -> String {
-        assert!(soon(|| !self.0.lock().unwrap().is_empty()).await, "no line");
-        self.0.lock().unwrap().remove(0)
-    }
-
-    async fn next(&self) -> Value {
-        serde_json::from_str(&self.text().await).unwrap()
-    }
-}
+use crate::common::{AuditLines, build_error, serve};
 
 #[mcp_tool(timeout = "20ms")]
 async fn slow() {
@@ -153,7 +129,7 @@ async fn a_failed_call_has_one_reason_in_the_audit_log_metrics_and_spans() {
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let server = builder().audit(lines.sink()).telemetry(|t| t.metrics()).build().unwrap();
     let client = TestServer::of(&server);
     client.call("rare", json!({})).await.expect_ok();
@@ -296,7 +272,7 @@ fn call_of(token: &str) -> HttpRequest {
 async fn a_refused_token_has_the_reason_that_is_wrong_with_it() {
     within(async {
         let issuer = Issuer::start().await;
-        let lines = Lines::default();
+        let lines = AuditLines::default();
         let oauth = Oauth::issuer(&issuer.url).resource(RESOURCE).scopes(["a", "b"]).required_scopes(["a", "b"]);
         let server = builder()
             .auth(oauth.accept_if(|principal| principal.subject() != "mallory").key_cooldown(Duration::ZERO))
@@ -374,7 +350,7 @@ fn scoped() {}
 async fn a_call_that_lacks_scopes_names_those_that_are_missing() {
     within(async {
         let issuer = Issuer::start().await;
-        let lines = Lines::default();
+        let lines = AuditLines::default();
         let oauth = Oauth::issuer(&issuer.url).resource(RESOURCE).scopes(["a", "b"]);
         let oauth = oauth.introspection("mcp", "s&cret").introspection_cache(Duration::ZERO);
         let server = mcp_runtime::server!()
@@ -413,7 +389,7 @@ async fn a_call_that_lacks_scopes_names_those_that_are_missing() {
 
 #[tokio::test]
 async fn what_http_refuses_has_a_reason() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let http = HttpServer::start(builder().audit(lines.sink()).http(|http| http.max_body(2000))).await;
     let request = || HttpRequest::modern(1, "tools/call", json!({ "name": "says_no", "arguments": {} }));
     let large = json!({ "name": "says_no", "arguments": { "x": "x".repeat(3000) } });
@@ -441,7 +417,7 @@ fn write(text: String, rest: Option<Vec<String>>) -> String {
 
 #[tokio::test]
 async fn a_line_of_the_audit_log_has_a_bounded_length_and_no_character_that_ends_it() {
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let audit = lines.sink().values().max_line(8 << 10);
     let server = serve(mcp_runtime::server!().tool::<write>().tool::<picky>().audit(audit));
     for (arguments, kept) in [
@@ -487,11 +463,11 @@ async fn a_field_of_the_audit_log_has_a_name_of_its_own_and_a_bounded_value() {
         (vec!["a", "b", "c", "d", "e", "f", "g", "h", "i"], "at most 8"),
     ] {
         let audit =
-            fields.iter().fold(Lines::default().sink(), |audit, name| audit.field(*name, |_| Some(1)));
+            fields.iter().fold(AuditLines::default().sink(), |audit, name| audit.field(*name, |_| Some(1)));
         let error = build_error(builder().audit(audit));
         assert!(error.contains(message), "{error}");
     }
-    let lines = Lines::default();
+    let lines = AuditLines::default();
     let audit = lines
         .sink()
         .field("tenant", |principal| Some(principal.subject().repeat(1000)))

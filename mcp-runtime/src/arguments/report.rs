@@ -176,7 +176,7 @@ impl ToolInput {
         self.compiled.get_or_init(|| self.compile()).as_ref()
     }
 
-    /// What the schema expects of the value at a path, in words: what it says of a value that is none of that.
+    /// What the schema expects of the value at a path, in words: its message about a value of another kind.
     pub(super) fn expected_at(&self, path: &str) -> Option<String> {
         let validator = self.validator()?;
         let wrong = [Value::Null, Value::Bool(true), Value::Array(Vec::new()), Value::from("")];

@@ -41,7 +41,7 @@ pub(crate) enum ObservedItem {
     Other(Arc<dyn ObservedEntry>),
     /// A resource that is not registered, such as a file of a skill.
     Unregistered,
-    /// There is none of that name, for this caller or for any.
+    /// No item has that name, for this caller or for any.
     Missing {
         kind: &'static str,
         hidden: bool,

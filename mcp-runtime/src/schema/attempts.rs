@@ -54,7 +54,7 @@ enum Kind {
 }
 
 impl Attempts {
-    /// The alternatives of a type; `None` if there are none inside of others.
+    /// The alternatives of a type; `None` unless one contains others.
     ///
     /// # Errors
     /// The schema cannot be compiled.

@@ -283,7 +283,7 @@ impl ToolEntry {
         &self.spec.item.name
     }
 
-    /// Whether clients cannot know an argument: the input schema lists its properties, and this is none of them.
+    /// Whether clients cannot know an argument: the input schema lists its properties without this one.
     pub(crate) fn is_unknown_argument(&self, name: &str) -> bool {
         let schema = &self.input.schema;
         let open = ["allOf", "anyOf", "oneOf", "$ref", "patternProperties", "additionalProperties"];

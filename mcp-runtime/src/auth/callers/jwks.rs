@@ -232,7 +232,7 @@ impl KeySource {
     /// The keys that a token names; fetches them if they are not known.
     ///
     /// # Errors
-    /// There is none of that name, or the keys cannot be fetched.
+    /// No key has that name, or the keys cannot be fetched.
     pub(super) async fn find(
         self: &Arc<Self>,
         kid: Option<&str>,
@@ -247,7 +247,7 @@ impl KeySource {
     /// The same after another fetch, unless that was tried a moment ago.
     ///
     /// # Errors
-    /// There is none of that name, or the keys cannot be fetched.
+    /// No key has that name, or the keys cannot be fetched.
     pub(super) async fn find_again(
         self: &Arc<Self>,
         kid: Option<&str>,

@@ -2,11 +2,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod admission;
-mod arguments;
-pub mod audit;
 pub mod auth;
-mod blocking;
 mod capability;
 #[cfg(feature = "cli")]
 mod cli;
@@ -16,40 +12,17 @@ pub mod client;
 #[cfg(not(feature = "client"))]
 #[doc(hidden)]
 pub mod client;
-pub mod client_request;
-pub mod config;
-mod connection;
-pub mod content;
-pub mod context;
-mod crypto;
-mod dispatch;
-mod error;
-mod events;
-mod extensions;
+mod core;
 #[cfg(feature = "_fetch")]
 mod fetch;
 mod gate;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
-mod invoke;
-mod item;
-mod item_output;
-mod jsonrpc;
-pub mod layer;
 mod misplaced;
 pub mod prelude;
-mod protocol;
-mod reason;
 mod schema;
-mod server;
-mod sort;
-mod spawn;
-pub mod store;
-mod sync;
-mod telemetry;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
-pub mod tool;
 mod transport;
 
 // there without the feature too, so that rustc names the feature where a program uses an item of it
@@ -69,30 +42,32 @@ pub mod __private;
 #[cfg(feature = "http")]
 pub mod http {
     pub use crate::{
-        config::IntoPrincipal,
+        core::config::IntoPrincipal,
         transport::http::{HttpService, ResponseBody},
     };
 }
 
 /// Changes of items as they are registered: [`ServerBuilder::transform`].
 pub mod transform {
-    pub use crate::server::{ItemChanges, Transformed};
+    pub use crate::core::server::{ItemChanges, Transformed};
 }
 
-pub use arguments::{Completion, FromContext};
+pub use self::core::arguments::{Completion, FromContext};
+pub use self::core::connection::Principal;
+pub use self::core::content::Json;
+pub use self::core::context::Context;
+pub use self::core::error::{ResultExt, ToolError};
+pub use self::core::jsonrpc::ProtocolError;
+pub use self::core::protocol::Revision;
+pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
+pub use self::core::tool::ToolResult;
+pub use self::core::{client_request, config, content, context, store, tool};
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
 pub use capability::{prompts as prompt, resources as resource};
-pub use connection::Principal;
-pub use content::Json;
-pub use context::Context;
-pub use error::{ResultExt, ToolError};
-pub use jsonrpc::ProtocolError;
+pub use gate::{audit, layer};
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
-pub use protocol::Revision;
-pub use server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
-pub use tool::ToolResult;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
 pub use serde_json;

@@ -15,13 +15,6 @@ pub use schemars;
 pub use serde;
 
 pub use crate::{
-    arguments::{
-        AnyArg, ArgDescriptor, ArgumentRule, Call, FromContextFn, HandlerResult, HeaderArg, Inject,
-        ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues, Rules,
-        blocking, complete, complete_blocking, flatten, from_context_fn, from_text, injected, json, json_of,
-        object, on_thread, pending, provided, provided_option, ready, rule_result, rule_value, shared, text,
-        text_of,
-    },
     capability::prompts::{
         Prompt,
         output::{PromptOutput, prompt_output},
@@ -35,19 +28,28 @@ pub use crate::{
         subscribe::subscribe,
     },
     capability::tasks::{blocking_task, start_task, task},
-    client_request::ClientFeature,
-    content::{Theme, icon::icon},
-    error::{ErrorVisibility, Failure, PublicError},
-    item::{ItemDescriptor, Location, Signature, item, item_at},
-    item_output::ItemOutput,
-    layer::item_layer as layer,
-    schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
-    server::{AnnotatedItem, ServiceBlock},
-    tool::{
-        TaskMode, Tool,
-        output::{AnyToolOutput, ToolOutput, tool_output},
-        spec::{OutputType, ToolDescriptor},
+    core::{
+        arguments::{
+            AnyArg, ArgDescriptor, ArgumentRule, Call, FromContextFn, HandlerResult, HeaderArg, Inject,
+            ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues,
+            Rules, blocking, complete, complete_blocking, flatten, from_context_fn, from_text, injected,
+            json, json_of, object, on_thread, pending, provided, provided_option, ready, rule_result,
+            rule_value, shared, text, text_of,
+        },
+        client_request::ClientFeature,
+        content::{Theme, icon::icon},
+        error::{ErrorVisibility, Failure, PublicError},
+        item::{ItemDescriptor, Location, Signature, item, item_at},
+        item_output::ItemOutput,
+        server::{AnnotatedItem, ServiceBlock},
+        tool::{
+            TaskMode, Tool,
+            output::{AnyToolOutput, ToolOutput, tool_output},
+            spec::{OutputType, ToolDescriptor},
+        },
     },
+    gate::layer::item_layer as layer,
+    schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
 };
 
 /// Runs an async `main`.

@@ -11,12 +11,12 @@ use crate::client::ClientBuilder;
 #[cfg(feature = "client")]
 use crate::client::{Client, Error as ClientError};
 #[cfg(feature = "http")]
-use crate::config::HttpOptions;
+use crate::core::config::HttpOptions;
 #[cfg(not(feature = "http"))]
-use crate::config::Stores;
+use crate::core::config::Stores;
 #[cfg(not(feature = "auth"))]
-use crate::server::ServerHandle;
-use crate::{
+use crate::core::server::ServerHandle;
+use crate::core::{
     config::{Limits, TelemetryOptions},
     server::{Result, Server, ServerBuilder},
 };

@@ -21,4 +21,4 @@ pub(crate) use callers::{
     Authenticator, FailureRate, IntoAuthentication, IssuerObserver, RefusedCaller, Verification,
 };
 
-pub use crate::arguments::Claims;
+pub use crate::core::arguments::Claims;

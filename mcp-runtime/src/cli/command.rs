@@ -4,7 +4,7 @@ use std::{ffi::OsString, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::{connection::Principal, schema::nearest};
+use crate::{core::connection::Principal, schema::nearest};
 
 /// The default address of HTTP.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";

@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use command::Command;
 
-use crate::{
+use crate::core::{
     config::Stores,
     server::{Error, Result, Server, ServerBuilder},
 };

@@ -11,9 +11,11 @@ use serde_json::{Map, Value, json};
 use super::{command::Action, terminal};
 use crate::{
     client::core::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
-    connection::Principal,
+    core::{
+        connection::Principal,
+        server::{Error, Result, Server},
+    },
     schema::signature,
-    server::{Error, Result, Server},
 };
 
 const USAGE: &str = "\
@@ -169,7 +171,7 @@ async fn print_lists(client: &MemoryClient) -> Result<()> {
     }
     if text.is_empty() {
         text.push_str("the server offers nothing\n");
-        for line in crate::server::unregistered() {
+        for line in crate::core::server::unregistered() {
             text.push_str(&format!("{line}\n"));
         }
     }
@@ -200,7 +202,7 @@ fn signature_of(entry: &Value) -> Option<String> {
 async fn print_schema(client: &MemoryClient) -> Result<()> {
     let mut discovery = client.discover().await;
     let mut all = Map::new();
-    all.insert("server".into(), discovery["_meta"][crate::protocol::META_SERVER_INFO].take());
+    all.insert("server".into(), discovery["_meta"][crate::core::protocol::META_SERVER_INFO].take());
     for key in ["instructions", "capabilities"] {
         if let Some(value) = discovery.get_mut(key) {
             all.insert(key.into(), value.take());

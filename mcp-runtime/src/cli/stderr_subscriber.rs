@@ -13,7 +13,7 @@ use tracing::{
     span,
 };
 
-use crate::context::{forward, may_forward, register_forwarder};
+use crate::core::context::{forward, may_forward, register_forwarder};
 
 struct StderrSubscriber {
     level: LevelFilter,

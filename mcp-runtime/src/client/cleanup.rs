@@ -5,7 +5,7 @@ use std::{collections::VecDeque, fmt, future::Future, pin::Pin, sync::Arc, time:
 
 use tokio::{sync::Notify, time::timeout};
 
-use crate::sync::Mutex;
+use crate::core::sync::Mutex;
 
 /// Messages that are sent at once, where each takes a connection.
 const CONNECTIONS: usize = 8;

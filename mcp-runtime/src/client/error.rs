@@ -9,7 +9,7 @@ use super::{
     CallResult,
     server_text::{in_lines, in_one_line},
 };
-use crate::{jsonrpc::ProtocolError, protocol};
+use crate::core::{jsonrpc::ProtocolError, protocol};
 
 /// Why a request to a server has no result.
 ///

@@ -16,7 +16,7 @@ use std::{
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Error, connect::client_builder::ClientOptions};
-use crate::sync::Mutex;
+use crate::core::sync::Mutex;
 
 /// The shortest wait for the end of a pause.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(10);

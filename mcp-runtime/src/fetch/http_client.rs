@@ -217,7 +217,7 @@ pub(crate) struct ExchangeError(String);
 
 impl ExchangeError {
     fn of(error: &dyn std::error::Error) -> Self {
-        Self(crate::invoke::error_chain(error))
+        Self(crate::core::invoke::error_chain(error))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{
+use crate::core::{
     admission::{Full, OwnedEntry, OwnedTable, Owner, Quota},
     content::ResourceContents,
     crypto::{KeyRing, Seal, random_id},
@@ -159,7 +159,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::crypto::{Key, test_key};
+    use crate::core::crypto::{Key, test_key};
 
     fn results(store: Option<Arc<dyn ResultStore>>, ttl: Duration) -> Arc<dyn KeepResults> {
         let keys = KeyRing::new(vec![Key::new(test_key(3))]);

@@ -12,7 +12,7 @@ use super::node::{
 };
 use super::pattern::TextPattern;
 use super::{equality, walk};
-use crate::sort::sort_by;
+use crate::core::sort::sort_by;
 
 /// A keyword that the validator does not enforce, so a schema that has it cannot be published.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{dispatch::ListenStream, events::Subscriber, transport::memory::parse_message};
+use crate::{
+    core::{changes::Subscriber, dispatch::ListenStream},
+    transport::memory::parse_message,
+};
 
 /// How long a test waits for a change.
 const TIMEOUT: Duration = Duration::from_secs(10);

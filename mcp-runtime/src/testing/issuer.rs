@@ -22,7 +22,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use crate::{
+use crate::core::{
     connection::Principal,
     server::{Error, Result},
     sync::Mutex,

@@ -18,13 +18,15 @@ pub use reply::Reply;
 #[cfg(feature = "auth")]
 use crate::auth::Verification;
 use crate::{
-    admission::Owner,
     client::core::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
-    connection::Principal,
-    events::ListChanges,
-    invoke::private_causes,
-    protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
-    server::{Result, Server, ServerBuilder},
+    core::{
+        admission::Owner,
+        changes::ListChanges,
+        connection::Principal,
+        invoke::private_causes,
+        protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
+        server::{Result, Server, ServerBuilder},
+    },
 };
 
 /// How long to wait between two `tasks/get`.

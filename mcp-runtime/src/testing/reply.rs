@@ -5,7 +5,10 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{client::core::MemoryReply, jsonrpc::ProtocolError, protocol};
+use crate::{
+    client::core::MemoryReply,
+    core::{jsonrpc::ProtocolError, protocol},
+};
 
 /// The reply to one request, and the notifications that came before it.
 ///

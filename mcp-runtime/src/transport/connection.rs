@@ -15,7 +15,8 @@ use super::{
     scheduler::{Admission, RequestScheduler, SharedRequests},
     writer::{ConnectionWriter, OutputBuffer},
 };
-use crate::{
+use crate::core::{
+    changes::{Filter, ListChanges},
     connection::{
         ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, RequestContext, SessionState,
     },
@@ -23,7 +24,6 @@ use crate::{
         Batch, ConnectionState, Reply, Request, RequestRevision, StartedRequest, THE_CLIENT, id_in_use,
         resolve_revision,
     },
-    events::{Filter, ListChanges},
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
     protocol::Revision,
     server::Server,

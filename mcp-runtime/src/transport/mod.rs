@@ -20,7 +20,7 @@ use std::pin::Pin;
 #[cfg(feature = "client")]
 pub(crate) use lines::{Line, LineBuffer};
 
-use crate::server::Result;
+use crate::core::server::Result;
 
 /// A future that serves, boxed by this crate.
 ///
@@ -31,7 +31,7 @@ type ServingFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 #[cfg(test)]
 mod tests {
-    use crate::server::{Server, ServerBuilder};
+    use crate::core::server::{Server, ServerBuilder};
 
     fn server() -> ServerBuilder {
         Server::builder("boxed", "1")

@@ -16,15 +16,15 @@ use tokio::{runtime::Handle, sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::writer::{ConnectionWriter, OutputBuffer};
-use crate::{
+use crate::core::{
     admission::{Owner, Permit, Shares},
     blocking::CallPermit,
+    changes::Subscriber,
     connection::RequestContext,
     dispatch::{
         Batch, Calls, ConnectionState, ListenStream, OpenRequests, RefusedRequest, Registration, Reply,
         Request, RunningRequest, StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized,
     },
-    events::Subscriber,
     jsonrpc::{JsonRpcMessage, ProtocolError, parse, parse_batch},
     protocol::Revision,
     reason::Reason,

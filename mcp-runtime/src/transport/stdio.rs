@@ -16,9 +16,9 @@ use super::{
     signal::{StopSignals, second_signal},
     writer::{ConnectionWriter, OutputBuffer, WriteMode},
 };
-use crate::server::{Result, Server, ServerBuilder};
+use crate::core::server::{Result, Server, ServerBuilder};
 #[cfg(unix)]
-use crate::sync::Mutex;
+use crate::core::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// How long calls may run after the end of stdin, unless another time is set: the official clients kill the process 2 s
@@ -46,7 +46,7 @@ impl Server {
     }
 
     async fn serve_stdio_until_end(&self) -> Result<()> {
-        crate::server::warn_of_unregistered_items();
+        crate::core::server::warn_of_unregistered_items();
         self.keys().warn_of_unread_environment();
         #[cfg(feature = "metrics")]
         let _metrics = self.serve_metrics().await?;

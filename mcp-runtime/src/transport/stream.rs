@@ -19,7 +19,7 @@ use super::{
     connection::{ConnectionParts, FLUSH_SIZE, SHUTDOWN_TIMEOUT, StreamConnection},
     writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
 };
-use crate::server::{Result, Server};
+use crate::core::server::{Result, Server};
 
 impl Server {
     /// Serves one connection, one message per line, until `reader` ends.
@@ -38,7 +38,7 @@ impl Server {
         R: AsyncRead + Send,
         W: AsyncWrite + Send,
     {
-        crate::server::warn_of_unregistered_items();
+        crate::core::server::warn_of_unregistered_items();
         let (reader, writer) = (pin!(reader), pin!(writer));
         serve(self, reader, writer).await
     }

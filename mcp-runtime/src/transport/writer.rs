@@ -14,9 +14,9 @@ use std::{
 use tokio::sync::{Notify, futures::Notified};
 
 #[cfg(feature = "http")]
-use crate::admission::Permit;
-use crate::jsonrpc::replace_line_breaks;
-use crate::sync::{Mutex, MutexGuard, wait};
+use crate::core::admission::Permit;
+use crate::core::jsonrpc::replace_line_breaks;
+use crate::core::sync::{Mutex, MutexGuard, wait};
 
 /// Bytes of backlog above which the connection stops reading requests.
 const MAX_BACKLOG: usize = 8 << 20;

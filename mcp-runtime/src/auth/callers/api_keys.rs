@@ -12,7 +12,7 @@ use ring::digest::{SHA256, digest as hash};
 use serde_json::{Map, Value};
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
-use crate::{connection::Principal, crypto::GENERATE, reason::Reason, sync::RwLock};
+use crate::core::{connection::Principal, crypto::GENERATE, reason::Reason, sync::RwLock};
 
 /// The issuer of callers with API keys.
 const ISSUER: &str = "urn:mcp-runtime:api-keys";

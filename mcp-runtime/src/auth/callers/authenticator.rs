@@ -28,7 +28,7 @@ use super::{
         CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, VerdictFuture, Verifier,
     },
 };
-use crate::{
+use crate::core::{
     admission::{Owner, Rate},
     connection::Principal,
     crypto::KeyRing,
@@ -678,7 +678,7 @@ impl ResourceDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{admission::Quota, store::MemorySingleUse};
+    use crate::core::{admission::Quota, store::MemorySingleUse};
 
     fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
         let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());

@@ -8,7 +8,7 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::{reason::Reason, schema::has_duplicate_keys};
+use crate::{core::reason::Reason, schema::has_duplicate_keys};
 
 /// What is wrong with a token, for operators, and what its client is told.
 pub(super) type TokenFault = (Reason, &'static str);

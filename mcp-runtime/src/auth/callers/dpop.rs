@@ -17,7 +17,7 @@ use super::{
     compact_jwt::{CompactJwt, SigningAlgorithm, VerifyingKey},
     verifier::{Denied, DeniedReason},
 };
-use crate::{
+use crate::core::{
     admission::Owner,
     connection::{Principal, principal_digest},
     crypto::{KeyRing, Seal},

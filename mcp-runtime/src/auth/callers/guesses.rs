@@ -19,7 +19,7 @@ use super::{
     token_cache::{TokenDigest, TokenHasher},
     verifier::{Denied, DeniedReason},
 };
-use crate::{
+use crate::core::{
     admission::{Owner, Quota, Rate, RateLimiter, Shares},
     connection::Principal,
     sync::Mutex,

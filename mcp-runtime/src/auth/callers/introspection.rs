@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::{jwks::IssuerEndpoint, token_claims::TokenClaims, verifier::Denied};
-use crate::reason::Reason;
+use crate::core::reason::Reason;
 
 /// Questions that are asked at once; more are answered `503`.
 const MAX_QUESTIONS: usize = 64;

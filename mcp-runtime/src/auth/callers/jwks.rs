@@ -18,10 +18,8 @@ use super::{
     verifier::Denied,
 };
 use crate::{
+    core::{reason::Reason, spawn::spawn, sync::RwLock},
     fetch::{FetchError, Fetcher},
-    reason::Reason,
-    spawn::spawn,
-    sync::RwLock,
 };
 
 /// Keys of one set, at most.

@@ -20,11 +20,8 @@ use super::{
     verifier::{CustomVerifier, Denied, Method, PresentedToken, Verdict, Verifier},
 };
 use crate::{
-    connection::Principal,
-    crypto::KeyRing,
+    core::{connection::Principal, crypto::KeyRing, reason::Reason, store::SingleUse},
     fetch::{Fetcher, Reach},
-    reason::Reason,
-    store::SingleUse,
 };
 
 /// The largest difference of clocks that is allowed for.

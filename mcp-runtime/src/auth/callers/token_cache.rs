@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{
+use crate::core::{
     admission::{OwnedEntry, OwnedTable, Owner, Quota},
     connection::{Principal, principal_digest},
     crypto::random_bytes,

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value};
 
 use super::verifier::Denied;
-use crate::{connection::Principal, reason::Reason};
+use crate::core::{connection::Principal, reason::Reason};
 
 /// What the claims of a token must say.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 use http::request::Parts;
 
 use super::authenticator::Scheme;
-use crate::{connection::Principal, reason::Reason};
+use crate::core::{connection::Principal, reason::Reason};
 
 /// Verifies the bearer tokens of callers: a session store, an identity provider's own library, a database of keys.
 ///

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
-use crate::{
+use crate::core::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
     client_request::CallBinding,
     connection::ItemKind,

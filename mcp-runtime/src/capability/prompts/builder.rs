@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::IntoPromptResult;
-use crate::{
+use crate::core::{
     arguments::{
         AnyArg, ArgumentCompletion, Completion, CompletionSource, attribute_fn::IntoOutput,
         parse_text_argument,

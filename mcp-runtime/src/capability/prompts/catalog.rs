@@ -5,15 +5,18 @@ use std::sync::Arc;
 use super::{PromptBuilder, PromptCatalog, PromptDef, PromptDescriptor, PromptEntry};
 use crate::{
     capability::{completion::Completions, open_for_handle},
-    connection::{Access, ItemKind},
-    dispatch::{ObservedItem, Reply, Request, Response},
-    item::{BuildError, ItemDescriptor, ItemSpec, Location},
-    jsonrpc::decode_string,
-    server::{
-        AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List, MadeItem,
-        PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, impl_additions, write_entry,
+    core::{
+        connection::{Access, ItemKind},
+        dispatch::{ObservedItem, Reply, Request, Response},
+        item::{BuildError, ItemDescriptor, ItemSpec, Location},
+        jsonrpc::decode_string,
+        server::{
+            AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List,
+            MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, impl_additions,
+            write_entry,
+        },
+        tool::Hints,
     },
-    tool::Hints,
 };
 
 /// The prompts of a server.

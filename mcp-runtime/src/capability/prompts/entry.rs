@@ -4,12 +4,14 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor};
 use crate::{
-    arguments::{ArgumentChange, CompletionSource, GivenArguments, declaration_errors, text_of_value},
-    connection::{Access, AccessError, ItemKind, ItemView},
-    extensions::Extensions,
-    item::{BuildError, Function, ItemFunction, ItemSpec},
-    jsonrpc::{Object, write_array},
-    protocol::Revision,
+    core::{
+        arguments::{ArgumentChange, CompletionSource, GivenArguments, declaration_errors, text_of_value},
+        connection::{Access, AccessError, ItemKind, ItemView},
+        extensions::Extensions,
+        item::{BuildError, Function, ItemFunction, ItemSpec},
+        jsonrpc::{Object, write_array},
+        protocol::Revision,
+    },
     schema::nearest,
 };
 

@@ -7,24 +7,26 @@ use serde_json::{Map, Value, json};
 
 use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result};
 use crate::{
-    arguments::{MaybeFuture, TextArgument},
-    client_request::CallBinding,
-    connection::AccessError,
-    context::{Context, Retry},
-    dispatch::{
-        ClientRequestPolicy, ItemCall, ObservedEntry, Reply, Request, Response, WriteResult,
-        into_protocol_error, start_with_strings,
+    core::{
+        arguments::{MaybeFuture, TextArgument},
+        client_request::CallBinding,
+        connection::AccessError,
+        context::{Context, Retry},
+        dispatch::{
+            ClientRequestPolicy, ItemCall, ObservedEntry, Reply, Request, Response, WriteResult,
+            into_protocol_error, start_with_strings,
+        },
+        error::Failure,
+        extensions::Extensions,
+        invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
+        item::{ItemFunction, ItemSpec},
+        item_output::{ItemOutput, wrong_kind},
+        jsonrpc::{Object, ProtocolError},
+        protocol::Revision,
+        reason::Reason,
+        server::Server,
     },
-    error::Failure,
-    extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
-    item::{ItemFunction, ItemSpec},
-    item_output::{ItemOutput, wrong_kind},
-    jsonrpc::{Object, ProtocolError},
-    protocol::Revision,
-    reason::Reason,
     schema::{consists_of_more_values, duplicate_keys, has_duplicates_beside},
-    server::Server,
 };
 
 /// One `prompts/get`.

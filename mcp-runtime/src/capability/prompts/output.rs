@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::{
+use crate::core::{
     arguments::{HandlerResult, poll_now},
     content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text, impl_meta},
     error::{Failure, IntoFailure, ToolError},

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{
+use crate::core::{
     arguments::{Call, HandlerResult},
     error::Failure,
     item::{Handler, ItemDescriptor},

@@ -9,7 +9,7 @@ use super::{
     DynList, DynSubscribe, IntoResourceResult, ListedPage, PageRequest, ResourceSpec, Subscription,
     UriVariables,
 };
-use crate::{
+use crate::core::{
     arguments::{Completion, CompletionSource, attribute_fn::IntoOutput, parse_text_argument},
     content::{Annotations, impl_annotation_setters},
     context::Context,

@@ -4,21 +4,23 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{ResourceBuilder, ResourceDef, ResourceDescriptor, ResourceEntry, UriVariables, pages::Pages};
 use crate::{
-    arguments::Inject,
     capability::{completion::Completions, open_for_handle},
-    connection::{Access, AccessError, ItemKind},
-    dispatch::{ObservedItem, Reply, Request, Response},
-    events::Filter,
-    item::{BuildError, ItemDescriptor, ItemSpec},
-    jsonrpc::decode_string,
-    protocol::{Revision, UI_EXTENSION, UI_SETTINGS, is_ui_uri, normalize_uri},
-    server::{
-        AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List, MadeItem,
-        PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, comparable_uri,
-        impl_additions, named_functions, write_entry,
+    core::{
+        arguments::Inject,
+        changes::Filter,
+        connection::{Access, AccessError, ItemKind},
+        dispatch::{ObservedItem, Reply, Request, Response},
+        item::{BuildError, ItemDescriptor, ItemSpec},
+        jsonrpc::decode_string,
+        protocol::{Revision, UI_EXTENSION, UI_SETTINGS, is_ui_uri, normalize_uri},
+        server::{
+            AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List,
+            MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, comparable_uri,
+            impl_additions, named_functions, write_entry,
+        },
+        sort::sort_by,
+        tool::Hints,
     },
-    sort::sort_by,
-    tool::Hints,
 };
 
 /// Another origin of what `resources/read` returns than registered items.

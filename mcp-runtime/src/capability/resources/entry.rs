@@ -8,7 +8,7 @@ use super::{
     DynList, DynSubscribe, ListedResource, ResourceCall, ResourceDef, ResourceDescriptor, ResourceSpec,
     UriVariables, template::Template, template_syntax::parse_variables,
 };
-use crate::{
+use crate::core::{
     arguments::{ArgumentCompletion, CompletionSource, Inject, declaration_errors, is_always_object},
     connection::{ItemKind, ItemView, Principal},
     content::{Annotations, ContentWriter},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::{
+use crate::core::{
     arguments::{
         BoxFuture,
         attribute_fn::{

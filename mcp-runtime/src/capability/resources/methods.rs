@@ -15,7 +15,7 @@ use super::{
     ListedPage, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Resources, UriVariables,
     catalog::RESOURCES, write_resource_result,
 };
-use crate::{
+use crate::core::{
     arguments::MaybeFuture,
     client_request::CallBinding,
     connection::AccessError,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{
+use crate::core::{
     arguments::{HandlerResult, poll_now},
     content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, impl_meta},
     error::{Failure, IntoFailure, ToolError},

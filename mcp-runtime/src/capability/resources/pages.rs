@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::ResourceEntry;
 use crate::{
-    item::BuildError,
-    protocol::{UI_MIME_TYPE, is_ui_uri, normalize_uri, uri_with_prefix},
+    core::{
+        item::BuildError,
+        protocol::{UI_MIME_TYPE, is_ui_uri, normalize_uri, uri_with_prefix},
+        server::{Assembly, unknown_page},
+        tool::ToolEntry,
+    },
     schema::nearest,
-    server::{Assembly, unknown_page},
-    tool::ToolEntry,
 };
 
 /// The resources that are pages.

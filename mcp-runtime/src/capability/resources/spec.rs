@@ -3,12 +3,14 @@
 use std::fmt;
 
 use crate::{
-    arguments::{Call, HandlerResult},
-    content::{Annotations, Role},
-    error::Failure,
-    item::{Handler, ItemDescriptor, ItemSpec},
-    item_output::ItemOutput,
-    protocol,
+    core::{
+        arguments::{Call, HandlerResult},
+        content::{Annotations, Role},
+        error::Failure,
+        item::{Handler, ItemDescriptor, ItemSpec},
+        item_output::ItemOutput,
+        protocol,
+    },
     resource::{AnyResourceOutput, ListFn, SubscribeFn},
 };
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{
+use crate::core::{
     arguments::attribute_fn::{
         AttributeFn, InjectedFn, InjectedValues, IntoOutput, Itself, Plain, for_each_arity,
     },

@@ -8,12 +8,12 @@ use std::{
 use serde_json::json;
 
 use super::{Resources, Subscription, methods::unknown_resource};
-use crate::{
+use crate::core::{
     arguments::TextArgument,
+    changes::Filter,
     connection::{AccessError, SubscribeError, check_uri},
     context::Context,
     dispatch::{ClientRequestPolicy, Reply, Request, ResultBody, into_protocol_error},
-    events::Filter,
     extensions::Extensions,
     invoke::{ClientError, ErrorContext, catch_panic},
     jsonrpc::ProtocolError,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use crate::{arguments::TextArgument, protocol::normalize_uri};
+use crate::core::{arguments::TextArgument, protocol::normalize_uri};
 
 /// A literal or a variable of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]

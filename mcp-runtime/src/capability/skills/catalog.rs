@@ -5,12 +5,14 @@ use std::collections::HashMap;
 
 use super::{MANIFEST, Skill, SkillFile, SkillNode, read_skills, skills_dir::SkillsDir};
 use crate::{
-    connection::{Access, AccessError},
-    item::BuildError,
-    jsonrpc::{Object, write_array},
-    protocol::normalize_uri,
+    core::{
+        connection::{Access, AccessError},
+        item::BuildError,
+        jsonrpc::{Object, write_array},
+        protocol::normalize_uri,
+        sort::sort_by,
+    },
     resource::percent_decode,
-    sort::sort_by,
 };
 
 /// Every skill of a server, in the order of their paths.

@@ -1,6 +1,6 @@
 //! The MIME type of a file by its name, and whether it is sent as text or as a blob.
 
-use crate::{content::ResourceContents, resource::ResourceResult};
+use crate::{core::content::ResourceContents, resource::ResourceResult};
 
 /// The result of reading the file, and its MIME type.
 pub(super) fn contents(name: &str, bytes: Vec<u8>) -> (ResourceResult, &'static str) {

@@ -7,12 +7,14 @@ use serde_json::json;
 use super::{MANIFEST, SkillCatalog, SkillDirectories, SkillResource, directory_entries, write_skill};
 use crate::{
     capability::resources::{ReadResult, ReadSource, ResourceSource, Resources},
-    connection::{Access, AccessError},
-    dispatch::{CursorScope, Reply, Request, Response, WriteResult, invalid_cursor},
-    item::BuildError,
-    jsonrpc::{Object, ProtocolError},
-    protocol::{Revision, SKILLS_EXTENSION, SKILLS_SETTINGS},
-    server::{Assembly, Capability, Declared, Lasting, List, PageCache, Registry, Server, page_of},
+    core::{
+        connection::{Access, AccessError},
+        dispatch::{CursorScope, Reply, Request, Response, WriteResult, invalid_cursor},
+        item::BuildError,
+        jsonrpc::{Object, ProtocolError},
+        protocol::{Revision, SKILLS_EXTENSION, SKILLS_SETTINGS},
+        server::{Assembly, Capability, Declared, Lasting, List, PageCache, Registry, Server, page_of},
+    },
 };
 
 /// The skills of a server, read once, when it is built.

@@ -18,7 +18,7 @@ use skills_dir::SkillDirectories;
 pub use skills_dir::SkillsDir;
 
 use crate::{
-    connection::{ItemKind, ItemView},
+    core::connection::{ItemKind, ItemView},
     resource::ResourceResult,
 };
 

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::methods::open_skills;
-use crate::{
+use crate::core::{
     config::Options,
     server::{Addition, IntoAddition, Named},
 };

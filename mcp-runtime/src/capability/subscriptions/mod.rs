@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use crate::{
     capability::resources::Resources,
-    dispatch::{Reply, Request, Response, ResultBody},
-    server::{Assembly, Capability, Catalog, Declared, Registry, Server},
+    core::{
+        dispatch::{Reply, Request, Response, ResultBody},
+        server::{Assembly, Capability, Catalog, Declared, Registry, Server},
+    },
 };
 
 /// Subscriptions of legacy sessions; open on a server that has a handle, which reports the changes.

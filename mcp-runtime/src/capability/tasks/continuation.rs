@@ -8,7 +8,7 @@ use super::{
     FinalReply, TaskEnd, TaskPermit, Tasks,
     methods::{TaskResult, declares_tasks, tasks_not_declared},
 };
-use crate::{
+use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
     blocking::{CallPermit, WithPermits, run_blocking},
     connection::principal_digest,

@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{KnownTask, RunningTask, TaskEnd, TaskOptions, TaskRecord, TaskStore, Tasks};
-use crate::{
+use crate::core::{
     arguments::BoxFuture,
+    changes::Filter,
     connection::principal_digest,
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
-    events::Filter,
     jsonrpc::{Meta, Object, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Assembly, Capability, Declared, ItemRules, Lasting, Registry, Server},

@@ -22,10 +22,10 @@ pub use options::TaskOptions;
 use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd, TaskOwners, TaskSummary};
 pub use store::{MemoryTasks, TaskRecord, TaskStore};
 
-use crate::{
+use crate::core::{
     admission::{Owner, Permit, Quota, Shares},
+    changes::Hub,
     crypto::random_bytes,
-    events::Hub,
     jsonrpc::ProtocolError,
     sync::Mutex,
 };
@@ -219,9 +219,9 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{
+    use crate::core::{
+        changes::{ListChanges, Subscriber},
         context::{ClientFeature, PendingRequest, TaskHandle as _},
-        events::{ListChanges, Subscriber},
     };
 
     struct EmptyResult;

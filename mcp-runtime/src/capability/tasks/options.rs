@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{TaskStore, Tasks, task};
-use crate::{
+use crate::core::{
     config::{LONGEST, Stores},
     server::{Assembly, Named, ServerBuilder},
     tool::{TaskMode, ToolBuilder},

@@ -16,10 +16,10 @@ use tokio::{
 };
 
 use super::TaskRecord;
-use crate::{
+use crate::core::{
     admission::Owner,
+    changes::{Change, Filter, Hub, Subject, SubjectChange},
     context::{PendingRequest, TaskHandle},
-    events::{Change, Filter, Hub, Subject, SubjectChange},
     jsonrpc::{Object, ProtocolError},
     reason::Reason,
     sync::Mutex,

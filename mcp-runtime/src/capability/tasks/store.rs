@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
-use crate::{
+use crate::core::{
     admission::{Full, OwnedEntry, OwnedTable, Owner, Quota},
     store::Stored,
     sync::{Mutex, MutexGuard},

@@ -6,13 +6,15 @@ use tracing::{Instrument as _, Span, field::Empty};
 
 use super::{TaskPermit, TaskSummary};
 use crate::{
-    arguments::BoxFuture,
-    connection::{Principal, RequestContext},
-    context::Context,
-    dispatch::{error_type, milliseconds, record_error, trace_of, wants_spans},
-    reason::Reason,
-    server::{Server, WeakServer},
-    telemetry::TaskTotal,
+    core::{
+        arguments::BoxFuture,
+        connection::{Principal, RequestContext},
+        context::Context,
+        dispatch::{error_type, milliseconds, record_error, trace_of, wants_spans},
+        reason::Reason,
+        server::{Server, WeakServer},
+    },
+    gate::telemetry::TaskTotal,
 };
 
 /// A call that continues as a task, from then on to its end.
@@ -80,7 +82,7 @@ fn make_task_span(tool: &str, task: &str, traceparent: Option<&str>) -> Span {
         "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
     );
     #[cfg(feature = "otel")]
-    crate::telemetry::set_parent(&span, &request);
+    crate::gate::telemetry::set_parent(&span, &request);
     span.follows_from(request.id());
     span
 }

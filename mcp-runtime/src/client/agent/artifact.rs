@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{DirectoryArtifacts, MemoryArtifacts};
-use crate::{client::Error, store::StoreFuture, sync::Mutex};
+use crate::{
+    client::Error,
+    core::{store::StoreFuture, sync::Mutex},
+};
 
 /// Characters of an id: 128 bits of the content's digest.
 const ID_LENGTH: usize = 32;
@@ -125,7 +128,7 @@ impl Artifacts {
     /// Artifacts in this store, of a session of their own.
     pub fn new(store: impl ArtifactStore) -> Self {
         // without random bytes, a scope that the program did not choose would not be safe
-        let scope = crate::crypto::random_id().expect("the operating system has random bytes");
+        let scope = crate::core::crypto::random_id().expect("the operating system has random bytes");
         Self {
             store: Arc::new(store),
             scope: scope.into(),

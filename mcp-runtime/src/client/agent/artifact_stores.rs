@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::artifact::{ArtifactStore, hex_digest};
-use crate::{store::StoreFuture, sync::Mutex};
+use crate::core::{store::StoreFuture, sync::Mutex};
 
 type StoredKey = (String, String);
 
@@ -184,7 +184,7 @@ fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
         options.mode(0o600);
     }
     directories.recursive(true).create(folder)?;
-    let name = crate::crypto::random_id().map_err(io::Error::other)?;
+    let name = crate::core::crypto::random_id().map_err(io::Error::other)?;
     let partial = folder.join(format!("{name}.partial"));
     let written = options.write(true).create_new(true).open(&partial);
     let written = written.and_then(|mut open| open.write_all(bytes).and_then(|()| open.sync_all()));

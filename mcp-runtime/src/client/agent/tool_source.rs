@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::resource_tools::resource_tools;
 use crate::{
     client::{Client, Error, Refresh, ToolInfo, link::ServerLink, receive::handlers::AnswerFuture},
-    sync::Mutex,
+    core::sync::Mutex,
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

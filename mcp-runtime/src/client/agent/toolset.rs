@@ -31,9 +31,11 @@ use crate::{
         operation::{Operation, OperationKind},
         requests::{read_cache::ReadFrom, request_span::uri_digest},
     },
-    content::{Content, ResourceLink},
-    store::StoreFuture,
-    sync::Mutex,
+    core::{
+        content::{Content, ResourceLink},
+        store::StoreFuture,
+        sync::Mutex,
+    },
 };
 
 /// The most tools that all of the APIs of models take.

@@ -8,7 +8,7 @@ use super::{
     artifact::{ArtifactSource, Artifacts, filename_of},
     toolset::CounterCells,
 };
-use crate::{
+use crate::core::{
     content::{Content, ContentWriter, ResourceContents, ResourceLink},
     protocol::Revision,
 };

@@ -11,7 +11,6 @@ use super::{
     target::{IntoTarget, Target},
 };
 use crate::{
-    arguments::BoxFuture,
     client::{
         Client, Error,
         link::http_link::HeaderHook,
@@ -21,8 +20,7 @@ use crate::{
         },
         requests::read_cache::ReadCacheBounds,
     },
-    client_request::Root,
-    protocol::Revision,
+    core::{arguments::BoxFuture, client_request::Root, protocol::Revision},
 };
 
 /// Options that a connection needs.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::admission::Rate;
+use crate::core::admission::Rate;
 
 /// Bounds on what a server can make a client wait for, receive and keep; of
 /// [`ClientBuilder::limits`](super::client_builder::ClientBuilder::limits).

@@ -20,10 +20,13 @@ use crate::{
         },
         requests::result_types::parse,
     },
-    protocol::{
-        HEADER_MISMATCH, META_SERVER_INFO, MISSING_CLIENT_CAPABILITY, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+    core::{
+        protocol::{
+            HEADER_MISMATCH, META_SERVER_INFO, MISSING_CLIENT_CAPABILITY, Revision,
+            UNSUPPORTED_PROTOCOL_VERSION,
+        },
+        sync::Mutex,
     },
-    sync::Mutex,
 };
 
 /// How long a server may take to open its standalone stream before the client is used without.

@@ -45,12 +45,14 @@ use crate::{
             request_span::{RequestSpan, record_id},
         },
     },
-    jsonrpc::Object,
-    protocol::{
-        LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+    core::{
+        jsonrpc::Object,
+        protocol::{
+            LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+        },
+        server::Server,
+        sync::{Mutex, RwLock},
     },
-    server::Server,
-    sync::{Mutex, RwLock},
 };
 
 /// How long a process must have lived so that the next one is started without a pause.

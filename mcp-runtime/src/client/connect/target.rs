@@ -4,7 +4,7 @@ use std::{fmt, process::Command};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{client::Error, server::Server};
+use crate::{client::Error, core::server::Server};
 
 pub(in crate::client) type BoxReader = Box<dyn AsyncRead + Send + Unpin>;
 pub(in crate::client) type BoxWriter = Box<dyn AsyncWrite + Send + Unpin>;

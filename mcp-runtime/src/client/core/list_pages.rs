@@ -81,7 +81,7 @@ impl ListedKind {
             Self::Resources | Self::Templates => "resources",
             Self::Prompts => "prompts",
             #[cfg(all(feature = "client", feature = "skills"))]
-            Self::Skills => crate::protocol::SKILLS_EXTENSION,
+            Self::Skills => crate::core::protocol::SKILLS_EXTENSION,
         }
     }
 }

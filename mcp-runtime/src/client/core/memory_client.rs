@@ -9,9 +9,11 @@ use super::{
     request_params::{RequestParams, initialize_params, protocol_meta},
 };
 use crate::{
-    jsonrpc::{Object, parse},
-    protocol::Revision,
-    server::Server,
+    core::{
+        jsonrpc::{Object, parse},
+        protocol::Revision,
+        server::Server,
+    },
     transport::memory::{AnswerClientRequest, MemoryConnection, parse_message},
 };
 
@@ -155,7 +157,7 @@ impl MemoryClient {
     /// # Errors
     /// The error reply.
     #[cfg(any(feature = "testing", test))]
-    pub(crate) fn listen(&self, filter: Value) -> Result<crate::dispatch::ListenStream, MemoryReply> {
+    pub(crate) fn listen(&self, filter: Value) -> Result<crate::core::dispatch::ListenStream, MemoryReply> {
         let mut params = Map::new();
         params.insert("notifications".to_owned(), filter);
         let mut params = RequestParams::from(params);

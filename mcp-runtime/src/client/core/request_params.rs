@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 #[cfg(any(feature = "cli", feature = "testing", test))]
-use crate::protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION};
-use crate::{jsonrpc::Object, protocol::Revision};
+use crate::core::protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION};
+use crate::core::{jsonrpc::Object, protocol::Revision};
 
 /// The params of a request.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use memchr::memmem;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use crate::{client::Error, jsonrpc::MalformedMessage};
+use crate::{client::Error, core::jsonrpc::MalformedMessage};
 
 /// Ids that are looked at in one message.
 const MAX_IDS: usize = 4;
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn broken(text: &[u8]) -> Option<BrokenResponse> {
-        let malformed = crate::jsonrpc::parse(text).expect_err("it is malformed");
+        let malformed = crate::core::jsonrpc::parse(text).expect_err("it is malformed");
         BrokenResponse::read(text, &malformed)
     }
 

@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{client::Error, sync::Mutex};
+use crate::{client::Error, core::sync::Mutex};
 
 /// How much of stderr is kept.
 const STDERR_KEPT: usize = 64 << 10;

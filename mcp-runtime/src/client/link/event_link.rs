@@ -21,8 +21,8 @@ use crate::{
         operation::{Operation, TimeLimit},
         receive::inbox::Inbox,
     },
+    core::jsonrpc::parse,
     fetch::HttpResponse,
-    jsonrpc::parse,
 };
 
 /// How long a server may take to name the address for messages.

@@ -36,10 +36,12 @@ use crate::{
         operation::Operation,
         receive::inbox::{Inbox, Responder},
     },
+    core::{
+        jsonrpc::{parse, parse_batch},
+        protocol::Revision,
+        sync::RwLock,
+    },
     fetch::{ExchangeError, HttpClient, HttpRequest, HttpResponse, tls_config},
-    jsonrpc::{parse, parse_batch},
-    protocol::Revision,
-    sync::RwLock,
 };
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -4,10 +4,12 @@ use serde_json::{Map, Value};
 
 use crate::{
     client::{core::RequestParams, operation::Operation},
-    jsonrpc::{Object, ProtocolError},
-    protocol::{
-        LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
-        META_PROTOCOL_VERSION, Method, Revision,
+    core::{
+        jsonrpc::{Object, ProtocolError},
+        protocol::{
+            LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
+            META_PROTOCOL_VERSION, Method, Revision,
+        },
     },
 };
 
@@ -106,7 +108,7 @@ impl RequestMeta<'_> {
 
 /// The text of a notification to the server.
 pub(in crate::client) fn notification_text(method: &str, params: &Map<String, Value>) -> Vec<u8> {
-    crate::jsonrpc::notification(method, |object| {
+    crate::core::jsonrpc::notification(method, |object| {
         for (key, value) in params {
             object.escaped_value(key, value);
         }
@@ -115,7 +117,7 @@ pub(in crate::client) fn notification_text(method: &str, params: &Map<String, Va
 
 /// The text of `notifications/cancelled`.
 pub(in crate::client) fn cancelled_text(id: u64) -> Vec<u8> {
-    crate::jsonrpc::notification("notifications/cancelled", |params| {
+    crate::core::jsonrpc::notification("notifications/cancelled", |params| {
         params.value("requestId", &id);
     })
 }

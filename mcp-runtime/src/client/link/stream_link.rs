@@ -39,8 +39,10 @@ use crate::{
         operation::{Operation, TimeLimit},
         receive::inbox::{Inbox, Responder},
     },
-    jsonrpc::{MalformedMessage, ProtocolError, parse, parse_batch, replace_line_breaks},
-    sync::Mutex,
+    core::{
+        jsonrpc::{MalformedMessage, ProtocolError, parse, parse_batch, replace_line_breaks},
+        sync::Mutex,
+    },
     transport::{Line, LineBuffer},
 };
 
@@ -509,7 +511,7 @@ pub(in crate::client) fn parse_error(json: &str) -> ProtocolError {
     // some servers send only the message
     let message = error["message"].as_str().or_else(|| error.as_str());
     ProtocolError {
-        code: error["code"].as_i64().unwrap_or(crate::protocol::INTERNAL_ERROR),
+        code: error["code"].as_i64().unwrap_or(crate::core::protocol::INTERNAL_ERROR),
         message: message.unwrap_or("an error without a message").to_owned(),
         data: error.get("data").cloned(),
     }

@@ -44,7 +44,7 @@ use crate::{
         link::{bearer_challenge::Challenge, http_link::Login},
         operation::Operation,
     },
-    crypto::random_id,
+    core::crypto::random_id,
     fetch::{Fetcher, HttpRequest, Reach},
 };
 
@@ -152,14 +152,14 @@ pub(in crate::client) struct Authorizer {
     /// At most one request for a token runs at a time.
     kept: Arc<Mutex<KeptTokens>>,
     /// The key of `kept`, with its text.
-    proof_key: crate::sync::Mutex<Option<(String, Arc<ProofKey>)>>,
+    proof_key: crate::core::sync::Mutex<Option<(String, Arc<ProofKey>)>>,
     /// Counts authorizations, after each of which the user may be another one.
     authorizations: AtomicU64,
     /// Counts authorizations that were begun.
     attempts: AtomicU64,
     /// Counts those that failed, for the calls that waited for them.
     failures: AtomicU64,
-    last_failure: crate::sync::Mutex<Option<Error>>,
+    last_failure: crate::core::sync::Mutex<Option<Error>>,
     /// Whether a user is about to log in.
     user_acts: watch::Sender<bool>,
 }
@@ -188,11 +188,11 @@ impl Authorizer {
             server,
             tls,
             kept: Arc::default(),
-            proof_key: crate::sync::Mutex::default(),
+            proof_key: crate::core::sync::Mutex::default(),
             authorizations: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
-            last_failure: crate::sync::Mutex::default(),
+            last_failure: crate::core::sync::Mutex::default(),
             user_acts: watch::Sender::new(false),
         })
     }

@@ -13,7 +13,10 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::jwt::{SigningKey, now};
-use crate::{client::Error, crypto::random_id, sync::Mutex};
+use crate::{
+    client::Error,
+    core::{crypto::random_id, sync::Mutex},
+};
 
 /// The header of a proof.
 pub(in crate::client) const DPOP: HeaderName = HeaderName::from_static("dpop");

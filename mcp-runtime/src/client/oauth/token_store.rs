@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use crate::{crypto::random_id, sync::Mutex};
+use crate::core::{crypto::random_id, sync::Mutex};
 
 /// Keeps what a client knows of servers, as JSON by the server's URL.
 ///

@@ -14,8 +14,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     client::server_text::in_one_line,
-    client_request::Root,
-    protocol::{LogLevel, Revision, TASKS_EXTENSION},
+    core::{
+        client_request::Root,
+        protocol::{LogLevel, Revision, TASKS_EXTENSION},
+    },
     schema::Validator,
 };
 
@@ -327,7 +329,7 @@ impl Handlers {
 /// Calls a function of the program where the server's messages are read: a panic must not end that.
 pub(in crate::client) fn call_listener<T>(listener: &Listener<T>, value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| listener(value))) {
-        crate::invoke::discard(panic);
+        crate::core::invoke::discard(panic);
         tracing::error!("a function that receives notifications of the server panicked");
     }
 }

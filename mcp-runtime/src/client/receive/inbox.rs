@@ -19,11 +19,13 @@ use tokio::{
 
 use super::handlers::{ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener};
 use crate::{
-    admission::{Owner, Rate, RateLimiter},
     client::{Error, connect::client_limits::ClientLimits},
-    jsonrpc::{Object, ProtocolError, RequestId, write_error_response},
-    protocol::{self, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID},
-    sync::Mutex,
+    core::{
+        admission::{Owner, Rate, RateLimiter},
+        jsonrpc::{Object, ProtocolError, RequestId, write_error_response},
+        protocol::{self, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID},
+        sync::Mutex,
+    },
 };
 
 /// Ids of completed URL elicitations that are remembered.
@@ -326,7 +328,7 @@ impl Inbox {
         text: &str,
         responder: &Arc<R>,
     ) {
-        let Ok(message) = crate::jsonrpc::parse(text.as_bytes()) else { return };
+        let Ok(message) = crate::core::jsonrpc::parse(text.as_bytes()) else { return };
         let Some(method) = message.method() else { return };
         match message.id() {
             Some(id) if id.len() > MAX_ID => {

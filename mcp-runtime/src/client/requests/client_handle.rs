@@ -14,7 +14,6 @@ use super::{
     typed_item::TypedItem,
 };
 use crate::{
-    arguments::BoxFuture,
     client::{
         Error,
         connect::{
@@ -28,7 +27,10 @@ use crate::{
         operation::{Operation, OperationKind},
         receive::{change_stream::ResourceSubscription, handlers::ChangeEvent},
     },
-    protocol::{HEADER_MISMATCH, LogLevel, Revision},
+    core::{
+        arguments::BoxFuture,
+        protocol::{HEADER_MISMATCH, LogLevel, Revision},
+    },
 };
 
 /// A connection to a server; clones share it.

@@ -9,7 +9,11 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::listed_items::ToolInfo;
-use crate::{client::Error, connection::HeaderParam, schema::Validator, sync::RwLock, tool::header_params};
+use crate::{
+    client::Error,
+    core::{connection::HeaderParam, sync::RwLock, tool::header_params},
+    schema::Validator,
+};
 
 /// The largest integer that a header may repeat, by which JavaScript is exact.
 const MAX_INTEGER: i64 = (1 << 53) - 1;

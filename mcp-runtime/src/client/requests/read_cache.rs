@@ -20,7 +20,7 @@ use crate::{
         link::ServerLink,
         receive::inbox::Stale,
     },
-    sync::Mutex,
+    core::sync::Mutex,
 };
 
 /// The longest time that a result is kept, so that its end can be computed: about a year.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     client::Error,
-    content::{Content, Message, ResourceContents, parse_content, parse_message},
+    core::content::{Content, Message, ResourceContents, parse_content, parse_message},
     schema::Validator,
 };
 

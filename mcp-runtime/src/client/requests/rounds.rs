@@ -16,7 +16,7 @@ use crate::{
         large_text::{LARGE, run_elsewhere},
         receive::handlers::{ElicitAnswer, UrlRequest},
     },
-    protocol::URL_ELICITATION_REQUIRED,
+    core::protocol::URL_ELICITATION_REQUIRED,
 };
 
 /// How often one request may lead the user to URLs.

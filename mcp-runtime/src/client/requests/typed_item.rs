@@ -8,17 +8,19 @@ use serde_json::{Map, Value};
 
 use super::uri_expansion::expand;
 use crate::{
-    arguments::AnyArg,
     client::{
         CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
         connect::shared_client::CallOptions, operation::OperationKind,
     },
-    content::{Bytes, Content, Json},
-    item::{ItemDescriptor, Signature},
+    core::{
+        arguments::AnyArg,
+        content::{Bytes, Content, Json},
+        item::{ItemDescriptor, Signature},
+        tool::{Cursor, Page, Tool, input_schema},
+    },
     prompt::Prompt,
     resource::Resource,
     schema::Validator,
-    tool::{Cursor, Page, Tool, input_schema},
 };
 
 /// A tool, resource or prompt that is an annotated function of this program, or of a crate that it depends on; see

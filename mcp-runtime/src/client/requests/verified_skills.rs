@@ -21,8 +21,7 @@ use crate::{
         connect::shared_client::{CallOptions, SharedClient, params},
         core::ListedKind,
     },
-    content::ResourceContents,
-    protocol::SKILLS_EXTENSION,
+    core::{content::ResourceContents, protocol::SKILLS_EXTENSION},
     skill::{MANIFEST, parse_frontmatter},
 };
 

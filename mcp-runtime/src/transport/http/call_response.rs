@@ -24,7 +24,7 @@ use super::{
     },
     sse::write_event,
 };
-use crate::{
+use crate::core::{
     admission::Permit,
     connection::{Outbound, Put, Receiver},
     dispatch::{Calls, ListenStream, Reply, Status, encode},

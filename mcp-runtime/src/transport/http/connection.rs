@@ -11,7 +11,7 @@ use http::{Version, request::Parts};
 use serde_json::value::RawValue;
 
 use super::{header_params::check_header_params, headers::Accepts};
-use crate::{
+use crate::core::{
     admission::{Owner, Permit, Shares},
     connection::{
         ClientConnection, HeaderParam, HttpHead, Outbound, PendingResponse, Principal, SessionState,

@@ -13,7 +13,7 @@ use std::{
 use tokio::{runtime::Handle, time::sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::spawn::spawn_on;
+use crate::core::spawn::spawn_on;
 
 /// Fires once.
 #[derive(Debug, Clone)]

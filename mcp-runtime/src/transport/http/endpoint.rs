@@ -24,7 +24,7 @@ use super::{
 };
 #[cfg(feature = "auth")]
 use crate::auth::Verification;
-use crate::{
+use crate::core::{
     admission::{Owner, Permit, Shares},
     blocking,
     config::{ForwardedClient, HttpOptions, Limits},

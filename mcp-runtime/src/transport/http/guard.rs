@@ -8,7 +8,10 @@ use super::{
     headers::{HeaderField, ProtocolHeaders},
     http_error::HttpError,
 };
-use crate::{config::HttpOptions, reason::Reason, schema::truncate};
+use crate::{
+    core::{config::HttpOptions, reason::Reason},
+    schema::truncate,
+};
 
 /// The hosts and origins of one server.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use serde_json::value::RawValue;
 
 use super::headers::{PARAM_PREFIX, decode_value, header_mismatch};
-use crate::{
+use crate::core::{
     connection::HeaderParam,
     jsonrpc::{ProtocolError, decode_string},
 };

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::http_error::HttpError;
-use crate::{
+use crate::core::{
     dispatch::unsupported_version,
     jsonrpc::{JsonRpcMessage, ProtocolError, decode_string},
     protocol::{HEADER_MISMATCH, INVALID_REQUEST, Method, Revision},

@@ -19,7 +19,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use tokio::{sync::watch, time::Instant};
 
 use super::{http_error::method_not_allowed, response_body::ResponseBody};
-use crate::{
+use crate::core::{
     config::{HealthOptions, ReadinessCheck},
     spawn::spawn,
     sync::Mutex,

@@ -7,7 +7,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use super::response_body::{ResponseBody, error_response};
 #[cfg(feature = "auth")]
 use crate::auth::RefusedCaller;
-use crate::{
+use crate::core::{
     admission::{LimitReached, whole_seconds},
     connection::Principal,
     dispatch::RefusedRequest,

@@ -16,7 +16,7 @@ use super::{
     http_error::method_not_allowed,
     response_body::{ResponseBody, empty_response},
 };
-use crate::server::{Error, Result, Server};
+use crate::core::server::{Error, Result, Server};
 
 /// Connections to the address of the metrics, at most.
 const MAX_CONNECTIONS: usize = 16;

@@ -13,7 +13,7 @@ use super::{
     response_body::charged,
     sse::{StreamDeadline, write_event, write_event_start},
 };
-use crate::{admission::Permit, store::StoredEvent};
+use crate::core::{admission::Permit, store::StoredEvent};
 
 /// Bytes of a message up to which it is copied, since a part of its own would cost more.
 const MAX_COPIED: usize = 4 << 10;

@@ -17,7 +17,7 @@ use super::{
     headers::ProtocolHeaders,
     http_error::HttpError,
 };
-use crate::admission::{Owner, Permit};
+use crate::core::admission::{Owner, Permit};
 
 /// Bytes that are read of a refused body, so that its sender receives the response.
 const MAX_DISCARDED: usize = 8 << 20;

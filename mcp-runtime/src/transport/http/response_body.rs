@@ -16,7 +16,7 @@ use super::{
     replay::Replay,
     sse::{EventReader, StreamContent, StreamDeadline},
 };
-use crate::{
+use crate::core::{
     admission::Permit,
     connection::Receiver,
     dispatch::{Reply, Status},

@@ -34,9 +34,11 @@ use super::{
     service::{HttpHandler, HttpService},
 };
 use crate::{
-    admission::{Permit, Quota, Shares},
-    server::{Error, Result, Server, ServerBuilder},
-    spawn::spawn,
+    core::{
+        admission::{Permit, Quota, Shares},
+        server::{Error, Result, Server, ServerBuilder},
+        spawn::spawn,
+    },
     transport::{
         ServingFuture,
         connection::SHUTDOWN_TIMEOUT,
@@ -133,7 +135,7 @@ impl Server {
         self.warn_of_unused_callers();
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
         let handler = HttpHandler::accepting(&self, connections);
-        crate::server::warn_of_unregistered_items();
+        crate::core::server::warn_of_unregistered_items();
         self.keys().warn_of_unread_environment();
         if let Some(warning) = self.warning_of_resource() {
             tracing::warn!("{warning}");
@@ -746,7 +748,7 @@ impl AsyncWrite for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::HttpOptions;
+    use crate::core::config::HttpOptions;
 
     #[tokio::test(start_paused = true)]
     async fn a_warning_that_repeats_is_logged_once_a_minute() {

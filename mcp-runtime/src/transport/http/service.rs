@@ -32,14 +32,16 @@ use super::{
     response_body::{DispatchReply, ResponseBody, charge_response, empty_response, error_response},
 };
 use crate::{
-    blocking,
-    config::HttpOptions,
-    connection::ClientData,
-    dispatch::{Calls, RefusedRequest, Request, StartedRequest, declared_version},
-    jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
-    protocol::Revision,
-    reason::Reason,
-    server::Server,
+    core::{
+        blocking,
+        config::HttpOptions,
+        connection::ClientData,
+        dispatch::{Calls, RefusedRequest, Request, StartedRequest, declared_version},
+        jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
+        protocol::Revision,
+        reason::Reason,
+        server::Server,
+    },
     transport::connection::SHUTDOWN_TIMEOUT,
 };
 

@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::response_body::charged;
-use crate::{connection::Receiver, jsonrpc::replace_line_breaks};
+use crate::core::{connection::Receiver, jsonrpc::replace_line_breaks};
 
 /// After this much silence a comment is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

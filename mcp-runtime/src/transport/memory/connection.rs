@@ -7,14 +7,14 @@ use std::sync::{
 
 use serde_json::{Value, json};
 
-use crate::sync::Mutex;
-use crate::{
+use crate::core::sync::Mutex;
+use crate::core::{
+    changes::ListChanges,
     connection::{ClientConnection, ClientData, PendingResponse, Principal, RequestContext, SessionState},
     dispatch::{
         ConnectionState, OpenRequests, Reply, Request, RequestRevision, RunningRequest, StartedRequest,
         THE_CLIENT, encode, resolve_revision,
     },
-    events::ListChanges,
     jsonrpc::{ProtocolError, parse, write_error_response},
     protocol::Revision,
     server::Server,
@@ -207,7 +207,7 @@ impl MemoryConnection {
     /// # Errors
     /// The error reply.
     #[cfg(any(feature = "testing", test))]
-    pub(crate) fn listen(&self, params: &str) -> Result<crate::dispatch::ListenStream, Vec<u8>> {
+    pub(crate) fn listen(&self, params: &str) -> Result<crate::core::dispatch::ListenStream, Vec<u8>> {
         let text = self.encode_request("subscriptions/listen", params);
         let message = parse(text.as_bytes()).map_err(|malformed| error_reply(&malformed.error))?;
         let Some(request) = Request::from_message(&message, Revision::LATEST, &self.context) else {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::{UI_EXTENSION, UI_MIME_TYPE, supports_ui};
+use crate::core::protocol::{UI_EXTENSION, UI_MIME_TYPE, supports_ui};
 
 /// The capability of each bit, as a path into the `capabilities` object.
 const KNOWN: [&[&str]; 9] = [

@@ -11,10 +11,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::{resumable::ResumableStream, session_id::Session, sessions::Sessions};
 use crate::{
-    connection::{
-        ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, SessionState, SubscribeError,
+    core::{
+        connection::{
+            ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, SessionState, SubscribeError,
+        },
+        protocol::{LogLevel, Revision},
     },
-    protocol::{LogLevel, Revision},
     transport::http::connection::RequestConnection,
 };
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use crate::crypto::random_bytes;
+use crate::core::crypto::random_bytes;
 
 /// Characters of a stream's name.
 const NAME_LENGTH: usize = 23;

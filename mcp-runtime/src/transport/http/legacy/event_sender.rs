@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::{
-    admission::{Owner, Permit, Shares},
-    connection::{Outbound, Receiver},
+    core::{
+        admission::{Owner, Permit, Shares},
+        connection::{Outbound, Receiver},
+    },
     transport::http::{response_body::ResponseBody, sse::StreamDeadline},
 };
 

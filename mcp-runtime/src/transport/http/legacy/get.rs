@@ -17,10 +17,12 @@ use super::{
     sessions::{Sessions, unix_time},
 };
 use crate::{
-    admission::{Owner, Permit},
-    connection::Principal,
-    spawn::spawn,
-    store::StoredEvent,
+    core::{
+        admission::{Owner, Permit},
+        connection::Principal,
+        spawn::spawn,
+        store::StoredEvent,
+    },
     transport::http::{
         connection::RequestConnection,
         endpoint::Endpoint,

@@ -13,11 +13,13 @@ use tokio::{
 };
 
 use super::event_sender::EventSender;
-use crate::crypto::random_id;
-use crate::sync::{Mutex, MutexGuard};
+use crate::core::crypto::random_id;
+use crate::core::sync::{Mutex, MutexGuard};
 use crate::{
-    connection::{ClientData, Principal},
-    spawn::spawn,
+    core::{
+        connection::{ClientData, Principal},
+        spawn::spawn,
+    },
     transport::{
         connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         http::{

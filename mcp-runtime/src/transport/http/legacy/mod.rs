@@ -29,8 +29,8 @@ use super::{
     response_body::ResponseBody,
 };
 #[cfg(test)]
-use crate::admission::Owner;
-use crate::{config::HttpOptions, connection::Principal, server::Server};
+use crate::core::admission::Owner;
+use crate::core::{config::HttpOptions, connection::Principal, server::Server};
 
 /// Serves legacy revisions.
 #[derive(Debug)]

@@ -12,12 +12,14 @@ use super::{
     session_id::Session,
 };
 use crate::{
-    blocking,
-    connection::{Receiver, RequestContext},
-    dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized},
-    jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
-    protocol::{INVALID_PARAMS, Revision},
-    spawn::{spawn, spawn_on},
+    core::{
+        blocking,
+        connection::{Receiver, RequestContext},
+        dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized},
+        jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
+        protocol::{INVALID_PARAMS, Revision},
+        spawn::{spawn, spawn_on},
+    },
     transport::http::{
         call_response::{
             HttpResponseFuture, LegacyCalls, StartedResponse, calls_response, drive_calls,

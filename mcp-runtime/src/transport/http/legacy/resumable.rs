@@ -13,14 +13,16 @@ use super::{
     session_id::SessionUid,
     session_table::{SessionData, SessionGuard},
 };
-use crate::sync::{Mutex, MutexGuard};
+use crate::core::sync::{Mutex, MutexGuard};
 use crate::{
-    admission::{Owner, Permit, Shares},
-    connection::{Outbound, Receiver},
-    dispatch::Calls,
-    protocol::Revision,
-    spawn::spawn,
-    store::{EventStore, StoredEvent},
+    core::{
+        admission::{Owner, Permit, Shares},
+        connection::{Outbound, Receiver},
+        dispatch::Calls,
+        protocol::Revision,
+        spawn::spawn,
+        store::{EventStore, StoredEvent},
+    },
     transport::http::{
         call_response::drive_calls,
         connection::RequestConnection,

@@ -12,8 +12,8 @@ use std::{
 use serde_json::Value;
 
 use super::capabilities::PackedCapabilities;
-use crate::sync::Mutex;
-use crate::{
+use crate::core::sync::Mutex;
+use crate::core::{
     connection::{ClientData, Principal},
     crypto::{KeyRing, Nonce, Seal},
     protocol::Revision,
@@ -253,10 +253,10 @@ fn truncate(text: &mut String, max_bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crypto::random_bytes;
+    use crate::core::crypto::random_bytes;
 
     fn ring() -> KeyRing {
-        KeyRing::new(vec![crate::crypto::Key::new([1; 32])])
+        KeyRing::new(vec![crate::core::crypto::Key::new([1; 32])])
     }
 
     fn session_ids() -> SessionIds {

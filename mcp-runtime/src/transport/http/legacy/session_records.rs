@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::session_id::{Session, SessionUid};
-use crate::{
+use crate::core::{
     admission::{OwnedEntry, OwnedTable, Owner, Quota},
     protocol::Revision,
     sync::RwLock,
@@ -182,7 +182,7 @@ impl SessionRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::ClientData;
+    use crate::core::connection::ClientData;
 
     const DAY: u64 = 24 * 60 * 60;
 

@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{session_id::SessionUid, standalone::StandaloneStreams};
-use crate::sync::{Mutex, MutexGuard};
-use crate::{
+use crate::core::sync::{Mutex, MutexGuard};
+use crate::core::{
     admission::{Full, Owner, Quota, Usage},
+    changes::{Filter, Hub, ListChanges},
     connection::{SubscribeError, check_uri},
-    events::{Filter, Hub, ListChanges},
     protocol::LogLevel,
 };
 use tokio_util::sync::CancellationToken;
@@ -283,7 +283,7 @@ impl<S> Drop for SessionGuard<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{connection::MAX_URI, events::SubscriptionLimits};
+    use crate::core::{changes::SubscriptionLimits, connection::MAX_URI};
 
     impl<S> SessionTable<S> {
         fn contains(&self, uid: &SessionUid) -> bool {

@@ -16,14 +16,16 @@ use super::{
     session_table::SessionTable,
 };
 use crate::{
-    admission::Owner,
-    config::HttpOptions,
-    connection::{PendingRequests, Principal},
-    crypto::random_bytes,
-    dispatch::{Handshake, InFlight, OpenRequests},
-    jsonrpc::ProtocolError,
-    server::Server,
-    store::{EventBounds, EventStore, MemoryEvents, RevocationStore},
+    core::{
+        admission::Owner,
+        config::HttpOptions,
+        connection::{PendingRequests, Principal},
+        crypto::random_bytes,
+        dispatch::{Handshake, InFlight, OpenRequests},
+        jsonrpc::ProtocolError,
+        server::Server,
+        store::{EventBounds, EventStore, MemoryEvents, RevocationStore},
+    },
     transport::http::{
         connection::RequestConnection,
         headers::ProtocolHeaders,

@@ -6,9 +6,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::connection::Principal;
-use crate::events::{Change, Subscriber};
-use crate::sync::{Mutex, MutexGuard};
+use crate::core::changes::{Change, Subscriber};
+use crate::core::connection::Principal;
+use crate::core::sync::{Mutex, MutexGuard};
 
 /// The standalone streams of one session.
 #[derive(Debug, Default)]
@@ -110,8 +110,8 @@ impl StandaloneStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::Owner;
-    use crate::events::{Hub, ListChanges};
+    use crate::core::admission::Owner;
+    use crate::core::changes::{Hub, ListChanges};
 
     #[test]
     fn each_message_is_sent_on_the_newest_stream_whose_client_is_connected() {

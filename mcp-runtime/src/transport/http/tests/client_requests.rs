@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{BodyReader, Client, HttpHandler, request_roots, server, tool_text};
-use crate::{
+use crate::core::{
     connection::Principal,
     server::ServerBuilder,
     tool::{ToolCall, ToolDef},

@@ -18,7 +18,7 @@ use super::{
     response_body::ResponseBody,
     service::{HttpHandler, Route},
 };
-use crate::{
+use crate::core::{
     context::Context,
     server::{Server, ServerBuilder},
 };
@@ -35,7 +35,7 @@ struct Client {
 }
 
 fn server() -> ServerBuilder {
-    Server::builder("test", "1").stores(|stores| stores.keys([crate::crypto::test_key(7)]))
+    Server::builder("test", "1").stores(|stores| stores.keys([crate::core::crypto::test_key(7)]))
 }
 
 impl Client {

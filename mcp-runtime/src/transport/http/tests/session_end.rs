@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::*;
-use crate::tool::{ToolCall, ToolDef};
+use crate::core::tool::{ToolCall, ToolDef};
 
 /// Says when a function's future is dropped.
 struct Dropped(Arc<AtomicBool>);

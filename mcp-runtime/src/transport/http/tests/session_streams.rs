@@ -10,9 +10,9 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{BodyReader, Client, HttpHandler, ResponseBody, request_roots, server, tool_text};
-use crate::{
+use crate::core::{
+    changes::SubscriptionLimits,
     config::HttpOptions,
-    events::SubscriptionLimits,
     server::ServerBuilder,
     store::{EventBounds, EventStore, MemoryEvents, StoreFuture, StoredEvent},
     tool::{ToolCall, ToolDef},

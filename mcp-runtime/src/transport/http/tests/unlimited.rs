@@ -3,7 +3,7 @@
 use tokio::{net::TcpListener, sync::oneshot, time::timeout};
 
 use super::*;
-use crate::tool::{ToolCall, ToolDef};
+use crate::core::tool::{ToolCall, ToolDef};
 
 #[tokio::test]
 async fn a_server_with_maximal_limits_serves_and_stops() {

@@ -1,0 +1,836 @@
+//! One call of a user's function, as its handler sees it: the context, the service instance, the arguments, which are
+//! found in the text without copying and then typed, and what the handler returns. A handler that refuses arguments is
+//! called again once they are repaired.
+
+use std::{
+    any::Any,
+    borrow::Cow,
+    cell::OnceCell,
+    fmt,
+    future::Future,
+    sync::Arc,
+    task::{Context as TaskContext, Poll, Waker},
+};
+
+use serde::{
+    Deserializer as _,
+    de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    BoxFuture,
+    arg::{AnyArg, has_flatten},
+    report::{self, RULES_GO_HERE, ToolInput},
+    rule_fn::{BoundRule, BrokenRule, StartedRules},
+    text::{from_list, from_text, missing},
+};
+use crate::{
+    core::{
+        blocking::{CallThreads, run_blocking},
+        context::Context,
+        error::{Failure, ToolError},
+    },
+    schema::{
+        Place, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
+        member_path, truncate, without_position,
+    },
+};
+
+/// What a [`Call`] is made of.
+#[allow(missing_debug_implementations)] // borrows trait objects
+pub(crate) struct CallParts<'a> {
+    pub(crate) input: Input<'a>,
+    pub(crate) args: &'a [&'static dyn AnyArg],
+    /// Rules over several arguments. The handler of an item that has some runs nothing before its future is polled.
+    pub(crate) rules: &'a [BoundRule],
+    pub(crate) strict: bool,
+    /// Input schema and name of a tool, for repairs and reports.
+    pub(crate) tool: Option<&'a ToolInput>,
+    /// Checks the keywords that decoding does not enforce.
+    pub(crate) validator: Option<&'a Validator>,
+    pub(crate) this: Option<&'a Arc<dyn Any + Send + Sync>>,
+    pub(crate) context: &'a dyn Fn() -> Context,
+}
+
+/// One call, as a handler sees it.
+#[allow(missing_debug_implementations)] // borrows trait objects
+pub struct Call<'a> {
+    parts: &'a CallParts<'a>,
+    context: &'a OnceCell<Context>,
+    pub(super) arguments: RawArguments<'a>,
+}
+
+impl Call<'_> {
+    /// The request's context, made on first use.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        self.context.get_or_init(self.parts.context).clone()
+    }
+
+    /// The instance that a method is called on.
+    ///
+    /// # Errors
+    /// The item was registered without its instance.
+    pub fn this<T: 'static>(&self) -> Result<Arc<T>, Failure> {
+        let this = self.parts.this.and_then(|this| this.downcast_ref::<Arc<T>>());
+        this.cloned().ok_or_else(|| Failure::private("the service instance is missing"))
+    }
+}
+
+/// Up to this many arguments need no allocation.
+const INLINE: usize = 12;
+
+/// Calls a handler. If the arguments are refused, it is called again with what a repair has made of them.
+///
+/// # Errors
+/// One report of every argument that is invalid, or how the function failed.
+pub(crate) fn call_handler<R: 'static>(
+    handler: fn(&Call<'_>) -> HandlerResult<R>,
+    parts: &CallParts<'_>,
+    context: &OnceCell<Context>,
+) -> Result<MaybeFuture<R>, Failure> {
+    let mut inline: [Option<RawArgument<'_>>; INLINE] = [None; INLINE];
+    let mut spilled = Vec::new();
+    let values: &mut [Option<RawArgument<'_>>] = if parts.args.len() <= INLINE {
+        &mut inline[..parts.args.len()]
+    } else {
+        spilled.resize(parts.args.len(), None);
+        &mut spilled
+    };
+    let (object, checked) = parts.read(values);
+    let arguments = RawArguments { values, object, strict: parts.strict };
+    let call = Call { parts, context, arguments };
+    if checked.is_ok()
+        && let Some(outcome) = try_handler(handler, &call)
+    {
+        return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
+    }
+    repair_and_call(handler, parts, context, arguments, checked.err())
+}
+
+/// What a handler returns; `None` if it refuses an argument.
+#[inline]
+fn try_handler<R>(
+    handler: fn(&Call<'_>) -> HandlerResult<R>,
+    call: &Call<'_>,
+) -> Option<Result<MaybeFuture<R>, Failure>> {
+    match handler(call) {
+        Ok(outcome) => Some(Ok(outcome)),
+        Err(HandlerError::Failure(failure)) => Some(Err(failure)),
+        Err(HandlerError::InvalidArgument) => None,
+    }
+}
+
+/// Calls a handler whose arguments were refused, by it or by a check before, after harmless mistakes in them are repaired.
+#[cold]
+fn repair_and_call<R: 'static>(
+    handler: fn(&Call<'_>) -> HandlerResult<R>,
+    parts: &CallParts<'_>,
+    context: &OnceCell<Context>,
+    refused: RawArguments<'_>,
+    check_error: Option<CheckError>,
+) -> Result<MaybeFuture<R>, Failure> {
+    if let Input::Text(_) = parts.input {
+        let report = RuleReport { parts, errors: report::text_errors(parts.args, &refused), unknown: &[] };
+        return report.with_rules(&Call { parts, context, arguments: refused }, None);
+    }
+    let was_tried = check_error.is_none();
+    let repair = parts.repair(refused.values, check_error)?;
+    let mut values = vec![None; parts.args.len()];
+    let is_filled = parts.fill(&repair.text, &mut values).is_ok();
+    let arguments = RawArguments { values: &values, object: &repair.text, strict: parts.strict };
+    // what the handler refused, it refuses again
+    let is_new = !was_tried || matches!(repair.text, Cow::Owned(_));
+    let call = Call { parts, context, arguments };
+    if is_filled
+        && is_new
+        && repair.is_accepted(parts.strict)
+        && let Some(outcome) = try_handler(handler, &call)
+    {
+        return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
+    }
+    let errors = repair.errors(parts, is_filled.then_some(arguments));
+    let report = RuleReport { parts, errors, unknown: &repair.unknown };
+    if is_filled { report.with_rules(&call, None) } else { Err(Failure::Arguments(report.text(&[]))) }
+}
+
+/// What an item's handler has made of valid arguments, once the rules accept them.
+#[inline(never)]
+fn check_rules<R: 'static>(
+    outcome: Result<MaybeFuture<R>, Failure>,
+    call: &Call<'_>,
+) -> Result<MaybeFuture<R>, Failure> {
+    match outcome {
+        Ok(MaybeFuture::Pending(future)) => {
+            RuleReport { parts: call.parts, errors: Vec::new(), unknown: &[] }.with_rules(call, Some(future))
+        }
+        other => other,
+    }
+}
+
+/// The report on arguments, before it is known which rules they break.
+struct RuleReport<'a> {
+    parts: &'a CallParts<'a>,
+    errors: Vec<String>,
+    unknown: &'a [String],
+}
+
+impl RuleReport<'_> {
+    /// The report with these rules, which are broken.
+    fn text(&self, broken: &[BrokenRule]) -> String {
+        let Some(tool) = self.parts.tool else {
+            let rules = broken.iter().map(report::rule_text);
+            return self.errors.iter().cloned().chain(rules).collect::<Vec<_>>().join("; ");
+        };
+        let rules = broken.iter().map(report::rule_line);
+        let errors: Vec<String> = self.errors.iter().cloned().chain(rules).collect();
+        report::tool_report(tool, self.parts.args, &errors, self.unknown)
+    }
+
+    /// Has rules look at the arguments that are valid: their report, or the `future` of the function if nothing is wrong.
+    fn with_rules<R: 'static>(
+        self,
+        call: &Call<'_>,
+        future: Option<BoxFuture<Result<R, Failure>>>,
+    ) -> Result<MaybeFuture<R>, Failure> {
+        match BoundRule::start_all(self.parts.rules, call) {
+            StartedRules::Ended(Err(failure)) if self.errors.is_empty() => Err(failure),
+            // what is wrong anyway is for the model, and the failure of a rule is not
+            StartedRules::Ended(Err(_)) => Err(Failure::Arguments(self.text(&[]))),
+            StartedRules::Ended(Ok(broken)) => match future.filter(|_| broken.is_empty()) {
+                Some(future) => Ok(MaybeFuture::Pending(future)),
+                None => Err(Failure::Arguments(self.text(&broken))),
+            },
+            StartedRules::Running(running) => {
+                // what is borrowed now is gone later, so each possible part of the report is text already
+                let is_tool = self.parts.tool.is_some();
+                let without = self.text(&[]);
+                let placeholder = (Vec::new(), RULES_GO_HERE.to_owned());
+                let with = self.text(&[placeholder]);
+                Ok(MaybeFuture::Pending(Box::pin(async move {
+                    let broken = match (running.await, future) {
+                        (Ok(broken), Some(future)) if broken.is_empty() => return future.await,
+                        (Ok(broken), _) => broken,
+                        (Err(failure), Some(_)) => return Err(failure),
+                        (Err(_), None) => Vec::new(),
+                    };
+                    if broken.is_empty() {
+                        return Err(Failure::Arguments(without));
+                    }
+                    let (line, between) = if is_tool {
+                        (report::rule_line as fn(&_) -> _, "\n- ")
+                    } else {
+                        (report::rule_text as _, "; ")
+                    };
+                    let lines: Vec<String> = broken.iter().map(line).collect();
+                    let placeholder = format!(": {RULES_GO_HERE}");
+                    Err(Failure::Arguments(with.replacen(&placeholder, &lines.join(between), 1)))
+                })))
+            }
+        }
+    }
+}
+
+/// Arguments were refused before a handler was called.
+#[derive(Default)]
+struct CheckError {
+    /// A key is in one object twice.
+    has_duplicates: bool,
+    /// A key is not valid text, so that not all members were found.
+    is_unreadable: bool,
+    /// What the validator refused, if it was asked for that.
+    violations: Option<Vec<ValidationError>>,
+}
+
+/// Refused arguments after harmless mistakes in them were repaired, and what remains wrong.
+struct Repair<'a> {
+    tool: &'a ToolInput,
+    text: Cow<'a, str>,
+    duplicates: Vec<ValidationError>,
+    violations: Vec<ValidationError>,
+    /// Why they are not JSON.
+    unreadable: Option<serde_json::Error>,
+    /// The keys that name no parameter.
+    unknown: Vec<String>,
+}
+
+impl Repair<'_> {
+    /// Whether they can be decoded.
+    fn is_accepted(&self, strict: bool) -> bool {
+        self.unreadable.is_none()
+            && self.duplicates.is_empty()
+            && self.violations.is_empty()
+            && (!strict || self.unknown.is_empty())
+    }
+
+    /// Everything that is invalid; without `arguments` if a key is not valid text.
+    fn errors(&self, parts: &CallParts<'_>, arguments: Option<RawArguments<'_>>) -> Vec<String> {
+        let Self { tool, duplicates, violations, .. } = self;
+        let decode_errors = arguments.map_or_else(Vec::new, |arguments| {
+            report::decode_errors(tool, parts.args, &arguments, violations)
+        });
+        let mut errors: Vec<String> =
+            duplicates.iter().chain(violations).map(ToString::to_string).chain(decode_errors).collect();
+        if let Some(error) = self.unreadable.as_ref().filter(|_| errors.is_empty()) {
+            errors.push(report::unreadable_message(error));
+        }
+        errors
+    }
+}
+
+impl<'a> CallParts<'a> {
+    /// Finds the values of the arguments, and checks what decoding does not. Returns also the text of them all.
+    fn read(&self, values: &mut [Option<RawArgument<'a>>]) -> (&'a str, Result<(), CheckError>) {
+        match self.input {
+            Input::Json(text) => (text, self.read_json(text, values)),
+            Input::Text(arguments) => {
+                for (arg, value) in self.args.iter().zip(values.iter_mut()) {
+                    *value = arguments
+                        .iter()
+                        .find(|(name, _)| name == arg.name())
+                        .map(|(_, value)| RawArgument::from_text_argument(value));
+                }
+                ("{}", Ok(()))
+            }
+        }
+    }
+
+    fn read_json(&self, text: &'a str, values: &mut [Option<RawArgument<'a>>]) -> Result<(), CheckError> {
+        let Ok(found) = self.fill(text, values) else {
+            // a key that is not valid text
+            let has_duplicates = has_duplicate_keys(text);
+            return Err(CheckError { has_duplicates, is_unreadable: true, violations: None });
+        };
+        // decoding looks at neither the keys of ignored members nor those of maps
+        let has_duplicates = found.duplicate
+            || if found.unknown {
+                has_duplicate_keys(text)
+            } else {
+                values.iter().flatten().any(RawArgument::has_duplicate_keys)
+            };
+        let is_refused = has_duplicates || (found.unknown && self.strict && !has_flatten(self.args));
+        if is_refused {
+            return Err(CheckError { has_duplicates, ..CheckError::default() });
+        }
+        self.validate(text)
+    }
+
+    fn fill<'t>(
+        &self,
+        text: &'t str,
+        values: &mut [Option<RawArgument<'t>>],
+    ) -> Result<FoundKeys, serde_json::Error> {
+        let args = if has_flatten(self.args) { &[] } else { self.args };
+        fill_slots(text, |key| args.iter().position(|arg| arg.name() == key), values)
+    }
+
+    /// A refusal has to be confirmed, which the repair does; where that is not done as a whole, violations are looked for at
+    /// once.
+    fn validate(&self, text: &str) -> Result<(), CheckError> {
+        let Some(validator) = self.validator else { return Ok(()) };
+        if self.tool.is_none_or(|tool| tool.repairs_all(text)) {
+            return if validator.accepts(text) { Ok(()) } else { Err(CheckError::default()) };
+        }
+        match validator.first_errors(text) {
+            violations if violations.is_empty() => Ok(()),
+            violations => Err(CheckError { violations: Some(violations), ..CheckError::default() }),
+        }
+    }
+
+    /// Repairs harmless mistakes in the arguments of a tool.
+    ///
+    /// # Errors
+    /// They may take too long to decode.
+    fn repair(
+        &self,
+        refused: &[Option<RawArgument<'_>>],
+        check_error: Option<CheckError>,
+    ) -> Result<Repair<'a>, Failure> {
+        let (Input::Json(text), Some(tool)) = (self.input, self.tool) else {
+            return Err(Failure::Arguments("invalid arguments".into()));
+        };
+        // without an error the handler refused them, and the validator has none
+        let accepted = CheckError { violations: Some(Vec::new()), ..CheckError::default() };
+        let CheckError { has_duplicates, is_unreadable, violations } = check_error.unwrap_or(accepted);
+        let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
+        let repaired = if tool.repairs_all(text) {
+            report::repair(tool, text, self.strict)
+        } else if is_unreadable || has_flatten(self.args) {
+            Ok((None, violations.unwrap_or_else(|| self.first_errors(text))))
+        } else {
+            self.repair_smallest(tool, refused, tool.max_repaired(text.len()), violations)
+        };
+        let (repaired, violations, unreadable) = match repaired {
+            Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
+            Ok((Some(repaired), violations)) => {
+                // what was a text may be values now
+                tool.check_attempts(&repaired)?;
+                (Cow::Owned(repaired), violations, None)
+            }
+            Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
+        };
+        let unknown = self.unknown_keys(text);
+        Ok(Repair { tool, text: repaired, duplicates, violations, unreadable, unknown })
+    }
+
+    /// As [`report::repair`], if all arguments together have too many values for that: those with most of them are left as
+    /// they are, and only the first violation in them is returned. `violations` are those of all, if they are known.
+    fn repair_smallest(
+        &self,
+        tool: &ToolInput,
+        values: &[Option<RawArgument<'_>>],
+        most: usize,
+        violations: Option<Vec<ValidationError>>,
+    ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
+        let mut members: Vec<(usize, &str, &str)> = Vec::new();
+        for (arg, value) in self.args.iter().zip(values) {
+            if let Some(RawArgument::Json(json)) = value {
+                members.push((count_values(json), arg.name(), json));
+            }
+        }
+        members.sort_unstable_by_key(|(count, ..)| *count);
+        let mut sum = 0;
+        let exceeds = |(count, ..): &(usize, &str, &str)| {
+            sum += count;
+            sum > most
+        };
+        let small = members.iter().position(exceeds).unwrap_or(members.len());
+        let (small, large) = members.split_at(small);
+        let (repaired, mut found) = report::repair(tool, &object_text(small), self.strict)?;
+        let is_left_out = |path: &str| large.iter().any(|(_, name, _)| path == member_path(name));
+        found.retain(|violation| !is_left_out(&violation.path));
+        let repaired = repaired.map(|repaired| join_objects(&repaired, &object_text(large)));
+        if found.is_empty() {
+            found = match (&repaired, violations) {
+                (None, Some(violations)) => violations,
+                (repaired, _) => self.first_errors(
+                    repaired.as_deref().unwrap_or(&join_objects(&object_text(small), &object_text(large))),
+                ),
+            };
+        }
+        Ok((repaired, found))
+    }
+
+    /// The errors of the first value that the validator refuses.
+    fn first_errors(&self, text: &str) -> Vec<ValidationError> {
+        self.validator.map(|validator| validator.first_errors(text)).unwrap_or_default()
+    }
+
+    /// The keys that name no parameter.
+    fn unknown_keys(&self, text: &str) -> Vec<String> {
+        let args = self.args;
+        if has_flatten(args) {
+            return Vec::new();
+        }
+        let known = |key: &str| args.iter().any(|arg| arg.name() == key);
+        object_keys(text).into_iter().filter(|key| !known(key)).collect()
+    }
+}
+
+/// An object with these members, of which each has a number of values, a name and a text.
+fn object_text(members: &[(usize, &str, &str)]) -> String {
+    let mut text = String::from("{");
+    for (_, name, json) in members {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(*name).to_string());
+        text.push(':');
+        text.push_str(json);
+    }
+    text.push('}');
+    text
+}
+
+/// The text of an object with the members of two.
+fn join_objects(one: &str, other: &str) -> String {
+    let inner = |object: &str| object.get(1..object.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    let (one, other) = (inner(one), inner(other));
+    let comma = if one.is_empty() || other.is_empty() { "" } else { "," };
+    format!("{{{one}{comma}{other}}}")
+}
+
+/// The arguments that a client sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Input<'a> {
+    /// JSON text of a tool's `arguments`.
+    Json(&'a str),
+    /// A prompt's arguments, or the variables of a URI, by name.
+    Text(&'a [(String, TextArgument)]),
+}
+
+/// A prompt's argument, or a variable of a URI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TextArgument {
+    One(String),
+    /// A variable that explodes, or is repeated in a query.
+    Many(Vec<String>),
+}
+
+impl From<String> for TextArgument {
+    fn from(text: String) -> Self {
+        Self::One(text)
+    }
+}
+
+/// The typed value of an argument that arrives as text; an absent one is `None` for an `Option`.
+///
+/// # Errors
+/// It is absent, or not a `T`; the text says which.
+pub(crate) fn parse_text_argument<T: DeserializeOwned>(value: Option<&TextArgument>) -> Result<T, String> {
+    match value {
+        None => missing().ok_or_else(|| "is missing".to_owned()),
+        Some(value) => {
+            decode_text(RawArgument::from_text_argument(value), true).map_err(|error| error.message)
+        }
+    }
+}
+
+/// The value of one argument.
+#[derive(Clone, Copy, Debug)]
+pub enum RawArgument<'a> {
+    /// JSON text, from a tool's `arguments`.
+    Json(&'a str),
+    /// A prompt's argument, or a variable of a URI.
+    Text(&'a str),
+    /// A variable of a URI that explodes: `{/path*}`.
+    List(&'a [String]),
+}
+
+impl<'a> RawArgument<'a> {
+    /// Whether an object in it has a key twice; text of prompts and URIs has no objects.
+    fn has_duplicate_keys(&self) -> bool {
+        matches!(self, Self::Json(json) if json.starts_with(['{', '[']) && has_duplicate_keys(json))
+    }
+
+    fn from_text_argument(value: &'a TextArgument) -> Self {
+        match value {
+            TextArgument::One(text) => Self::Text(text),
+            TextArgument::Many(list) => Self::List(list),
+        }
+    }
+}
+
+/// Decodes the value of an argument; why it cannot is only found out for a report.
+pub(super) type DecodeFn<T> = fn(RawArgument<'_>, for_report: bool) -> Result<T, ValueError>;
+
+/// A [`DecodeFn`] for an argument of a tool. Without what texts need, it is half of the code, for each type.
+///
+/// # Errors
+/// It is not a `T`.
+pub(super) fn decode_json<T: DeserializeOwned>(
+    raw: RawArgument<'_>,
+    for_report: bool,
+) -> Result<T, ValueError> {
+    let RawArgument::Json(json) = raw else { return Err("is not JSON".to_owned().into()) };
+    match serde_json::from_str(json) {
+        Ok(value) => Ok(value),
+        Err(_) if !for_report => Err(ValueError::default()),
+        Err(error) => Err(ValueError::of_json(json, &error, json_error::<T>)),
+    }
+}
+
+/// Why a text is not the JSON of a `T`.
+fn json_error<T: DeserializeOwned>(json: &str) -> Option<serde_json::Error> {
+    serde_json::from_str::<T>(json).err()
+}
+
+/// A [`DecodeFn`] for an argument of a prompt or a variable of a URI.
+///
+/// # Errors
+/// It is not a `T`.
+pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>, _: bool) -> Result<T, ValueError> {
+    match raw {
+        RawArgument::Json(text) | RawArgument::Text(text) => {
+            from_text(text).map_err(|e| ValueError::of_text(text, e.0))
+        }
+        RawArgument::List(parts) => from_list(parts).map_err(|e| ValueError::from(e.0)),
+    }
+}
+
+/// The raw values of a call's arguments, one slot for each parameter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawArguments<'a> {
+    pub(super) values: &'a [Option<RawArgument<'a>>],
+    /// The whole `arguments` object, for `flatten`.
+    pub(super) object: &'a str,
+    pub(super) strict: bool,
+}
+
+impl<'a> RawArguments<'a> {
+    pub(super) fn get(&self, index: usize) -> Option<RawArgument<'a>> {
+        self.values.get(index).copied().flatten()
+    }
+}
+
+/// An argument is invalid. It carries no message: decoding is the fast path, and the report decodes again.
+#[derive(Debug, Clone, Copy)]
+pub struct InvalidArgument;
+
+/// What the keys of an `arguments` object were.
+#[derive(Debug, Clone, Copy, Default)]
+struct FoundKeys {
+    /// One names no parameter.
+    unknown: bool,
+    /// Two name the same parameter.
+    duplicate: bool,
+}
+
+/// Fills `slots` from the JSON object `text`; a key for which `index_of` returns `None` is unknown.
+fn fill_slots<'a>(
+    text: &'a str,
+    index_of: impl Fn(&str) -> Option<usize>,
+    slots: &mut [Option<RawArgument<'a>>],
+) -> Result<FoundKeys, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let found = json.deserialize_map(SlotVisitor { index_of, slots })?;
+    json.end()?;
+    Ok(found)
+}
+
+struct SlotVisitor<'s, 'a, F> {
+    index_of: F,
+    slots: &'s mut [Option<RawArgument<'a>>],
+}
+
+impl<'a, F: Fn(&str) -> Option<usize>> Visitor<'a> for SlotVisitor<'_, 'a, F> {
+    type Value = FoundKeys;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<FoundKeys, A::Error> {
+        let mut found = FoundKeys::default();
+        while let Some(index) = map.next_key_seed(KeyIndex(&self.index_of))? {
+            match index.and_then(|n| self.slots.get_mut(n)) {
+                Some(slot) => {
+                    let value = RawArgument::Json(map.next_value::<&RawValue>()?.get());
+                    found.duplicate |= slot.replace(value).is_some();
+                }
+                None => {
+                    found.unknown = true;
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The index of the parameter that a key names; compares in place, so that no key is copied.
+struct KeyIndex<'f, F>(&'f F);
+
+impl<'a, F: Fn(&str) -> Option<usize>> DeserializeSeed<'a> for KeyIndex<'_, F> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: serde::Deserializer<'a>>(self, d: D) -> Result<Self::Value, D::Error> {
+        d.deserialize_str(self)
+    }
+}
+
+impl<F: Fn(&str) -> Option<usize>> Visitor<'_> for KeyIndex<'_, F> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok((self.0)(key))
+    }
+}
+
+/// The keys of a JSON object, in order; empty if the text is not an object.
+fn object_keys(text: &str) -> Vec<String> {
+    struct KeysVisitor;
+    impl<'a> Visitor<'a> for KeysVisitor {
+        type Value = Vec<String>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut keys = Vec::new();
+            while let Some((key, IgnoredAny)) = map.next_entry::<String, _>()? {
+                keys.push(key);
+            }
+            Ok(keys)
+        }
+    }
+    serde_json::Deserializer::from_str(text).deserialize_map(KeysVisitor).unwrap_or_default()
+}
+
+/// Why a value is rejected.
+#[derive(Debug, Default)]
+pub struct ValueError {
+    /// The path from the argument to the value, as in `due_before` or `[0]`; empty for the argument itself.
+    pub(super) path: String,
+    /// What is wrong with it, with the value in the text.
+    pub(super) message: String,
+    /// Whether it is an array or an object, of which a part that is not known may be what was rejected.
+    pub(super) is_whole_object: bool,
+}
+
+impl From<String> for ValueError {
+    fn from(message: String) -> Self {
+        Self { path: String::new(), message, is_whole_object: false }
+    }
+}
+
+impl ValueError {
+    /// The error of decoding JSON text.
+    pub(super) fn of_json(
+        json: &str,
+        error: &serde_json::Error,
+        decode: fn(&str) -> Option<serde_json::Error>,
+    ) -> Self {
+        let Place { path, value } = locate(json, error, &decode);
+        let message = refusal(value.as_deref(), without_position(error));
+        Self { path, message, is_whole_object: value.is_none() }
+    }
+
+    fn of_text(text: &str, message: String) -> Self {
+        let is_named = message.contains(&format!("`{text}`"));
+        let quoted = format!("\"{}\"", truncate(text));
+        Self::from(refusal(Some(&*quoted).filter(|_| !is_named), message))
+    }
+
+    /// The line of a report on the argument at `argument`.
+    pub(super) fn line(&self, argument: &str) -> String {
+        let Self { path, message, .. } = self;
+        let dot = if argument.is_empty() || path.is_empty() || path.starts_with('[') { "" } else { "." };
+        let colon = if argument.is_empty() && path.is_empty() { "" } else { ": " };
+        format!("{argument}{dot}{path}{colon}{message}")
+    }
+}
+
+/// The message of a type that parses itself, which often does not say what it could not parse.
+fn refusal(value: Option<&str>, message: String) -> String {
+    const MAX_BYTES: usize = 500;
+    let names_value = |value: &str| match value {
+        "null" => message.contains(value),
+        text if text.starts_with('"') => message.contains(text),
+        other => message.contains(&format!("`{other}`")),
+    };
+    let mut message = match value {
+        Some(value) if !names_value(value) => format!("{value} is not accepted: {message}"),
+        _ => message,
+    };
+    // it may quote all of a long value
+    if message.len() > MAX_BYTES {
+        let end = (0..=MAX_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+/// A member of arguments that are a value already.
+///
+/// # Errors
+/// The path of what is rejected, and why.
+pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, String> {
+    T::deserialize(value).or_else(|_| {
+        // again as text, in which an error has a place
+        decode_json(RawArgument::Json(&value.to_string()), true).map_err(|error| error.line(name))
+    })
+}
+
+/// What a handler returns: a result, a future of one, or why there is none.
+pub type HandlerResult<R> = Result<MaybeFuture<R>, HandlerError>;
+
+/// Why a handler returns neither a result nor a future.
+#[derive(Debug)]
+pub enum HandlerError {
+    /// An argument was refused, and the function was not called.
+    InvalidArgument,
+    /// The function failed, or could not be called.
+    Failure(Failure),
+}
+
+impl From<InvalidArgument> for HandlerError {
+    fn from(_: InvalidArgument) -> Self {
+        Self::InvalidArgument
+    }
+}
+
+impl From<Failure> for HandlerError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+/// A result that is ready, or a future of one.
+#[allow(missing_debug_implementations)] // holds a future
+pub enum MaybeFuture<R> {
+    /// A plain function has returned.
+    Ready(R),
+    /// An async function has returned when it was first polled.
+    Polled(Result<R, Failure>),
+    /// An async function was polled, and waits; these threads work for it.
+    Waiting(BoxFuture<Result<R, Failure>>, CallThreads),
+    /// The function has not been polled yet: it is async, or runs on another thread.
+    Pending(BoxFuture<Result<R, Failure>>),
+}
+
+/// The outcome of a plain function.
+///
+/// # Errors
+/// The failure in `result`.
+pub fn ready<R>(result: Result<R, Failure>) -> HandlerResult<R> {
+    Ok(MaybeFuture::Ready(result?))
+}
+
+/// The outcome of an async function that borrows what is injected: `future` holds both.
+///
+/// # Errors
+/// Never fails; the type is that of handlers.
+pub fn pending<R>(future: Box<dyn Future<Output = Result<R, Failure>> + Send>) -> HandlerResult<R> {
+    Ok(MaybeFuture::Pending(Box::into_pin(future)))
+}
+
+/// The outcome of any other async function, whose own `future` is polled here for the first time. Most are ready then; a
+/// future that converts what it returns is made only for the others, so that none is generated for each function.
+///
+/// # Errors
+/// Never fails; the type is that of handlers.
+pub(crate) fn poll_now<T: 'static, R: 'static, O: From<R> + 'static>(
+    future: Box<dyn Future<Output = T> + Send>,
+    convert: fn(T) -> Result<R, ToolError>,
+) -> HandlerResult<O> {
+    let mut future = Box::into_pin(future);
+    let starting = CallThreads::begin();
+    let polled = future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
+    let convert = move |value| convert(value).map(O::from).map_err(Failure::from);
+    Ok(match polled {
+        Poll::Ready(value) => {
+            drop(starting);
+            MaybeFuture::Polled(convert(value))
+        }
+        Poll::Pending => {
+            let threads = starting.end();
+            MaybeFuture::Waiting(Box::pin(async move { convert(future.await) }), threads)
+        }
+    })
+}
+
+/// Runs a plain function on the blocking pool.
+///
+/// # Errors
+/// Never fails; the type is that of handlers.
+pub fn blocking<R: Send + 'static>(
+    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> HandlerResult<R> {
+    pending(Box::new(run_blocking(body)))
+}
+
+/// Runs a plain function on the blocking pool, once what it takes has been awaited.
+///
+/// # Errors
+/// Those of `body`.
+pub async fn on_thread<R: Send + 'static>(
+    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Result<R, Failure> {
+    run_blocking(body).await
+}

@@ -1,0 +1,432 @@
+//! What happens to arguments that were rejected: harmless mistakes are repaired, else one report names everything that
+//! is invalid.
+
+use std::{cell::OnceCell, sync::OnceLock};
+
+use serde_json::{Map, Value};
+
+use super::{
+    arg::AnyArg,
+    call::{RawArgument, RawArguments, ValueError},
+    refused_values::RefusedArgument,
+    rule_fn::BrokenRule,
+};
+use crate::{
+    core::error::Failure,
+    schema::{
+        Attempts, ValidationError, Validator, coerce, consists_of_more_values, fill_defaults, has_defaults,
+        has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
+    },
+};
+
+/// The message about values that would be read too often.
+pub(super) const TOO_MANY_ATTEMPTS: &str = "too many values inside of each other, of which each may have several forms; send fewer at a time, or nest them less deeply";
+
+/// The most unknown names that one report lists; a client may send a million.
+const MAX_UNKNOWN: usize = 100;
+
+/// The most values of which arguments of few bytes may consist to be repaired. All of them are built, each takes hundreds of
+/// bytes where its text takes two, and so that a request costs at most some times what reading it costs ..
+const MAX_REPAIRED: usize = 4_000;
+
+/// .. one more for each of so many bytes.
+const BYTES_PER_REPAIRED: usize = 64;
+
+/// Name and input schema of a tool. The schema is compiled when a call is rejected for the first time.
+#[derive(Debug)]
+pub(crate) struct ToolInput {
+    pub(crate) name: String,
+    /// What arguments are checked against.
+    pub(crate) schema: Value,
+    /// What clients see, if it differs.
+    published: Option<Value>,
+    /// Whether some arguments are out of the reach of clients, so that reports are about the schema that they see.
+    has_hidden: bool,
+    /// Whether `null` means an absent member, as it does for typed parameters.
+    null_is_absent: bool,
+    /// Whether absent members with a `default` are added, which typed decoding does by itself.
+    adds_defaults: bool,
+    compiled: OnceLock<Option<Validator>>,
+    /// What the rules over several arguments say of themselves.
+    pub(crate) rules: Vec<&'static str>,
+    /// The most values that arguments may have.
+    pub(crate) max_values: usize,
+    /// The alternatives of its types, if they contain each other.
+    pub(crate) attempts: Option<Attempts>,
+    /// How many values may be read to decode arguments, each as often as it is read, beside two for each byte.
+    pub(crate) max_attempts: usize,
+}
+
+impl ToolInput {
+    /// The input of an annotated tool.
+    pub(crate) fn from_parameters(name: String, schema: Value) -> Self {
+        Self::new(name, schema, true, false)
+    }
+
+    /// The input of a tool whose schema was written by hand.
+    pub(crate) fn from_schema(name: String, schema: Value) -> Self {
+        let adds_defaults = has_defaults(&schema);
+        Self::new(name, schema, false, adds_defaults)
+    }
+
+    fn new(name: String, schema: Value, null_is_absent: bool, adds_defaults: bool) -> Self {
+        Self {
+            name,
+            schema,
+            published: None,
+            has_hidden: false,
+            null_is_absent,
+            adds_defaults,
+            compiled: OnceLock::new(),
+            rules: Vec::new(),
+            max_values: usize::MAX,
+            attempts: None,
+            max_attempts: usize::MAX,
+        }
+    }
+
+    /// The same input, of which clients see another schema.
+    pub(crate) fn published_as(mut self, schema: Value) -> Self {
+        self.published = Some(schema);
+        self
+    }
+
+    /// Sets the schema that clients see of a tool some of whose arguments are hidden or have another description.
+    pub(crate) fn show(&mut self, schema: Value) {
+        self.published = Some(schema);
+        self.has_hidden = true;
+    }
+
+    /// Whether clients see an argument.
+    fn shows(&self, name: &str) -> bool {
+        !self.has_hidden || self.published()["properties"].get(name).is_some()
+    }
+
+    /// What is wrong with a value of one argument, by the schema.
+    pub(crate) fn value_errors(&self, name: &str, value: &Value) -> Vec<String> {
+        let path = member_path(name);
+        let sample = Value::Object([(name.to_owned(), value.clone())].into_iter().collect());
+        let errors = self.validator().map(|validator| validator.validate(&sample)).unwrap_or_default();
+        let of_value =
+            errors.into_iter().filter(|error| error.path.starts_with(&path) && *value != Value::Null);
+        of_value.map(|error| error.to_string()).collect()
+    }
+
+    /// The schema that clients see.
+    pub(crate) fn published(&self) -> &Value {
+        self.published.as_ref().unwrap_or(&self.schema)
+    }
+
+    /// Checks that arguments do not have too many values, or too many to decode: each costs much more than its bytes.
+    ///
+    /// # Errors
+    /// The report.
+    pub(crate) fn check_size(&self, arguments: &str) -> Result<(), Failure> {
+        // a value takes more than one byte
+        if arguments.len() > self.max_values && consists_of_more_values(arguments, self.max_values) {
+            let error = format!("more than {} values in one call; send fewer at a time", self.max_values);
+            return Err(Failure::Arguments(tool_report(self, &[], &[error], &[])));
+        }
+        self.check_attempts(arguments)
+    }
+
+    /// Checks that it does not take too much to decode arguments.
+    ///
+    /// # Errors
+    /// The report.
+    pub(super) fn check_attempts(&self, arguments: &str) -> Result<(), Failure> {
+        if self.attempts.as_ref().is_some_and(|attempts| attempts.exceed(arguments, self.max_attempts)) {
+            return Err(Failure::Arguments(tool_report(self, &[], &[TOO_MANY_ATTEMPTS.to_owned()], &[])));
+        }
+        Ok(())
+    }
+
+    /// The most values of which arguments of some bytes may consist to be repaired as a whole. A text of any length is one
+    /// value.
+    pub(super) fn max_repaired(&self, bytes: usize) -> usize {
+        let most = MAX_REPAIRED + bytes / BYTES_PER_REPAIRED;
+        // where each value may have several forms, to find the intended one takes longer than to decode it
+        if self.attempts.is_some() { most / 4 } else { most }
+    }
+
+    /// Whether arguments are repaired as a whole.
+    pub(super) fn repairs_all(&self, arguments: &str) -> bool {
+        let (bytes, most) = (arguments.len(), self.max_repaired(arguments.len()));
+        bytes <= most || !has_more_values(arguments, most)
+    }
+
+    /// Adds the absent members that have a default.
+    ///
+    /// # Errors
+    /// The report: so many members are absent that adding them would need too much memory.
+    pub(crate) fn add_defaults(&self, arguments: &mut Value) -> Result<(), Failure> {
+        if !self.adds_defaults {
+            return Ok(());
+        }
+        fill_defaults(&self.schema, arguments)
+            .map_err(|error| Failure::Arguments(tool_report(self, &[], &[error], &[])))
+    }
+
+    fn compile(&self) -> Option<Validator> {
+        let validator = Validator::compile(&self.schema).ok()?;
+        Some(if self.null_is_absent { validator.null_is_absent() } else { validator })
+    }
+
+    fn validator(&self) -> Option<&Validator> {
+        self.compiled.get_or_init(|| self.compile()).as_ref()
+    }
+
+    /// What the schema expects of the value at a path, in words: its message about a value of another kind.
+    pub(super) fn expected_at(&self, path: &str) -> Option<String> {
+        let validator = self.validator()?;
+        let wrong = [Value::Null, Value::Bool(true), Value::Array(Vec::new()), Value::from("")];
+        wrong.into_iter().find_map(|wrong| {
+            let errors = validator.validate(&nested(path, wrong)?);
+            errors.into_iter().find(|error| error.path == path).map(|error| error.expected)
+        })
+    }
+
+    /// The values that do not have the `format` of their schema.
+    fn format_errors(&self, arguments: &str) -> Vec<ValidationError> {
+        let value = serde_json::from_str(arguments).ok();
+        let validator = self.compile().map(Validator::check_formats);
+        validator.zip(value).map(|(validator, value)| validator.validate(&value)).unwrap_or_default()
+    }
+}
+
+/// The arguments with harmless mistakes repaired, unless there are none, and the violations that remain.
+///
+/// # Errors
+/// The text holds something that no value can represent: half a surrogate pair, a number beyond all types.
+pub(super) fn repair(
+    tool: &ToolInput,
+    text: &str,
+    strict: bool,
+) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
+    let mut value: Value = serde_json::from_str(text)?;
+    let changed = coerce(&tool.schema, &tool.schema, &mut value, strict);
+    let errors = tool.validator().map_or_else(Vec::new, |validator| validator.validate(&value));
+    Ok((changed.then(|| rewrite(text, &value)), errors))
+}
+
+/// Objects and arrays that have this value at a path of plain names and indices.
+fn nested(path: &str, value: Value) -> Option<Value> {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
+        if !name.is_empty() {
+            steps.push(Err(name));
+        }
+        for index in indices.split('[').skip(1) {
+            steps.push(Ok(index.strip_suffix(']')?.parse::<usize>().ok().filter(|index| *index < 1000)?));
+        }
+    }
+    Some(steps.into_iter().rev().fold(value, |inner, step| match step {
+        // what is wrong with the items before it does not matter
+        Ok(index) => (0..index).map(|_| Value::Null).chain([inner]).collect(),
+        Err(name) => Value::Object([(name.to_owned(), inner)].into_iter().collect()),
+    }))
+}
+
+/// The line of a report for arguments that cannot be parsed.
+pub(super) fn unreadable_message(error: &serde_json::Error) -> String {
+    format!("the arguments cannot be read: {}", without_position(error))
+}
+
+/// Errors of typed decoding and of parameter rules in arguments that satisfy the schema: from a `Deserialize`
+/// written by the user, or a number outside of its type, which schemas do not express.
+pub(super) fn decode_errors(
+    tool: &ToolInput,
+    args: &[&'static dyn AnyArg],
+    slots: &RawArguments<'_>,
+    validation_errors: &[ValidationError],
+) -> Vec<String> {
+    let mut errors = Vec::new();
+    let formats = OnceCell::new();
+    for (index, arg) in args.iter().enumerate() {
+        let path = if arg.is_flatten() { String::new() } else { member_path(arg.name()) };
+        // from the argument on; the whole argument is an empty path
+        let within = |error: &ValidationError| {
+            let rest = error.path.strip_prefix(path.as_str())?;
+            if path.is_empty() || rest.is_empty() || rest.starts_with('[') {
+                return Some(rest.to_owned());
+            }
+            rest.strip_prefix('.').map(str::to_owned)
+        };
+        let reported: Vec<String> = validation_errors.iter().filter_map(within).collect();
+        let Some(RawArgument::Json(json)) = arg.raw_value(slots, index) else {
+            if reported.is_empty() {
+                errors.extend(arg.value_errors(slots, index).iter().map(|error| error.line(&path)));
+            }
+            continue;
+        };
+        match arg.violations(RawArgument::Json(json), slots.strict) {
+            Ok(violations) if reported.is_empty() => {
+                errors.extend(violations.into_iter().map(|text| ValueError::from(text).line(&path)));
+            }
+            Ok(_) => {}
+            // nothing in it can be looked at
+            Err(_) if reported.iter().any(String::is_empty) => {}
+            Err(first) => {
+                let by_format = || {
+                    if !tool.repairs_all(slots.object) {
+                        return Vec::new();
+                    }
+                    let all = formats.get_or_init(|| tool.format_errors(slots.object));
+                    let of_argument = |error: &ValidationError| {
+                        Some((within(error)?, error.expected.clone(), error.to_string()))
+                    };
+                    all.iter().filter_map(of_argument).collect()
+                };
+                let (strict, arg, path) = (slots.strict, *arg, &*path);
+                let refused =
+                    RefusedArgument { arg, json, strict, path, reported, formats: &by_format, tool };
+                errors.extend(refused.lines(first));
+            }
+        }
+    }
+    errors
+}
+
+/// The report on a tool's arguments, which the model reads: every error, near-miss names, and the signature.
+pub(super) fn tool_report(
+    tool: &ToolInput,
+    args: &[&'static dyn AnyArg],
+    errors: &[String],
+    unknown: &[String],
+) -> String {
+    let mut text = format!("invalid arguments for tool `{}`:", tool.name);
+    let mut add = |line: &str| {
+        text.push_str("\n- ");
+        text.push_str(line);
+    };
+    errors.iter().for_each(|line| add(line));
+    for key in unknown.iter().take(MAX_UNKNOWN) {
+        let line = format!("unknown argument `{}`", truncate(key));
+        // the validator reports unknown names of strict tools, and those with a near miss
+        if errors.iter().any(|error| error.starts_with(&line)) {
+            continue;
+        }
+        match nearest(key, args.iter().map(|arg| arg.name()).filter(|name| tool.shows(name))) {
+            Some(near) => add(&format!("{line}; did you mean `{near}`?")),
+            None => add(&line),
+        }
+    }
+    if unknown.len() > MAX_UNKNOWN {
+        add(&format!("and {} more unknown arguments", unknown.len() - MAX_UNKNOWN));
+    }
+    text.push_str("\nexpected: ");
+    text.push_str(&signature(&tool.name, if tool.has_hidden { tool.published() } else { &tool.schema }));
+    for rule in &tool.rules {
+        text.push_str("\nrule: ");
+        text.push_str(rule);
+    }
+    text
+}
+
+/// Where the lines about broken rules go in the report of a call that waits for its rules.
+pub(super) const RULES_GO_HERE: &str = "\u{0}";
+
+/// The line of a tool's report on a rule that is broken.
+pub(super) fn rule_line((names, message): &BrokenRule) -> String {
+    let paths: Vec<_> = names.iter().map(|name| member_path(name)).collect();
+    format!("{}: {message}", paths.join(", "))
+}
+
+/// The part of a report on texts on a rule that is broken.
+pub(super) fn rule_text((names, message): &BrokenRule) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!("{}: {message}", names.join(", "))
+}
+
+/// The report on a prompt's arguments, or on the variables of a URI.
+pub(super) fn text_errors(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>) -> Vec<String> {
+    let mut errors = Vec::new();
+    for (index, arg) in args.iter().enumerate() {
+        let found = arg.value_errors(slots, index);
+        errors.extend(found.iter().map(|error| format!("`{}`: {}", arg.name(), error.line(""))));
+    }
+    errors
+}
+
+/// Replaces floats such as `1.0` by integers where the schema has integers, in arguments that were read from `text`: schemas
+/// accept them, typed decoding does not.
+pub(crate) fn normalize_integers(input: &ToolInput, text: &str, arguments: &mut Value) {
+    if may_have_float(text) && has_float(arguments) {
+        coerce(&input.schema, &input.schema, arguments, true);
+    }
+}
+
+/// Whether a fraction or an exponent follows a digit, which it does in a text as well.
+fn may_have_float(json: &str) -> bool {
+    let json = json.as_bytes();
+    let follows_digit = |at: usize| at > 0 && json.get(at - 1).is_some_and(u8::is_ascii_digit);
+    memchr::memchr3_iter(b'.', b'e', b'E', json).any(follows_digit)
+}
+
+fn has_float(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_float),
+        Value::Object(members) => members.values().any(has_float),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+/// Repairs the arguments of a tool without typed parameters, which were read from `text`; `duplicates` are the keys that are
+/// in one object twice.
+///
+/// # Errors
+/// The report of everything that is still invalid.
+pub(crate) fn repair_untyped(
+    input: &ToolInput,
+    text: &str,
+    arguments: &mut Value,
+    strict: bool,
+    duplicates: &[ValidationError],
+) -> Result<(), Failure> {
+    let large = if input.repairs_all(text) {
+        Map::new()
+    } else {
+        take_large(arguments, input.max_repaired(text.len()))
+    };
+    coerce(&input.schema, &input.schema, arguments, strict);
+    if let Some(members) = arguments.as_object_mut() {
+        members.extend(large);
+    }
+    let violations = input.validator().map_or_else(Vec::new, |validator| validator.errors(arguments));
+    if duplicates.is_empty() && violations.is_empty() {
+        return Ok(());
+    }
+    let errors: Vec<String> = duplicates.iter().chain(&violations).map(ToString::to_string).collect();
+    Err(Failure::Arguments(tool_report(input, &[], &errors, &[])))
+}
+
+/// Takes members away, so that those which stay have at most this many values.
+fn take_large(arguments: &mut Value, most: usize) -> Map<String, Value> {
+    let Some(members) = arguments.as_object_mut() else { return Map::new() };
+    let mut remaining = most;
+    let (small, large) = std::mem::take(members).into_iter().partition(|(_, value)| {
+        let size = size_up_to(value, (most / 8).min(remaining) + 1);
+        let stays = size <= (most / 8).min(remaining);
+        remaining -= if stays { size } else { 0 };
+        stays
+    });
+    *members = small;
+    large
+}
+
+/// How many values a value consists of, or `limit` if there are more.
+fn size_up_to(value: &Value, limit: usize) -> usize {
+    let mut size = 1;
+    let mut add = |value: &Value| {
+        size += size_up_to(value, limit.saturating_sub(size));
+        size < limit
+    };
+    match value {
+        Value::Array(items) => items.iter().all(&mut add),
+        Value::Object(members) => members.values().all(&mut add),
+        _ => true,
+    };
+    size.min(limit)
+}

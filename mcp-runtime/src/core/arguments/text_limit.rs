@@ -1,0 +1,63 @@
+//! Bounds what it takes to decode JSON in the arguments of prompts and the variables of URIs.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
+
+use super::{arg::AnyArg, call::TextArgument, report::TOO_MANY_ATTEMPTS};
+use crate::{
+    core::error::Failure,
+    schema::{Attempts, generator, hoist_defs},
+};
+
+/// What it takes at most to decode the arguments of one function.
+#[derive(Debug)]
+pub(crate) struct TextLimit {
+    /// How many values may be read, each as often as it is read, beside two for each byte.
+    pub(crate) max_attempts: usize,
+    /// The alternatives of its parameters, if they contain each other; found when the first JSON arrives.
+    attempts: OnceLock<Option<Attempts>>,
+}
+
+impl Default for TextLimit {
+    fn default() -> Self {
+        Self { max_attempts: usize::MAX, attempts: OnceLock::new() }
+    }
+}
+
+impl TextLimit {
+    /// Checks that it does not take too much to decode these arguments of the parameters.
+    ///
+    /// # Errors
+    /// The report.
+    pub(crate) fn check(
+        &self,
+        parameters: &[&'static dyn AnyArg],
+        values: &[(String, TextArgument)],
+    ) -> Result<(), Failure> {
+        for (name, value) in values {
+            let texts = match value {
+                TextArgument::One(text) => std::slice::from_ref(text),
+                TextArgument::Many(texts) => texts,
+            };
+            for text in texts.iter().filter(|text| text.trim_start().starts_with(['[', '{'])) {
+                let attempts = self.attempts.get_or_init(|| attempts_of(parameters));
+                if attempts.as_ref().is_some_and(|found| found.exceed_in(name, text, self.max_attempts)) {
+                    return Err(Failure::Arguments(format!("`{name}`: {TOO_MANY_ATTEMPTS}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn attempts_of(parameters: &[&'static dyn AnyArg]) -> Option<Attempts> {
+    let mut generator = generator();
+    let schema =
+        |arg: &&'static dyn AnyArg| (arg.name().to_owned(), arg.property_schema(&mut generator).to_value());
+    let properties: Map<String, Value> = parameters.iter().map(schema).collect();
+    let mut root = json!({ "type": "object", "properties": properties });
+    hoist_defs(&mut root, generator.take_definitions(true));
+    // a schema that cannot be compiled is one of a type that parses itself
+    Attempts::compile(&root).unwrap_or_default()
+}

@@ -1,0 +1,130 @@
+//! The changes that one subscriber gets. The filter of a `subscriptions/listen` stream is fixed; legacy sessions add and
+//! remove URIs. What is kept of a URI is charged to its owner for as long as it is kept.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::hub::SubscriptionLimits;
+use crate::core::{
+    admission::Permit,
+    changes::Change,
+    connection::{SubscribeError, check_uri},
+    protocol::normalize_uri,
+    sync::RwLock,
+};
+
+/// The lists whose changes a client subscribes to, or a server publishes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ListChanges {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+/// The subscriptions of one subscriber.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    lists: ListChanges,
+    uris: RwLock<SubscribedUris>,
+    /// By id; the value is the subject's token, whose count says that it has subscribers.
+    subjects: RwLock<HashMap<Arc<str>, Arc<()>>>,
+    limits: SubscriptionLimits,
+}
+
+#[derive(Debug)]
+struct SubscribedUris {
+    /// The subscriber's spelling by normalised URI: nearly always the same text, which is kept once.
+    by_key: HashMap<Arc<str>, Arc<str>>,
+    /// For the bytes of all of them.
+    permit: Permit,
+}
+
+/// Bytes that a subscription costs in addition to its URI.
+const OVERHEAD: usize = 128;
+
+fn cost(key: &Arc<str>, uri: &Arc<str>) -> usize {
+    let spelling = if Arc::ptr_eq(key, uri) { 0 } else { uri.len() };
+    key.len() + spelling + OVERHEAD
+}
+
+impl Filter {
+    /// A filter for these lists, without any resource; [`Hub::filter`](super::Hub::filter) sets the limits, and `permit` is
+    /// that of the bytes that its owner subscribes with.
+    pub(super) fn new(lists: ListChanges, limits: SubscriptionLimits, permit: Permit) -> Self {
+        let uris = RwLock::new(SubscribedUris { by_key: HashMap::new(), permit });
+        Self { lists, uris, subjects: RwLock::default(), limits }
+    }
+
+    /// Adds a resource; no effect if it is subscribed to already.
+    ///
+    /// # Errors
+    /// It exceeds a limit.
+    pub(crate) fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {
+        check_uri(uri)?;
+        let key: Arc<str> = normalize_uri(uri).into();
+        let mut uris = self.uris.write();
+        let SubscribedUris { by_key, permit } = &mut *uris;
+        if by_key.contains_key(&key) {
+            return Ok(());
+        }
+        if by_key.len() >= self.limits.uris {
+            return Err(SubscribeError::TooMany(self.limits.uris));
+        }
+        let uri = if *key == *uri { key.clone() } else { uri.into() };
+        let bytes = self.limits.bytes;
+        permit.try_grow(cost(&key, &uri)).map_err(|full| SubscribeError::TooManyBytes(bytes, full))?;
+        by_key.insert(key, uri);
+        Ok(())
+    }
+
+    /// Removes a resource; no effect if it was not added.
+    pub(crate) fn unsubscribe(&self, uri: &str) {
+        let mut uris = self.uris.write();
+        if let Some((key, uri)) = uris.by_key.remove_entry(&*normalize_uri(uri)) {
+            uris.permit.shrink(cost(&key, &uri));
+        }
+    }
+
+    /// Whether it is subscribed to a resource.
+    pub(super) fn contains(&self, change: &Change) -> bool {
+        match change {
+            Change::Updated(uri) => self.uris.read().by_key.contains_key(&*normalize_uri(uri)),
+            _ => true,
+        }
+    }
+
+    /// Adds a subject, with the token by which it counts its subscribers; `false` if the filter is full.
+    pub(crate) fn add_subject(&self, id: Arc<str>, token: Arc<()>) -> bool {
+        let mut subjects = self.subjects.write();
+        if subjects.contains_key(&id) {
+            return true;
+        }
+        let fits = subjects.len() < self.limits.uris && self.uris.write().permit.grow(OVERHEAD);
+        if fits {
+            subjects.insert(id, token);
+        }
+        fits
+    }
+
+    /// Removes a subject.
+    pub(crate) fn remove_subject(&self, id: &str) {
+        if self.subjects.write().remove(id).is_some() {
+            self.uris.write().permit.shrink(OVERHEAD);
+        }
+    }
+
+    /// The change as this subscriber gets it; `None` if it is not subscribed to it. URIs of published changes are
+    /// normalised, but the subscriber gets its own spelling, since it may compare URIs as text.
+    pub(super) fn select(&self, change: &Change) -> Option<Change> {
+        let select_if = |subscribed: bool| subscribed.then(|| change.clone());
+        match change {
+            Change::Tools => select_if(self.lists.tools),
+            Change::Prompts => select_if(self.lists.prompts),
+            Change::Resources => select_if(self.lists.resources),
+            Change::Updated(uri) => {
+                let uris = self.uris.read();
+                uris.by_key.get(&**uri).cloned().map(Change::Updated)
+            }
+            Change::Subject(subject) => select_if(self.subjects.read().contains_key(subject.0.id())),
+        }
+    }
+}

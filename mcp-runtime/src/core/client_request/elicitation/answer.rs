@@ -1,0 +1,110 @@
+//! What a user answers to an elicitation.
+
+use std::{borrow::Cow, fmt};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::core::{client_request::engine::ResponseFuture, context::ClientRequestError};
+
+/// What a user did with an elicitation: the wire's `action`, with the value if there is one.
+///
+/// See [response actions](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer<T> {
+    /// `accept`: the user agreed, and this is what they filled in.
+    Accept(T),
+    /// `decline`: the user said no.
+    Decline,
+    /// `cancel`: the user dismissed the elicitation without saying yes or no.
+    Cancel,
+}
+
+impl<T> Answer<T> {
+    /// The wire's `action`: `accept`, `decline` or `cancel`.
+    #[must_use]
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::Accept(_) => "accept",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    /// What the user filled in, if they agreed.
+    #[must_use]
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accept(value) => Some(value),
+            Self::Decline | Self::Cancel => None,
+        }
+    }
+
+    /// The value, or the error that names what the user did instead.
+    pub(super) fn into_result(self, key: &str) -> Result<T, ClientRequestError> {
+        match self {
+            Self::Accept(value) => Ok(value),
+            Self::Decline => Err(ClientRequestError::Declined { key: key.into() }),
+            Self::Cancel => Err(ClientRequestError::Cancelled { key: key.into() }),
+        }
+    }
+}
+
+/// An elicitation in which declining is an [`Answer`] and not an error, of [`Elicit::answer`](crate::Elicit::answer)
+/// and [`ElicitUrl::answer`](crate::ElicitUrl::answer).
+#[must_use = "nothing is sent before `.await`"]
+pub struct Answering<'c, T> {
+    key: Cow<'c, str>,
+    answer: ResponseFuture<'c, Answer<T>>,
+}
+
+impl<'c, T> Answering<'c, T> {
+    pub(super) fn new(
+        key: Cow<'c, str>,
+        answer: impl Future<Output = Result<Answer<T>, ClientRequestError>> + Send + 'c,
+    ) -> Self {
+        Self { key, answer: Box::pin(answer) }
+    }
+}
+
+impl<'c, T> IntoFuture for Answering<'c, T> {
+    type Output = Result<Answer<T>, ClientRequestError>;
+    type IntoFuture = ResponseFuture<'c, Answer<T>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.answer
+    }
+}
+
+impl<T> fmt::Debug for Answering<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answering").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// The wire's `ElicitResult`; its content matters only if the user agreed.
+#[derive(Deserialize)]
+struct ElicitResult {
+    action: String,
+    #[serde(default)]
+    content: Option<Value>,
+}
+
+/// Decodes a client's result; `accept` decodes its content.
+///
+/// # Errors
+/// What is wrong with it, without quoting the user.
+pub(super) fn decode_result<T>(
+    result: &str,
+    accept: impl FnOnce(Option<Value>) -> Result<T, String>,
+) -> Result<Answer<T>, String> {
+    let Ok(result) = serde_json::from_str::<ElicitResult>(result) else {
+        return Err("the result is not an object with an `action`".to_owned());
+    };
+    match result.action.as_str() {
+        "accept" => accept(result.content).map(Answer::Accept),
+        "decline" => Ok(Answer::Decline),
+        "cancel" => Ok(Answer::Cancel),
+        _ => Err("`action` is not `accept`, `decline` or `cancel`".to_owned()),
+    }
+}

@@ -1,0 +1,776 @@
+//! Every bound and switch of the HTTP transport, each with its default.
+
+use std::{
+    any::{Any, TypeId},
+    fmt,
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use http::{request::Parts, uri::Authority};
+
+use super::{LONGEST, trusted_proxies::TrustedProxies};
+#[cfg(feature = "auth")]
+use crate::auth::Authenticator;
+use crate::core::{
+    arguments::BoxFuture,
+    connection::{ImpliesFn, Principal},
+    extensions::Extensions,
+    store::EventBounds,
+};
+
+/// Copies one type from the request extensions of `http` into those of a request.
+type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
+
+/// A type that middleware inserts into HTTP requests.
+#[derive(Clone)]
+pub(crate) struct RequestType {
+    pub(crate) id: TypeId,
+    pub(crate) extract: Extract,
+}
+
+/// A user's check of whether the server can do its work.
+#[derive(Clone)]
+pub(crate) struct ReadinessCheck {
+    /// For the log.
+    pub(crate) name: &'static str,
+    pub(crate) run: Arc<dyn Fn() -> BoxFuture<bool> + Send + Sync>,
+}
+
+/// What probes find.
+#[derive(Clone)]
+pub(crate) struct HealthOptions {
+    /// Of liveness and readiness; `None` if neither is served.
+    pub(crate) paths: Option<(String, String)>,
+    pub(crate) checks: Vec<ReadinessCheck>,
+    /// How long all checks together may take.
+    pub(crate) timeout: Duration,
+}
+
+impl Default for HealthOptions {
+    fn default() -> Self {
+        let paths = Some(("/healthz".into(), "/readyz".into()));
+        Self { paths, checks: Vec::new(), timeout: Duration::from_secs(1) }
+    }
+}
+
+type FindCaller = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
+
+type FindAddress = Arc<dyn Fn(&Parts, Option<IpAddr>) -> Option<IpAddr> + Send + Sync>;
+
+/// The bounds and switches of one server's HTTP transport.
+#[derive(Clone)]
+#[must_use]
+pub struct HttpOptions {
+    pub(crate) path: String,
+    /// Where the transport of 2024-11-05 is served.
+    pub(crate) sse_path: Option<String>,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) any_host: bool,
+    /// Bytes of a request's body.
+    pub(crate) max_body: usize,
+    /// Pieces of a body that are small, beside one for each 64 bytes.
+    pub(crate) max_small_pieces: usize,
+    pub(crate) max_connections: usize,
+    /// Requests that are served at once.
+    pub(crate) max_requests: usize,
+    /// Calls that run on after their client went away.
+    pub(crate) max_detached: usize,
+    /// Sessions that are remembered as started or ended.
+    pub(crate) max_session_records: usize,
+    /// How long a client may take for a request's headers, and stay silent between requests.
+    pub(crate) header_timeout: Duration,
+    /// How long a client may take for a request's body.
+    pub(crate) body_timeout: Duration,
+    pub(crate) stateless: bool,
+    pub(crate) session_lifetime: Duration,
+    /// Sessions of which more is kept than their ids say.
+    pub(crate) max_sessions: usize,
+    /// Streams that are open for as long as their clients like.
+    pub(crate) max_streams: usize,
+    /// How long one of them stays open.
+    pub(crate) max_stream_age: Duration,
+    /// Of those, the ones that wait for their clients to come back.
+    pub(crate) max_waiting: usize,
+    /// Bytes of bodies that are not complete yet.
+    pub(crate) max_unfinished_bytes: usize,
+    /// Bytes of messages that clients have not read yet.
+    pub(crate) max_unread_bytes: usize,
+    /// Whether events have ids.
+    pub(crate) resumable: bool,
+    /// What is kept of them in memory.
+    pub(crate) event_bounds: EventBounds,
+    pub(crate) caller: Option<FindCaller>,
+    /// Authenticates callers, instead of `caller`.
+    #[cfg(feature = "auth")]
+    pub(crate) authenticator: Option<Arc<Authenticator>>,
+    /// Which scopes imply others.
+    pub(crate) implies: Option<ImpliesFn>,
+    /// The address of a client behind a proxy.
+    pub(crate) client_address: Option<FindAddress>,
+    /// Proxies that name the address of a client.
+    pub(crate) trusted_proxies: TrustedProxies,
+    /// What is wrong with those that were given.
+    proxy_errors: Vec<String>,
+    /// Whether their header was named.
+    has_forwarded_header: bool,
+    /// Callers are not told apart, and scopes are granted to all of them.
+    pub(crate) trusts_all: bool,
+    /// Types that middleware inserts into requests.
+    pub(crate) request_types: Vec<RequestType>,
+    /// Types of middleware that look like callers, but are not declared as such.
+    pub(crate) suspects: Vec<&'static str>,
+    pub(crate) health: HealthOptions,
+    /// How long requests are still accepted after the signal to stop.
+    pub(crate) shutdown_delay: Duration,
+    /// Clients reach the server only through a proxy, which terminates TLS.
+    pub(crate) behind_proxy: bool,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            path: "/mcp".into(),
+            sse_path: None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            any_host: false,
+            max_body: 4 << 20,
+            max_small_pieces: 4_096,
+            max_connections: 4096,
+            max_requests: 1024,
+            max_detached: 256,
+            max_session_records: 50_000,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(60),
+            stateless: false,
+            session_lifetime: Duration::from_secs(24 * 60 * 60),
+            max_sessions: 10_000,
+            max_streams: 3072,
+            max_stream_age: Duration::from_secs(2 * 60 * 60),
+            max_waiting: 256,
+            max_unfinished_bytes: 128 << 20,
+            max_unread_bytes: 64 << 20,
+            resumable: true,
+            event_bounds: EventBounds::default(),
+            caller: None,
+            #[cfg(feature = "auth")]
+            authenticator: None,
+            implies: None,
+            client_address: None,
+            trusted_proxies: TrustedProxies::default(),
+            proxy_errors: Vec::new(),
+            has_forwarded_header: false,
+            trusts_all: false,
+            request_types: Vec::new(),
+            suspects: Vec::new(),
+            health: HealthOptions::default(),
+            shutdown_delay: Duration::ZERO,
+            behind_proxy: false,
+        }
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("path", &self.path)
+            .field("allowed_hosts", &self.allowed_hosts)
+            .field("allowed_origins", &self.allowed_origins)
+            .field("any_host", &self.any_host)
+            .field("stateless", &self.stateless)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpOptions {
+    /// Why this path cannot be that of `what`, if that is so.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn check_path(&self, path: &str, what: &str) -> Option<String> {
+        let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
+        let mut others = [&self.path].into_iter().chain(&self.sse_path).chain(health);
+        if others.any(|other| other == path) {
+            return Some(format!("`{path}` is the path of {what} and of something else\nwrite another"));
+        }
+        let is_path = path.starts_with('/') && !path.contains(['{', '}', '*', '?', '#']);
+        (!is_path).then(|| format!("`{path}` is not a path for {what}\nwrite one such as `/metrics`"))
+    }
+
+    /// Everything that cannot be served. The builder calls it once.
+    pub(crate) fn check(&self) -> Vec<String> {
+        let mut problems = self.proxy_errors.clone();
+        if self.client_address.is_some() && !self.trusted_proxies.is_empty() {
+            problems.push(
+                "`client_address` and `trusted_proxies` both find the address of a client\nremove one of them".into(),
+            );
+        }
+        if self.has_forwarded_header && self.trusted_proxies.is_empty() {
+            problems.push(
+                "`forwarded_header` names what trusted proxies write, and there are none\n\
+                 name them: `.http(|http| http.trusted_proxies([\"10.0.0.0/8\"]))`"
+                    .into(),
+            );
+        }
+        let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
+        let paths: Vec<&String> = [&self.path].into_iter().chain(&self.sse_path).chain(health).collect();
+        for path in &paths {
+            if !path.starts_with('/') || path.contains(['{', '}', '*', '?', '#']) {
+                problems.push(format!("`{path}` is not a path for an endpoint\nwrite one such as `/mcp`"));
+            }
+        }
+        if self.sse_path.as_ref() == Some(&self.path) {
+            problems
+                .push(format!("`{}` is the path of both transports\nserve HTTP+SSE at `/sse`", self.path));
+        }
+        if let Some((live, ready)) = &self.health.paths
+            && let Some(path) =
+                [live, ready].into_iter().find(|path| paths.iter().filter(|other| *other == path).count() > 1)
+        {
+            problems.push(format!(
+                "`{path}` is the path of a probe and of something else\n\
+                 write `.http(|http| http.health_paths(\"/live\", \"/ready\"))`, or `.without_health()`"
+            ));
+        }
+        for host in &self.allowed_hosts {
+            if !is_authority(host) {
+                problems.push(format!(
+                    "`{host}` is not a host\nwrite `mcp.example.com` or `mcp.example.com:8443`"
+                ));
+            }
+        }
+        for origin in &self.allowed_origins {
+            let authority = origin.split_once("://").map(|(_, authority)| authority);
+            let whole = authority.is_some_and(is_authority);
+            if !whole && origin != "null" {
+                problems.push(format!(
+                    "`{origin}` is not an origin\nwrite `https://app.example.com`, without a path"
+                ));
+            }
+        }
+        problems
+    }
+}
+
+impl HttpOptions {
+    /// Whether something says that clients reach the server through a proxy.
+    /// Whether the address of a client may be that of a proxy, which all clients share.
+    #[cfg(feature = "auth")]
+    pub(crate) fn hides_addresses(&self) -> bool {
+        self.behind_proxy && self.client_address.is_none() && self.trusted_proxies.is_empty()
+    }
+
+    pub(crate) fn is_behind_proxy(&self) -> bool {
+        self.behind_proxy || self.client_address.is_some() || !self.trusted_proxies.is_empty()
+    }
+}
+
+/// Whether a text is `host[:port]`.
+fn is_authority(text: &str) -> bool {
+    let port_is_right =
+        |authority: Authority| authority.as_str() == authority.host() || authority.port_u16().is_some();
+    !text.contains(['*', '@']) && text.parse::<Authority>().is_ok_and(port_is_right)
+}
+
+impl HttpOptions {
+    /// Serves requests for these hosts, instead of those for this machine's own names.
+    ///
+    /// An entry is a host (`mcp.example.com`, any port) or a host with a port. `X-Forwarded-Host` is not looked at.
+    pub fn allowed_hosts<S: Into<String>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
+        self.allowed_hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Admits pages of these origins (`https://app.example.com`, or `null`), instead of those of this machine, which
+    /// are admitted only to this machine's own names.
+    ///
+    /// Requests without `Origin`, which no browser sends, are always admitted.
+    pub fn allowed_origins<S: Into<String>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
+        self.allowed_origins.extend(origins.into_iter().map(Into::into));
+        self
+    }
+
+    /// Serves requests for any host.
+    ///
+    /// For servers behind a proxy that checks hosts itself. Anywhere else it lets web pages reach the server through
+    /// a name of their own. Origins are checked all the same: without
+    /// [`allowed_origins`](Self::allowed_origins) no web page is admitted to a public host.
+    pub fn any_host(mut self) -> Self {
+        self.any_host = true;
+        self
+    }
+
+    /// Sets how many bytes the body of an HTTP request may have; 4 MiB by default. More is `413`.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Sets in how many pieces of few bytes a body may arrive, beside one for each 64 bytes of it; 4,096 by default. More is
+    /// `400`.
+    ///
+    /// A piece is a chunk of a chunked body, or what was read from the connection at once. Each takes as long as hundreds of
+    /// bytes.
+    pub fn max_small_pieces(mut self, pieces: usize) -> Self {
+        self.max_small_pieces = pieces;
+        self
+    }
+
+    /// Sets how many HTTP connections may be open; 4096 by default, and [half](super::Limits::max_share_percent) of them
+    /// from one address. More wait to be accepted; those of an address that has its share are closed.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections.max(1);
+        self
+    }
+
+    /// Sets how many requests may be served at once over HTTP; 1024 by default, and
+    /// [half](super::Limits::max_share_percent) of them for one client. More are answered `503`.
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.max_requests = requests.max(1);
+        self
+    }
+
+    /// Sets how many bytes of request bodies may be incomplete at once, of all clients; 128 MiB by default. More are
+    /// answered `503`.
+    pub fn max_unfinished_bytes(mut self, bytes: usize) -> Self {
+        self.max_unfinished_bytes = bytes;
+        self
+    }
+
+    /// Sets how many bytes may wait for HTTP clients to read them, of all clients; 64 MiB by default, and
+    /// [half](super::Limits::max_share_percent) of them for one client: replies of more than 64 KiB, the messages of
+    /// streams, and events that are sent again.
+    ///
+    /// As long as less than its share waits, a client gets a reply of any size. Then it gets `503` instead, with
+    /// `Retry-After`, or the error `-32603` on a stream that is open already; notifications are dropped, and a stream of
+    /// HTTP+SSE ends.
+    pub fn max_unread_bytes(mut self, bytes: usize) -> Self {
+        self.max_unread_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a client may take for the head of a request, and stay silent between requests; 30 s by default.
+    pub fn header_timeout(mut self, limit: Duration) -> Self {
+        self.header_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a client may take for the body of a request; 60 s by default.
+    pub fn body_timeout(mut self, limit: Duration) -> Self {
+        self.body_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Serves clients of revisions before 2026-07-28 without sessions: any request is served by itself, by any replica.
+    ///
+    /// Requests cannot be cancelled then, and clients cannot be asked.
+    pub fn stateless(mut self) -> Self {
+        self.stateless = true;
+        self
+    }
+
+    /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default, a year
+    /// at most.
+    pub fn session_lifetime(mut self, lifetime: Duration) -> Self {
+        self.session_lifetime = lifetime.min(LONGEST);
+        self
+    }
+
+    /// Sets of how many handshake-era sessions something may be remembered: log levels, subscriptions, open streams;
+    /// 10 000 by default.
+    ///
+    /// A session costs no memory otherwise. Of one too many the session that has been idle for longest is forgotten:
+    /// it goes on, without what it had set. Sessions with open streams are not forgotten.
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.max_sessions = sessions.max(1);
+        self
+    }
+
+    /// Sets of how many sessions it is remembered that they were started or have ended, which takes some 150 bytes each;
+    /// 50 000 by default, and [half](super::Limits::max_share_percent) of them for one client.
+    ///
+    /// A client whose share is full can start sessions, but not end them: `DELETE` is answered `405` until one expires.
+    pub fn max_session_records(mut self, sessions: usize) -> Self {
+        self.max_session_records = sessions;
+        self
+    }
+
+    /// Sets how many event streams may be open with `subscriptions/listen` or `GET`; 3072 by default, at most three
+    /// quarters of the [connections](Self::max_connections) where the server accepts those, and
+    /// [half](super::Limits::max_share_percent) of that for one client. More are answered `503`.
+    ///
+    /// They count among the [subscribers](super::Limits::max_subscribers) as well.
+    pub fn max_streams(mut self, streams: usize) -> Self {
+        self.max_streams = streams;
+        self
+    }
+
+    /// Sets how long an event stream that was opened with `subscriptions/listen` or `GET` stays open; 2 hours by default.
+    /// Then it ends, and clients open another.
+    pub fn max_stream_age(mut self, limit: Duration) -> Self {
+        self.max_stream_age = limit.min(LONGEST);
+        self
+    }
+
+    /// Serves event streams to legacy clients that cannot be resumed after their connection broke.
+    ///
+    /// Their events have no ids and are not kept, and [`Context::close_stream`](crate::Context::close_stream) does
+    /// nothing.
+    pub fn without_resumption(mut self) -> Self {
+        self.resumable = false;
+        self
+    }
+
+    /// Sets how many bytes of events are kept in memory for clients that resume a stream; 16 MiB by default. The oldest
+    /// are removed first.
+    pub fn max_event_bytes(mut self, bytes: usize) -> Self {
+        self.event_bounds.bytes = bytes;
+        self
+    }
+
+    /// Sets of how many streams events are kept in memory; 4096 by default.
+    pub fn max_event_streams(mut self, streams: usize) -> Self {
+        self.event_bounds.streams = streams;
+        self
+    }
+
+    /// Sets how many events of one stream are kept in memory; 1024 by default.
+    pub fn max_events_per_stream(mut self, events: usize) -> Self {
+        self.event_bounds.events = events;
+        self
+    }
+
+    /// Whether callers are told apart.
+    pub(crate) fn identifies_callers(&self) -> bool {
+        #[cfg(feature = "auth")]
+        return self.caller.is_some() || self.authenticator.is_some();
+        #[cfg(not(feature = "auth"))]
+        self.caller.is_some()
+    }
+
+    /// Lets a granted scope imply others: `implies` gets a scope that was granted and one that an item requires, and
+    /// returns whether the first includes the second. By default a scope includes itself only.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// // `notes` includes `notes:read`
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| {
+    ///         http.implied_scopes(|granted, required| {
+    ///             required.strip_prefix(granted).is_some_and(|rest| rest.starts_with(':'))
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn implied_scopes(mut self, implies: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
+        self.implies = Some(Arc::new(implies));
+        self
+    }
+
+    /// Tells callers apart by what `find` makes of a request's head; `None` is an anonymous caller,
+    /// from whom everything with `scopes` is hidden.
+    ///
+    /// It runs before the body is read. Sessions belong to the caller that started them. A principal that has
+    /// [expired](Principal::with_expiry) is an anonymous caller.
+    pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Principal> + Send + Sync + 'static) -> Self {
+        self.caller = Some(Arc::new(find));
+        self
+    }
+
+    /// Tells callers apart by what middleware has put into requests, as `T` or as `Arc<T>`; functions take it as `&T`. A
+    /// request without it comes from an anonymous caller, from whom everything with `scopes` is hidden.
+    ///
+    /// Sessions, tasks and the state of unfinished calls belong to the caller that started them.
+    ///
+    /// ```
+    /// use mcp_runtime::{Principal, http::IntoPrincipal};
+    ///
+    /// #[derive(Clone)]
+    /// struct User { id: u64 }
+    ///
+    /// impl IntoPrincipal for User {
+    ///     fn into_principal(self) -> Option<Principal> {
+    ///         Some(Principal::new("https://example.com", self.id.to_string()))
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().http(|http| http.caller_from::<User>()).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn caller_from<T: IntoPrincipal + Clone + Send + Sync + 'static>(self) -> Self {
+        let find = |parts: &Parts| {
+            let shared = parts.extensions.get::<Arc<T>>().map(|shared| T::clone(shared));
+            shared.or_else(|| parts.extensions.get::<T>().cloned())?.into_principal()
+        };
+        self.put_by_middleware::<T>().caller(find)
+    }
+
+    /// Believes the proxies with these addresses, or in these networks, when they name the address of a client in
+    /// `X-Forwarded-For`, or in the header of [`forwarded_header`](Self::forwarded_header). Other peers are clients
+    /// themselves, whatever they write into a header.
+    ///
+    /// Entries are read from the right, where proxies append them, up to the first that is not a trusted proxy. An entry on
+    /// the way that is not an address is answered `400`; `unknown` stands for the clients of the proxy that wrote it. A
+    /// request without the header, such as a health check, is one of the proxy's own.
+    ///
+    /// One client uses [a share](super::Limits::max_share_percent) of each limit, and has its own
+    /// [rate](super::Limits::rate); without this, all clients behind a proxy are one, unless [principals](Self::caller)
+    /// are known. The connections of proxies are limited in total only.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| http.trusted_proxies(["10.0.0.0/8", "2001:db8::7"]))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Where [`into_service`](crate::Server::into_service) is mounted, the peer is what the HTTP server puts into the
+    /// request's extensions: axum's `ConnectInfo<SocketAddr>`, or a plain `SocketAddr`. Without either, no header is
+    /// believed.
+    pub fn trusted_proxies<S: AsRef<str>>(mut self, proxies: impl IntoIterator<Item = S>) -> Self {
+        for proxy in proxies {
+            self.proxy_errors.extend(self.trusted_proxies.add(proxy.as_ref()).err());
+        }
+        self
+    }
+
+    /// Sets the header in which [trusted proxies](Self::trusted_proxies) name a client; `X-Forwarded-For` by default.
+    ///
+    /// It must be the one that your proxy writes. Any other is what a client has written, and is ignored. `Forwarded` is
+    /// read as [RFC 7239](https://www.rfc-editor.org/rfc/rfc7239) has it, any other name as a list of addresses, so that
+    /// `X-Real-IP` and its like can be named as well.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| http.trusted_proxies(["10.0.0.0/8"]).forwarded_header("Forwarded"))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not the name of a header, or if no proxy is trusted.
+    pub fn forwarded_header(mut self, name: &str) -> Self {
+        self.proxy_errors.extend(self.trusted_proxies.set_header(name).err());
+        self.has_forwarded_header = true;
+        self
+    }
+
+    /// Names the address of a client that is not at the other end of the connection: behind a proxy, which is `peer`, and
+    /// names the client in a way of its own; for a header with addresses, use
+    /// [`trusted_proxies`](Self::trusted_proxies). `None` leaves it at `peer`.
+    ///
+    /// One client uses [a share](super::Limits::max_share_percent) of each limit; without this, all clients behind a
+    /// proxy have that share together, unless [principals](Self::caller) are known. Anyone can write headers: read only
+    /// what your proxy has written, and only if clients cannot reach the server directly. Connections are limited in
+    /// total only, since they are the proxy's.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| {
+    ///         http.client_address(|parts, _peer| {
+    ///             parts.headers.get("cf-connecting-ip")?.to_str().ok()?.parse().ok()
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Where [`into_service`](crate::Server::into_service) is mounted, `peer` is what the HTTP server puts into the
+    /// request's extensions: axum's `ConnectInfo<SocketAddr>`, or a plain `SocketAddr`. Without either, all clients
+    /// without a principal are one.
+    pub fn client_address(
+        mut self,
+        find: impl Fn(&Parts, Option<IpAddr>) -> Option<IpAddr> + Send + Sync + 'static,
+    ) -> Self {
+        self.client_address = Some(Arc::new(find));
+        self
+    }
+
+    /// Grants every scope to every HTTP client, though the server cannot tell callers apart.
+    ///
+    /// Without this, a server whose items have `scopes` is not served over HTTP before [`caller`](Self::caller) or
+    /// [`caller_from`](Self::caller_from) says who calls. Clients on stdio and in memory are always trusted.
+    pub fn trust_all_callers(mut self) -> Self {
+        self.trusts_all = true;
+        self
+    }
+
+    /// Declares a type that middleware puts into requests as an extension, as `T` or as `Arc<T>`; functions take it
+    /// as `&T`.
+    ///
+    /// A type that says who calls is declared with [`caller_from`](Self::caller_from) instead: otherwise sessions, tasks
+    /// and unfinished calls are not bound to it.
+    pub fn from_request<T: Clone + Send + Sync + 'static>(mut self) -> Self {
+        let name = std::any::type_name::<T>();
+        if looks_like_a_caller(name) {
+            self.suspects.push(name);
+        }
+        self.put_by_middleware::<T>()
+    }
+
+    fn put_by_middleware<T: Clone + Send + Sync + 'static>(mut self) -> Self {
+        self.request_types.push(RequestType {
+            id: TypeId::of::<T>(),
+            extract: Arc::new(|extensions: &dyn Any, found| {
+                let Some(extensions) = extensions.downcast_ref::<http::Extensions>() else { return };
+                if let Some(shared) = extensions.get::<Arc<T>>() {
+                    found.insert(shared.clone());
+                } else if let Some(value) = extensions.get::<T>() {
+                    found.insert(value.clone());
+                }
+            }),
+        });
+        self
+    }
+
+    /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a path of its own.
+    ///
+    /// For clients that know no other; not at all by default. A client opens an event stream there with GET, and
+    /// sends its messages to the URL that the first event names. The stream is its session: it ends when the
+    /// connection does, and is not shared between replicas.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().http(|http| http.legacy_sse("/sse")).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn legacy_sse(mut self, path: impl Into<String>) -> Self {
+        self.sse_path = Some(path.into());
+        self
+    }
+
+    /// Sets the paths that answer probes: whether the process is alive, and whether it should get requests; `/healthz` and
+    /// `/readyz` by default.
+    ///
+    /// A `GET` or `HEAD` is answered `200`, or `503` if the server is not [ready](Self::readiness) or has been told to
+    /// stop. Probes name the server by its address, so that neither hosts nor callers are checked. They are part of
+    /// [`run`](crate::ServerBuilder::run), of `serve_http` and of [`into_router`](crate::Server::into_router), but not of
+    /// [`into_service`](crate::Server::into_service).
+    pub fn health_paths(mut self, live: impl Into<String>, ready: impl Into<String>) -> Self {
+        self.health.paths = Some((live.into(), ready.into()));
+        self
+    }
+
+    /// Leaves out the paths for [probes](Self::health_paths), such as in a router whose application has its own.
+    pub fn without_health(mut self) -> Self {
+        self.health.paths = None;
+        self
+    }
+
+    /// Adds a check without which the server is not ready, such as whether its database answers. `name` is for the log.
+    ///
+    /// Checks run when a probe asks for `/readyz`, one after the other and at most once a second. All of them together
+    /// have [a second](Self::readiness_timeout).
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// static CONNECTED: AtomicBool = AtomicBool::new(true);
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| http.readiness("database", async || CONNECTED.load(Ordering::Relaxed)))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn readiness<F, Fut>(mut self, name: &'static str, check: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = bool> + Send + 'static,
+    {
+        let run = Arc::new(move || -> BoxFuture<bool> { Box::pin(check()) });
+        self.health.checks.push(ReadinessCheck { name, run });
+        self
+    }
+
+    /// Sets how long the [checks](Self::readiness) may take; 1 second by default, a year at most. A server whose checks
+    /// take longer is not ready.
+    pub fn readiness_timeout(mut self, limit: Duration) -> Self {
+        self.health.timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how long the server goes on as before when it is told to stop, except that `/readyz` is `503` and each response
+    /// closes its connection; not at all by default, a year at most. The
+    /// [shutdown timeout](super::Limits::shutdown_timeout) begins after it. Idle connections stay open for another second.
+    ///
+    /// For load balancers that send requests until a probe fails, or until they have heard of it: Kubernetes removes an
+    /// endpoint while it stops its container. Some seconds are usual.
+    pub fn shutdown_delay(mut self, delay: Duration) -> Self {
+        self.shutdown_delay = delay.min(LONGEST);
+        self
+    }
+
+    /// States that clients reach the server only through a proxy, which terminates TLS. Without it, and without
+    /// [`trusted_proxies`](Self::trusted_proxies) or [`client_address`](Self::client_address), a server warns when it starts to serve plain HTTP on a public address.
+    pub fn behind_proxy(mut self) -> Self {
+        self.behind_proxy = true;
+        self
+    }
+
+    /// Sets the path of the endpoint; `/mcp` by default.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+}
+
+/// Types that say who calls, as middleware puts them into requests; see
+/// [`HttpOptions::caller_from`].
+pub trait IntoPrincipal {
+    /// The caller; `None` is an anonymous one.
+    fn into_principal(self) -> Option<Principal>;
+}
+
+/// For middleware that puts the principal itself into requests.
+impl IntoPrincipal for Principal {
+    fn into_principal(self) -> Option<Principal> {
+        Some(self)
+    }
+}
+
+/// Whether a type's name is that of someone who calls.
+fn looks_like_a_caller(name: &str) -> bool {
+    let name = name.split('<').next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
+    let words = [
+        "user",
+        "caller",
+        "principal",
+        "identity",
+        "claims",
+        "account",
+        "subject",
+        "session",
+        "login",
+        "auth",
+    ];
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_callers_are_recognised() {
+        for name in ["app::auth::CurrentUser", "Claims", "alloc::x::AuthSession<app::Backend>"] {
+            assert!(looks_like_a_caller(name), "{name}");
+        }
+        for name in ["app::RequestId", "user::Trace", "Tenant", "TraceContext<user::User>"] {
+            assert!(!looks_like_a_caller(name), "{name}");
+        }
+    }
+}

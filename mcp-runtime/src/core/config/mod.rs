@@ -1,0 +1,712 @@
+//! Every option of a server as plain data, each with its default. [`ServerBuilder`](crate::ServerBuilder) has one method
+//! for each group, which passes the group to a closure:
+//!
+//! | method | group |
+//! |---|---|
+//! | `.info(..)` | [`ServerInfo`]: what the server says about itself, and instructions for models |
+//! | `.limits(..)` | [`Limits`]: rates, times, sizes and numbers, for all transports |
+//! | `.lists(..)` | [`ListOptions`]: pages, caching, and who sees what |
+//! | `.stdio(..)`, `.http(..)` | [`StdioOptions`], `HttpOptions`: those of one transport |
+//! | `.tasks(..)` | [`TaskOptions`]: calls that become tasks |
+//! | `.stores(..)` | [`Stores`]: keys, and stores that replicas share |
+//! | `.telemetry(..)` | [`TelemetryOptions`]: spans, metrics, and log messages to clients |
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! # fn main() -> mcp_runtime::Result<()> {
+//! let server = mcp_runtime::server!()
+//!     .limits(|limits| limits.max_in_flight(64).shutdown_timeout(Duration::from_secs(5)))
+//!     .http(|http| http.allowed_hosts(["mcp.example.com"]).max_body(1 << 20))
+//!     .build()?;
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(all(test, feature = "http"))]
+mod budgets;
+#[cfg(feature = "http")]
+mod http;
+mod info;
+#[cfg(feature = "http")]
+mod trusted_proxies;
+
+use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
+
+pub use crate::gate::telemetry::TelemetryOptions;
+#[cfg(feature = "http")]
+pub(crate) use http::{HealthOptions, ReadinessCheck};
+#[cfg(feature = "http")]
+pub use http::{HttpOptions, IntoPrincipal};
+pub use info::ServerInfo;
+#[cfg(feature = "http")]
+pub(crate) use trusted_proxies::ForwardedClient;
+
+use crate::{
+    capability::resources::open_resources,
+    core::{
+        admission::{Quota, Rate},
+        changes::SubscriptionLimits,
+        connection::{AccessRules, Principal, VisibleFn},
+        crypto::{GENERATE, Key, KeyRing},
+        extensions::Extensions,
+        server::Open,
+        store::{OpenResults, ResultStore, SingleUse},
+    },
+    gate::kept_results::keep_results,
+};
+pub use crate::{
+    capability::tasks::TaskOptions,
+    core::connection::{ItemKind, ItemView},
+};
+
+/// The longest time of any option, a year: its end can be computed on every platform.
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Every option of one server.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Options {
+    pub(crate) limits: Limits,
+    pub(crate) lists: ListOptions,
+    pub(crate) stdio: StdioOptions,
+    pub(crate) stores: Stores,
+    /// Those of capabilities, by type.
+    pub(crate) of_capabilities: Extensions,
+    pub(crate) telemetry: TelemetryOptions,
+    /// Whether failures show their cause to the client.
+    pub(crate) detailed_errors: bool,
+    #[cfg(feature = "http")]
+    pub(crate) http: HttpOptions,
+}
+
+impl Options {
+    /// Whether results may differ between callers, so that no shared cache may keep them: functions and scopes see who
+    /// calls, or what middleware has put into the request.
+    pub(crate) fn tells_callers_apart(&self) -> bool {
+        let by_http = {
+            #[cfg(feature = "http")]
+            {
+                self.http.identifies_callers() || !self.http.request_types.is_empty()
+            }
+            #[cfg(not(feature = "http"))]
+            {
+                false
+            }
+        };
+        by_http || self.stdio.caller.is_some()
+    }
+}
+
+impl Options {
+    /// How a server that identifies callers decides what they may do.
+    pub(crate) fn access_rules(&self) -> AccessRules {
+        #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only HTTP has scopes"))]
+        let mut rules = AccessRules { visible: self.lists.visible.clone(), ..AccessRules::default() };
+        #[cfg(feature = "http")]
+        {
+            rules.implies = self.http.implies.clone();
+        }
+        #[cfg(feature = "auth")]
+        if let Some(authenticator) = &self.http.authenticator {
+            rules.acquirable = authenticator.scopes().to_vec();
+        }
+        rules
+    }
+
+    /// What is wrong with the scopes that something needs: no caller can have one of them.
+    pub(crate) fn check_scopes(&self, scopes: &[String]) -> Option<String> {
+        #[cfg(feature = "auth")]
+        {
+            let listed = self.http.authenticator.as_ref()?.all_scopes()?;
+            let implies = &self.http.implies;
+            let is_granted = |scope: &&String| {
+                listed.iter().any(|listed| {
+                    listed == *scope || implies.as_ref().is_some_and(|implies| implies(listed, scope))
+                })
+            };
+            let missing = scopes.iter().find(|scope| !is_granted(scope))?;
+            let fix = match crate::schema::nearest(missing, listed.iter().map(String::as_str)) {
+                Some(listed) => format!("did you mean `{listed}`?"),
+                None => "add it there if the authorization server grants it to those who ask, or to `.unlisted_scopes([..])` if not".to_owned(),
+            };
+            Some(format!(
+                "needs the scope `{missing}`, which `.scopes([..])` of `Oauth` does not have, so that callers cannot ask for it\n{fix}"
+            ))
+        }
+        #[cfg(not(feature = "auth"))]
+        {
+            let _ = scopes;
+            None
+        }
+    }
+
+    /// The value of `WWW-Authenticate` for a caller that needs these scopes, separated by spaces.
+    pub(crate) fn scope_challenge(&self, scopes: &str) -> Option<String> {
+        #[cfg(feature = "auth")]
+        return self.http.authenticator.as_ref().map(|auth| auth.scope_challenge(scopes));
+        #[cfg(not(feature = "auth"))]
+        {
+            let _ = scopes;
+            None
+        }
+    }
+
+    /// The types that middleware inserts into requests.
+    pub(crate) fn request_type_ids(&self) -> Arc<[TypeId]> {
+        #[cfg(feature = "http")]
+        return self.http.request_types.iter().map(|request_type| request_type.id).collect();
+        #[cfg(not(feature = "http"))]
+        Arc::from([])
+    }
+}
+
+/// Bounds that hold for all transports.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Limits {
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_queued: usize,
+    pub(crate) max_queued_bytes: usize,
+    pub(crate) max_argument_values: usize,
+    pub(crate) max_alternatives: usize,
+    /// Unset for the transport's own default.
+    pub(crate) shutdown_timeout: Option<Duration>,
+    pub(crate) write_timeout: Duration,
+    pub(crate) client_request_timeout: Duration,
+    pub(crate) share_percent: u8,
+    pub(crate) slow_function: Duration,
+    pub(crate) subscriptions: SubscriptionLimits,
+    /// How often one caller may send a request, or what is wrong with that.
+    pub(crate) rate: Option<Result<Rate, String>>,
+    /// Invalid tokens of one address.
+    #[cfg(feature = "auth")]
+    pub(crate) invalid_tokens: Result<Rate, String>,
+    #[cfg(feature = "auth")]
+    pub(crate) authentication_timeout: Duration,
+    /// Callers that each rate remembers.
+    pub(crate) max_rate_callers: usize,
+    /// For functions without a time limit of their own.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_concurrency_per_caller: Option<usize>,
+    /// Bytes of a result, for items without a limit of their own.
+    pub(crate) max_result: Option<usize>,
+    /// How long a larger result is kept, and by what.
+    pub(crate) keep_results: Option<(Duration, OpenResults)>,
+    /// Opens what this needs.
+    pub(crate) open: Option<Open>,
+    pub(crate) max_kept_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_in_flight: 256,
+            max_queued: 1024,
+            max_queued_bytes: 16 << 20,
+            max_argument_values: 150_000,
+            max_alternatives: 100_000,
+            shutdown_timeout: None,
+            write_timeout: Duration::from_secs(30),
+            client_request_timeout: Duration::from_secs(5 * 60),
+            share_percent: 50,
+            slow_function: Duration::from_millis(500),
+            subscriptions: SubscriptionLimits::default(),
+            rate: None,
+            #[cfg(feature = "auth")]
+            invalid_tokens: Ok(Rate::new(60, Duration::from_secs(60))),
+            #[cfg(feature = "auth")]
+            authentication_timeout: Duration::from_secs(10),
+            max_rate_callers: 65_536,
+            timeout: None,
+            max_concurrency_per_caller: None,
+            max_result: None,
+            keep_results: None,
+            open: None,
+            max_kept_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Sets how often one caller may send a request: `"60/1m"`, `"5/s"`, a number and a time in `ms`, `s`, `m` or `h`.
+    /// Not limited by default.
+    ///
+    /// A caller is a [principal](crate::Principal), or else an address. It may use the whole rate at once, and then gets it
+    /// back evenly. More is refused, over HTTP with `429` and `Retry-After` before the body is read, elsewhere with
+    /// `-32603`. Items have [rates](crate::guide::limits#rates) of their own besides, and so has a builder that is
+    /// [mounted](crate::ServerBuilder::mount): all its items together.
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
+    pub fn rate(mut self, rate: &str) -> Self {
+        self.rate = Some(Rate::parse(rate));
+        self
+    }
+
+    /// Sets how many invalid tokens may come from one address, with which callers authenticate over HTTP: `"60/1m"` by
+    /// default.
+    ///
+    /// What is guessed beyond that is refused with `429` and `Retry-After`, without being looked at. Tokens that were
+    /// accepted from the address before are verified as always; one that is new there is verified when it comes again
+    /// after the time that it was told. A token that comes again counts once, and one that the authorization server has
+    /// issued, an expired one for example, does not count. See
+    /// [guesses](crate::guide::authorization#guesses).
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
+    #[cfg(feature = "auth")]
+    pub fn invalid_token_rate(mut self, rate: &str) -> Self {
+        self.invalid_tokens = Rate::parse(rate);
+        self
+    }
+
+    /// Sets how long it may take to find out whose a token is, over HTTP; 10 s by default. A request whose
+    /// [`Verifier`](crate::auth::Verifier), or authorization server, takes longer is answered `503`.
+    #[cfg(feature = "auth")]
+    pub fn authentication_timeout(mut self, limit: Duration) -> Self {
+        self.authentication_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how many callers each rate remembers, with 16 bytes for each; 65 536 by default. Of more callers, those that
+    /// have used least of the rate are forgotten.
+    pub fn max_rate_callers(mut self, callers: usize) -> Self {
+        self.max_rate_callers = callers.max(1);
+        self
+    }
+
+    /// Sets how long a function may take that has no `timeout` of its own, a year at most; as long as it likes by default.
+    ///
+    /// It holds for tools, resources, prompts, and the functions of `list` and `complete`, as far as they are `async` or
+    /// `blocking`; a plain function cannot be interrupted. Calls of tools with `task` are limited by their own `timeout`
+    /// only.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit.min(LONGEST));
+        self
+    }
+
+    /// Sets how many calls of tools, resources and prompts one caller may run at once; not limited by default. More are
+    /// refused. Items have limits of their own besides.
+    pub fn max_concurrency_per_caller(mut self, calls: usize) -> Self {
+        self.max_concurrency_per_caller = Some(calls.max(1));
+        self
+    }
+
+    /// Sets how many values the arguments of one call of a tool or prompt may have, in objects and lists at any depth; 150,000 by
+    /// default. More are refused with a report.
+    ///
+    /// To decode, check and repair a value costs much more than its bytes: `{},` takes three. A text is one value, however
+    /// long it is.
+    pub fn max_argument_values(mut self, values: usize) -> Self {
+        self.max_argument_values = values;
+        self
+    }
+
+    /// Sets how many steps serde may take to decode the arguments of one call, in types whose values have several forms at
+    /// several depths, such as an untagged enum that contains itself; 100,000 by default, and one more for each byte of the
+    /// arguments. More are refused with a report.
+    ///
+    /// serde copies such a value for each enum around it, and tries one form after the other. What that takes is counted
+    /// before, from the schema of the type: a step for each text, number or other scalar that is read or copied, 4 for each
+    /// list or object, 8 for each form that does not fit. Other types are not concerned.
+    pub fn max_alternatives(mut self, steps: usize) -> Self {
+        self.max_alternatives = steps;
+        self
+    }
+
+    /// Sets how many bytes the result of a tool, resource or prompt may have that has no `max_result` of its own; not limited by
+    /// default.
+    ///
+    /// A longer text of a tool is cut, with a notice; what cannot be cut is an error that names the size. See
+    /// [results](crate::guide::limits#results).
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.max_result = Some(bytes);
+        self
+    }
+
+    /// Keeps results of tools that are larger than `max_result` for so long, a year at most, instead of cutting them: the
+    /// client gets a link that its caller, and no other, can read with `resources/read`.
+    ///
+    /// They are kept in the memory of this process, or in a [store](Stores::results) that replicas share. What has no room
+    /// within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
+    pub fn keep_results(mut self, time: Duration) -> Self {
+        self.keep_results = Some((time.min(LONGEST), keep_results));
+        self.open = Some(open_resources);
+        self
+    }
+
+    /// Sets how many bytes of results may be [kept](Self::keep_results) in memory, of all callers; 64 MiB by default, and at most
+    /// [half](Self::max_share_percent) of them for one caller.
+    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
+        self.max_kept_bytes = bytes;
+        self
+    }
+
+    /// Sets how much of each limit that clients share one of them may use, in percent; 50 by default.
+    ///
+    /// One client is one [principal](crate::Principal), or else one address (of IPv6 one network, `/64`). What one client
+    /// uses up does not affect the others: its requests, connections and streams, unfinished bodies, sessions, tasks,
+    /// subscriptions and events. 100 is for servers whose clients all have one address, and trust each other; behind a
+    /// proxy, set [`client_address`](HttpOptions::client_address) instead.
+    pub fn max_share_percent(mut self, percent: u8) -> Self {
+        self.share_percent = percent.clamp(1, 100);
+        self.subscriptions.share_percent = self.share_percent;
+        self
+    }
+
+    /// A limit that clients share.
+    pub(crate) fn quota(&self, limit: usize) -> Quota {
+        Quota::new(limit, self.share_percent)
+    }
+
+    /// Sets how many calls may run at once on one connection; 256 by default.
+    pub fn max_in_flight(mut self, calls: usize) -> Self {
+        self.max_in_flight = calls.max(1);
+        self
+    }
+
+    /// Sets how many requests of one connection may wait for a running call to end; 1024 by default.
+    pub fn max_queued(mut self, requests: usize) -> Self {
+        self.max_queued = requests;
+        self
+    }
+
+    /// Sets how many bytes of such requests may wait on one connection; 16 MiB by default. More are refused as busy.
+    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
+        self.max_queued_bytes = bytes;
+        self
+    }
+
+    /// Sets how long calls may continue after the input has ended or the process received a signal to stop, a year at
+    /// most. Those that exceed it are answered with an error. The default is 1.5 s on stdio, where the official clients kill a
+    /// server soon after that, and 10 s elsewhere.
+    pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
+        self.shutdown_timeout = Some(limit.min(LONGEST));
+        self
+    }
+
+    /// Sets after how long a connection is closed whose client takes nothing of what is written to it, over HTTP and on
+    /// byte streams; 30 s by default, a year at most.
+    ///
+    /// On stdio the server waits for the host, however long that takes.
+    pub fn write_timeout(mut self, limit: Duration) -> Self {
+        self.write_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a legacy client may take to respond when a function sends it a request; 5 minutes by default.
+    pub fn client_request_timeout(mut self, limit: Duration) -> Self {
+        self.client_request_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets after which time a plain function, neither `async` nor `blocking`, is reported in the log: once for each item;
+    /// 500 ms by default.
+    ///
+    /// Such a function runs on the thread that serves its client, which has to wait with its other requests. With
+    /// `blocking` it runs on a thread of its own.
+    pub fn slow_function(mut self, limit: Duration) -> Self {
+        self.slow_function = limit;
+        self
+    }
+
+    /// Sets how many subscribers a server has at once, over all transports; 5000 by default, and at most
+    /// [half](Self::max_share_percent) of them for one client. More are refused: over HTTP with `503`.
+    ///
+    /// Every open `subscriptions/listen` is a subscriber, and so is every connection, or session with an open stream,
+    /// of a legacy client that is notified of changes. Over HTTP other limits are reached first by default:
+    /// `max_connections` and `max_streams`. If you raise those, you may have to raise this one.
+    pub fn max_subscribers(mut self, subscribers: usize) -> Self {
+        self.subscriptions.subscribers = subscribers;
+        self
+    }
+
+    /// Sets how many resources one subscriber may subscribe to; 1024 by default.
+    pub fn max_subscriptions(mut self, resources: usize) -> Self {
+        self.subscriptions.uris = resources;
+        self
+    }
+
+    /// Sets how many bytes the URIs may have that all subscribers subscribe to; 32 MiB by default, and at most
+    /// [half](Self::max_share_percent) of them for one client. A URI counts with 128 bytes more than it has, and may have
+    /// 8 KiB.
+    ///
+    /// More are refused: over HTTP `subscriptions/listen` with `503`. A legacy session without an open stream loses its
+    /// subscriptions for a newer one's.
+    pub fn max_subscription_bytes(mut self, bytes: usize) -> Self {
+        self.subscriptions.bytes = bytes;
+        self
+    }
+
+    /// Sets how many different changes may wait for a subscriber that reads slowly; 1024 by default.
+    ///
+    /// Equal changes wait once, so only a subscriber to more resources than that reaches the limit. A
+    /// `subscriptions/listen` stream that loses a change ends with its result; a legacy client is not notified of the
+    /// change.
+    pub fn max_pending_changes(mut self, changes: usize) -> Self {
+        self.subscriptions.pending = changes.max(1);
+        self
+    }
+}
+
+/// Options of the lists of tools, resources, prompts and skills.
+#[derive(Clone)]
+#[must_use]
+pub struct ListOptions {
+    pub(crate) page_size: usize,
+    pub(crate) ttl: Duration,
+    pub(crate) require_descriptions: bool,
+    pub(crate) strict: bool,
+    pub(crate) visible: Option<VisibleFn>,
+}
+
+impl fmt::Debug for ListOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { page_size, ttl, require_descriptions, strict, visible } = self;
+        f.debug_struct("ListOptions")
+            .field("page_size", page_size)
+            .field("ttl", ttl)
+            .field("require_descriptions", require_descriptions)
+            .field("strict", strict)
+            .field("visible", &visible.is_some())
+            .finish()
+    }
+}
+
+impl Default for ListOptions {
+    fn default() -> Self {
+        Self {
+            page_size: 1000,
+            ttl: Duration::ZERO,
+            require_descriptions: false,
+            strict: false,
+            visible: None,
+        }
+    }
+}
+
+impl ListOptions {
+    /// Sets how many entries a page has; 1000 by default.
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.page_size = entries.max(1);
+        self
+    }
+
+    /// Sets how long clients of 2026-07-28 may cache lists: the wire's `ttlMs`; not at all by default.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Shows an item only to callers for whom this rule returns `true`, such as those of a plan or a tenant. For the others
+    /// it does not exist: it is not in their lists, and a call of it is the error for an unknown item.
+    ///
+    /// It is asked for each item of a list and for each call, so it must be fast; a rule that panics hides the item. It
+    /// is asked over HTTP, where the caller is `None` if it is anonymous, and not for the host on stdio, who has started
+    /// the server, unless that is a [caller](StdioOptions::caller). Like `scopes`, it needs a server that identifies its callers. If what it says changes for a caller,
+    /// publish that with [`tools_changed`](crate::ServerHandle::tools_changed) and its siblings.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .lists(|lists| {
+    ///         lists.visible(|caller, item| {
+    ///             let plan = caller.and_then(|caller| caller.claims()?.get("plan")?.as_str());
+    ///             plan == Some("pro") || !item.tags().contains(&"pro")
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn visible(
+        mut self,
+        rule: impl Fn(Option<&Principal>, &ItemView<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.visible = Some(Arc::new(rule));
+        self
+    }
+
+    /// Requires a description of every item: one without is an error of [`build`](crate::ServerBuilder::build), and of
+    /// a change at run time.
+    pub fn require_descriptions(mut self) -> Self {
+        self.require_descriptions = true;
+        self
+    }
+
+    /// Makes every tool `strict`, also those of [mounted](crate::ServerBuilder::mount) builders and those that are made at
+    /// run time: unknown arguments and strings for other types are refused, and lists say so. Published by hand, an input
+    /// schema says itself which arguments are unknown.
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+}
+
+/// Options of stdio and of byte streams.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct StdioOptions {
+    pub(crate) max_line: usize,
+    /// Who the client is.
+    pub(crate) caller: Option<Arc<Principal>>,
+}
+
+impl Default for StdioOptions {
+    fn default() -> Self {
+        Self { max_line: 4 << 20, caller: None }
+    }
+}
+
+impl StdioOptions {
+    /// Sets how many bytes a line may have; 4 MiB by default.
+    pub fn max_line(mut self, bytes: usize) -> Self {
+        self.max_line = bytes;
+        self
+    }
+
+    /// Sets who the client is: the host on stdio, and the peers of byte streams. Functions take it as `&Principal`, and
+    /// scopes and [`visible`](ListOptions::visible) hold for it as for a caller over HTTP.
+    ///
+    /// Without it the client has no principal, and may call everything: who has started the server can do what the
+    /// server can do. So this gives a function its tenant, and shows what a caller sees; it does not confine a host that can
+    /// start the program differently. In memory it holds as well, and a command line may name
+    /// [another caller](crate::ServerBuilder::run). When the principal [expires](Principal::with_expiry), the client is an
+    /// anonymous caller.
+    ///
+    /// ```
+    /// use mcp_runtime::Principal;
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let user = std::env::var("USER").unwrap_or("local".into());
+    /// let caller = Principal::new("urn:example:local", user).with_scopes(["notes:read"]);
+    /// let server = mcp_runtime::server!().stdio(|stdio| stdio.caller(caller)).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn caller(mut self, caller: Principal) -> Self {
+        self.caller = Some(Arc::new(caller));
+        self
+    }
+}
+
+/// What replicas of a server share: its keys, and where it keeps what all of them read. By default nothing: the key is
+/// random, and the rest is in this process's memory.
+#[derive(Clone, Default)]
+#[must_use]
+pub struct Stores {
+    /// Unset for one in memory.
+    pub(crate) single_use: Option<Arc<dyn SingleUse>>,
+    /// Unset for one in memory with the bounds of the HTTP options.
+    #[cfg(feature = "http")]
+    pub(crate) events: Option<Arc<dyn crate::core::store::EventStore>>,
+    /// Unset if only this process knows which sessions have ended.
+    #[cfg(feature = "http")]
+    pub(crate) revocations: Option<Arc<dyn crate::core::store::RevocationStore>>,
+    /// What clients carry for the server is sealed with these; or what is wrong with them.
+    keys: Option<Result<KeyRing, String>>,
+    /// Where the keys are, if they are in a file.
+    key_file: Option<PathBuf>,
+    /// The stores of capabilities, by type.
+    pub(crate) of_capabilities: Extensions,
+    /// Unset for one in memory with the bounds of the limits.
+    pub(crate) results: Option<Arc<dyn ResultStore>>,
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stores").finish_non_exhaustive()
+    }
+}
+
+impl Stores {
+    /// Sets where calls are recorded that have [used their responses](crate::Context::consume_once); by default in
+    /// memory, for up to 10 000 calls at a time, and [half](Limits::max_share_percent) of them for one client.
+    pub fn single_use(mut self, store: impl SingleUse + 'static) -> Self {
+        self.single_use = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and restarts
+    /// open each other's.
+    ///
+    /// The first key seals, every key opens; [sessions](crate::guide::sessions#key-rotation) has the steps in which a key
+    /// is replaced. Keys must be random: one whose bytes repeat is an error of [`build`](crate::ServerBuilder::build), like
+    /// an empty list. Without this and [`keys_from_file`](Self::keys_from_file), `run` takes them
+    /// [from the environment](Self::keys_from_env); otherwise there is one random key.
+    pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
+        self.keys = Some(match keys.iter().find_map(|key| key.check().err()) {
+            Some(error) => {
+                Err(format!("`.stores(|stores| stores.keys(..))` got an invalid key: {error}\n{GENERATE}"))
+            }
+            None if keys.is_empty() => {
+                Err("`.stores(|stores| stores.keys(..))` got no key\ngive it at least one".into())
+            }
+            None => Ok(KeyRing::new(keys)),
+        });
+        self
+    }
+
+    /// Sets the [keys](Self::keys) to those in the environment variable `MCP_SERVER_KEYS`, if it is set.
+    ///
+    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas. What is not a key is an
+    /// error of [`build`](crate::ServerBuilder::build), which does not read the environment itself; `run` calls this
+    /// unless keys are set.
+    pub fn keys_from_env(mut self) -> Self {
+        if let Some(keys) = KeyRing::from_environment().transpose() {
+            self.keys = Some(keys);
+        }
+        self
+    }
+
+    /// Whether keys are set, or a file with them.
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys.is_some() || self.key_file.is_some()
+    }
+
+    /// The keys that are set, those in the file, or else a random one.
+    ///
+    /// # Errors
+    /// They are invalid or set twice, the file cannot be read, or the operating system provides no randomness.
+    pub(crate) fn open_keys(&self) -> Result<KeyRing, String> {
+        match (&self.key_file, &self.keys) {
+            (Some(_), Some(_)) => Err("keys are set twice, with and without a file\nset them once".into()),
+            (Some(file), None) => KeyRing::from_file(file),
+            (None, Some(keys)) => keys.clone(),
+            (None, None) => KeyRing::random(),
+        }
+    }
+
+    /// Sets the file with the [keys](Self::keys), which all replicas can read.
+    ///
+    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas or line ends. The first
+    /// seals, every key opens. [`ServerHandle::reload_keys`](crate::ServerHandle::reload_keys) reads the file again.
+    pub fn keys_from_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.key_file = Some(path.into());
+        self
+    }
+
+    /// Sets where [results are kept](Limits::keep_results) that are too large to be sent; by default in memory.
+    ///
+    /// With a store that replicas share, and the same [keys](Self::keys), a link of one can be read on all.
+    pub fn results(mut self, store: impl ResultStore + 'static) -> Self {
+        self.results = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets where it is recorded that sessions have ended, so that all replicas know, and the process after a restart.
+    ///
+    /// Without it only this process knows, in memory.
+    #[cfg(feature = "http")]
+    pub fn revocations(mut self, store: impl crate::core::store::RevocationStore + 'static) -> Self {
+        self.revocations = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets where the events of resumable streams are kept, instead of in memory.
+    #[cfg(feature = "http")]
+    pub fn events(mut self, store: impl crate::core::store::EventStore + 'static) -> Self {
+        self.events = Some(Arc::new(store));
+        self
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a client is not subscribed to a resource that it may read: what is kept of a subscription is limited.
+
+use std::fmt;
+
+use crate::core::{admission::Full, jsonrpc::ProtocolError};
+
+/// Bytes of one URI that is subscribed to.
+pub(crate) const MAX_URI: usize = 8 << 10;
+
+/// Why a resource cannot be subscribed to, though the client may read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SubscribeError {
+    /// The URI has so many bytes.
+    TooLong(usize),
+    /// The subscriber has so many subscriptions, which are all that it may have.
+    TooMany(usize),
+    /// So many bytes of subscribed URIs are kept, of all clients or of this one.
+    TooManyBytes(usize, Full),
+    /// Nothing can be kept of the client's session.
+    NoSession,
+}
+
+impl fmt::Display for SubscribeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(bytes) => {
+                write!(f, "the URI has {bytes} bytes, and that of a subscription may have {MAX_URI}")
+            }
+            Self::TooMany(limit) => {
+                write!(
+                    f,
+                    "too many subscriptions: a client may have {limit}\nend one with `resources/unsubscribe`"
+                )
+            }
+            Self::TooManyBytes(limit, Full::Share) => {
+                write!(
+                    f,
+                    "the URIs of this client's subscriptions have too many bytes, of {limit} for all clients\nend some of them"
+                )
+            }
+            Self::TooManyBytes(limit, Full::Table) => {
+                write!(
+                    f,
+                    "the URIs of all clients' subscriptions have {limit} bytes, which is the limit\ntry again"
+                )
+            }
+            Self::NoSession => f.write_str(
+                "too many sessions of this client have open streams or subscriptions\nend one of them",
+            ),
+        }
+    }
+}
+
+impl From<SubscribeError> for ProtocolError {
+    fn from(error: SubscribeError) -> Self {
+        match error {
+            SubscribeError::TooLong(_) => Self::invalid_params(error.to_string()),
+            _ => Self::internal(error.to_string()),
+        }
+    }
+}
+
+/// Checks the length of a URI, before anything else is done with it.
+///
+/// # Errors
+/// It is longer than what is kept of a subscription.
+pub(crate) fn check_uri(uri: &str) -> Result<(), SubscribeError> {
+    if uri.len() > MAX_URI { Err(SubscribeError::TooLong(uri.len())) } else { Ok(()) }
+}

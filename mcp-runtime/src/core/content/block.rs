@@ -1,0 +1,562 @@
+//! Content blocks: the parts of tool results and prompt messages, with their annotations; and how content is written for
+//! one revision, without the fields and kinds that the revision does not have.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+
+use super::{
+    Icon, Message, ResourceContents, Theme,
+    resource_contents::{ResourceBody, ResourceDefaults},
+};
+use crate::core::{
+    jsonrpc::{Object, write_array, write_string},
+    protocol::Revision,
+};
+
+/// The author or the audience of content: the wire's `user` or `assistant`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `user`
+    User,
+    /// `assistant`
+    Assistant,
+}
+
+impl Role {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+
+    const fn as_json(self) -> &'static str {
+        match self {
+            Self::User => "\"user\"",
+            Self::Assistant => "\"assistant\"",
+        }
+    }
+}
+
+/// Hints about a block or a resource: its audience, its priority, and when it was last modified.
+///
+/// See [annotations](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#annotations).
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Annotations {
+    /// The wire's `audience`.
+    pub audience: Vec<Role>,
+    /// The wire's `priority`, 0 to 1.
+    pub priority: Option<f64>,
+    /// The wire's `lastModified`, an ISO 8601 time; clients before 2025-06-18 do not see it.
+    pub last_modified: Option<String>,
+}
+
+/// Implements the setters of annotations, for types with an `annotations_mut(&mut self) -> &mut Annotations`.
+macro_rules! impl_annotation_setters {
+    ($($annotated:ident)*) => {$(
+        #[allow(clippy::double_must_use, reason = "a builder is `must_use` as a type")]
+        impl $annotated {
+            /// The intended audience: the wire's `annotations.audience`.
+            #[must_use]
+            pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::core::content::Role>) -> Self {
+                self.annotations_mut().audience = audience.into_iter().collect();
+                self
+            }
+
+            /// The importance, from 0 to 1: the wire's `annotations.priority`.
+            #[must_use]
+            pub fn priority(mut self, priority: f64) -> Self {
+                self.annotations_mut().priority = Some(priority.clamp(0.0, 1.0));
+                self
+            }
+
+            /// The time of the last change, in ISO 8601: the wire's `annotations.lastModified`; clients before 2025-06-18
+            /// do not see it.
+            #[must_use]
+            pub fn last_modified(mut self, time: impl Into<String>) -> Self {
+                self.annotations_mut().last_modified = Some(time.into());
+                self
+            }
+        }
+    )*};
+}
+pub(crate) use impl_annotation_setters;
+
+/// Implements how `_meta` is set and read, for a type that has it as an `Option<Box<Map<..>>>`.
+macro_rules! impl_meta {
+    ($what:literal, $type:ident, $($field:ident).+) => {
+        impl $type {
+            #[doc = concat!("Adds a member to the ", $what, "'s `_meta`.")]
+            #[must_use]
+            pub fn meta(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+                self.$($field).+.get_or_insert_default().insert(key.into(), value.into());
+                self
+            }
+
+            #[doc = concat!("The ", $what, "'s `_meta`, if it has members.")]
+            #[must_use]
+            pub fn meta_map(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
+                self.$($field).+.as_deref()
+            }
+        }
+    };
+}
+pub(crate) use impl_meta;
+
+/// One content block of a tool result or a prompt message.
+///
+/// See [tool results](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// `"type": "text"`
+    Text(Text),
+    /// `"type": "image"`
+    Image(Image),
+    /// `"type": "audio"`; an embedded blob for clients before 2025-03-26
+    Audio(Audio),
+    /// `"type": "resource_link"`; a text block for clients before 2025-06-18
+    ResourceLink(ResourceLink),
+    /// `"type": "resource"`
+    Embedded(Embedded),
+    /// A block of another kind, as a client received it; written unchanged.
+    Unknown(Value),
+}
+
+/// The fields that every kind of block has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct CommonFields {
+    pub(super) annotations: Option<Box<Annotations>>,
+    pub(super) meta: Option<Box<Map<String, Value>>>,
+}
+
+/// Implements the fields that all blocks have, and the conversion into [`Content`].
+macro_rules! impl_block {
+    ($($block:ident)*) => {$(
+        impl $block {
+            fn annotations_mut(&mut self) -> &mut Annotations {
+                self.common.annotations.get_or_insert_default()
+            }
+
+            /// The annotations, if any was set.
+            #[must_use]
+            pub fn annotations(&self) -> Option<&Annotations> {
+                self.common.annotations.as_deref()
+            }
+        }
+
+        impl_meta!("block", $block, common.meta);
+
+        impl From<$block> for Content {
+            fn from(block: $block) -> Self {
+                Self::$block(block)
+            }
+        }
+    )*};
+}
+impl_block!(Text Image Audio ResourceLink Embedded);
+impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
+
+/// A text block.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Text {
+    /// The wire's `text`.
+    pub text: Cow<'static, str>,
+    pub(super) common: CommonFields,
+}
+
+impl Text {
+    /// A block with this text.
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { text: text.into(), common: CommonFields::default() }
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&'static str> for Content {
+    fn from(text: &'static str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl Content {
+    /// Bytes of what it holds, with binary data as base64.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Text(block) => block.text.len(),
+            Self::Image(block) => block.data.base64_size(),
+            Self::Audio(block) => block.data.base64_size(),
+            Self::ResourceLink(link) => link.uri.len() + link.name.len(),
+            Self::Embedded(block) => block.resource.size(),
+            Self::Unknown(value) => value.to_string().len(),
+        }
+    }
+
+    /// A text block.
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Text(Text::new(text))
+    }
+
+    /// The text, if it is a text block.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(block) => Some(&block.text),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! define_media {
+    ($(#[$doc:meta] $block:ident)*) => {$(
+        #[$doc]
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub struct $block {
+            pub(crate) data: BinaryData,
+            /// The wire's `mimeType`.
+            pub mime: Cow<'static, str>,
+            pub(super) common: CommonFields,
+        }
+
+        impl $block {
+            /// A block with these bytes, sent as base64, and this MIME type.
+            pub fn new(bytes: impl Into<Vec<u8>>, mime: impl Into<Cow<'static, str>>) -> Self {
+                Self { data: BinaryData::Bytes(bytes.into()), mime: mime.into(), common: CommonFields::default() }
+            }
+
+            /// A block with data that is base64 (RFC 4648, padded) already.
+            pub fn from_base64(data: impl Into<String>, mime: impl Into<Cow<'static, str>>) -> Self {
+                Self { data: BinaryData::Base64(data.into()), mime: mime.into(), common: CommonFields::default() }
+            }
+
+            /// The wire's `data`.
+            #[must_use]
+            pub fn to_base64(&self) -> Cow<'_, str> {
+                self.data.to_base64()
+            }
+
+            /// The bytes; `None` if it was made from malformed base64.
+            #[must_use]
+            pub fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
+                self.data.to_bytes()
+            }
+        }
+    )*};
+}
+define_media! {
+    /// An image block.
+    Image
+    /// An audio block.
+    Audio
+}
+
+/// A link to a resource that the client may read.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceLink {
+    /// The wire's `uri`.
+    pub uri: String,
+    /// The wire's `name`.
+    pub name: String,
+    /// The wire's `title`.
+    pub title: Option<String>,
+    /// The wire's `description`.
+    pub description: Option<String>,
+    /// The wire's `mimeType`.
+    pub mime: Option<String>,
+    /// The wire's `size`, in bytes.
+    pub size: Option<u64>,
+    /// The wire's `icons`.
+    pub icons: Vec<Icon>,
+    pub(super) common: CommonFields,
+}
+
+impl ResourceLink {
+    /// A link to `uri` with this name.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            uri: uri.into(),
+            name: name.into(),
+            title: None,
+            description: None,
+            mime: None,
+            size: None,
+            icons: Vec::new(),
+            common: CommonFields::default(),
+        }
+    }
+
+    /// The wire's `title`.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// The wire's `description`.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The wire's `mimeType`.
+    #[must_use]
+    pub fn mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+
+    /// The wire's `size`, in bytes.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+
+    /// Adds an icon: a URL, or an [`Icon`]; clients before 2025-11-25 do not see it.
+    #[must_use]
+    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+        self.icons.push(icon.into());
+        self
+    }
+}
+
+/// The contents of a resource inside a result or a message.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Embedded {
+    /// The wire's `resource`.
+    pub resource: ResourceContents,
+    pub(super) common: CommonFields,
+}
+
+impl Embedded {
+    /// A block that holds these contents.
+    #[must_use]
+    pub fn new(resource: ResourceContents) -> Self {
+        Self { resource, common: CommonFields::default() }
+    }
+
+    /// A text resource in a block.
+    pub fn text(uri: impl Into<String>, mime: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(ResourceContents::text(text).uri(uri).mime(mime))
+    }
+
+    /// A binary resource in a block; its bytes are sent as base64.
+    pub fn blob(uri: impl Into<String>, mime: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::new(ResourceContents::blob(bytes).uri(uri).mime(mime))
+    }
+}
+
+/// Binary data, which JSON holds as base64: bytes to be encoded, or base64 that is sent unchanged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BinaryData {
+    Bytes(Vec<u8>),
+    Base64(String),
+}
+
+impl BinaryData {
+    /// Bytes of its base64.
+    pub(crate) fn base64_size(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len().div_ceil(3) * 4,
+            Self::Base64(text) => text.len(),
+        }
+    }
+
+    pub(super) fn to_base64(&self) -> Cow<'_, str> {
+        match self {
+            Self::Bytes(bytes) => STANDARD.encode(bytes).into(),
+            Self::Base64(text) => text.into(),
+        }
+    }
+
+    /// `None` if the base64 is malformed.
+    pub(super) fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes.into()),
+            Self::Base64(text) => STANDARD.decode(text).ok().map(Cow::Owned),
+        }
+    }
+
+    /// Appends the base64 as a JSON string.
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(bytes) => write_base64(out, bytes),
+            Self::Base64(text) => write_string(out, text),
+        }
+    }
+}
+
+fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    let start = out.len();
+    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
+    // the slice has exactly the encoded size, so this does not fail; if it did, the string would be empty
+    let written = STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or(0);
+    out.truncate(start + written);
+    out.push(b'"');
+}
+
+/// Writes content for one revision, downgraded where that revision is older.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContentWriter(pub(crate) Revision);
+
+impl ContentWriter {
+    fn supports(self, since: Revision) -> bool {
+        self.0 >= since
+    }
+
+    pub(crate) fn write_annotations(self, object: &mut Object<'_>, annotations: &Annotations) {
+        object.object("annotations", |a| {
+            if !annotations.audience.is_empty() {
+                write_array(a.key("audience"), &annotations.audience, |out, role| {
+                    write_string(out, role.as_str());
+                });
+            }
+            if let Some(priority) = annotations.priority {
+                a.value("priority", &priority);
+            }
+            if self.supports(Revision::V2025_06_18) {
+                a.opt_str("lastModified", annotations.last_modified.as_deref());
+            }
+        });
+    }
+
+    pub(crate) fn write_icons(self, object: &mut Object<'_>, icons: &[Icon]) {
+        if icons.is_empty() || !self.supports(Revision::V2025_11_25) {
+            return;
+        }
+        write_array(object.key("icons"), icons, |out, icon| {
+            let mut object = Object::new(out);
+            object.str("src", &icon.src).opt_str("mimeType", icon.mime.as_deref());
+            if !icon.sizes.is_empty() {
+                object.value("sizes", &icon.sizes);
+            }
+            object.opt_str("theme", icon.theme.map(Theme::as_str));
+            object.end();
+        });
+    }
+
+    fn write_common(self, object: &mut Object<'_>, common: &CommonFields) {
+        if let Some(annotations) = &common.annotations {
+            self.write_annotations(object, annotations);
+        }
+        self.write_meta(object, common.meta.as_deref());
+    }
+
+    fn write_meta(self, object: &mut Object<'_>, meta: Option<&Map<String, Value>>) {
+        if let Some(meta) = meta.filter(|_| self.supports(Revision::V2025_06_18)) {
+            object.value("_meta", meta);
+        }
+    }
+
+    pub(crate) fn write_content(self, out: &mut Vec<u8>, content: &Content) {
+        if let Content::Unknown(block) = content {
+            return out.extend_from_slice(block.to_string().as_bytes());
+        }
+        let mut block = Object::new(out);
+        match content {
+            Content::Unknown(_) => {}
+            Content::Text(text) => {
+                block.raw("type", "\"text\"").str("text", &text.text);
+                self.write_common(&mut block, &text.common);
+            }
+            Content::Image(image) => {
+                block.raw("type", "\"image\"");
+                image.data.write(block.key("data"));
+                block.str("mimeType", &image.mime);
+                self.write_common(&mut block, &image.common);
+            }
+            Content::Audio(audio) if self.supports(Revision::V2025_03_26) => {
+                block.raw("type", "\"audio\"");
+                audio.data.write(block.key("data"));
+                block.str("mimeType", &audio.mime);
+                self.write_common(&mut block, &audio.common);
+            }
+            Content::Audio(audio) => {
+                block.raw("type", "\"resource\"").object("resource", |r| {
+                    r.raw("uri", "\"audio:inline\"").str("mimeType", &audio.mime);
+                    audio.data.write(r.key("blob"));
+                });
+                self.write_common(&mut block, &audio.common);
+            }
+            Content::ResourceLink(link) if self.supports(Revision::V2025_06_18) => {
+                block.raw("type", "\"resource_link\"").str("uri", &link.uri).str("name", &link.name);
+                block
+                    .opt_str("title", link.title.as_deref())
+                    .opt_str("description", link.description.as_deref());
+                block.opt_str("mimeType", link.mime.as_deref());
+                if let Some(size) = link.size {
+                    block.value("size", &size);
+                }
+                self.write_icons(&mut block, &link.icons);
+                self.write_common(&mut block, &link.common);
+            }
+            Content::ResourceLink(link) => {
+                block.raw("type", "\"text\"").str("text", &format!("{}: {}", link.name, link.uri));
+                self.write_common(&mut block, &link.common);
+            }
+            Content::Embedded(embedded) => {
+                block.raw("type", "\"resource\"");
+                self.write_resource(block.key("resource"), &embedded.resource, ResourceDefaults::default());
+                self.write_common(&mut block, &embedded.common);
+            }
+        }
+        block.end();
+    }
+
+    pub(crate) fn write_resource(
+        self,
+        out: &mut Vec<u8>,
+        contents: &ResourceContents,
+        defaults: ResourceDefaults<'_>,
+    ) {
+        let mut item = Object::new(out);
+        item.str("uri", contents.uri.as_deref().unwrap_or(defaults.uri));
+        let fallback = match &contents.body {
+            ResourceBody::Text(_) => "text/plain",
+            ResourceBody::Blob(_) => "application/octet-stream",
+        };
+        item.str("mimeType", contents.mime.as_deref().or(defaults.mime).unwrap_or(fallback));
+        match &contents.body {
+            ResourceBody::Text(text) => {
+                item.str("text", text);
+            }
+            ResourceBody::Blob(data) => data.write(item.key("blob")),
+        }
+        let meta = contents.meta.as_deref();
+        // hosts prefer `ui` from the contents to `ui` from the list, so that a function can set it for each read
+        let ui = defaults.ui.filter(|_| contents.uri.as_deref().is_none_or(|uri| uri == defaults.uri));
+        match ui.filter(|_| meta.is_none_or(|meta| !meta.contains_key("ui"))) {
+            Some(ui) if self.supports(Revision::V2025_06_18) => {
+                item.object("_meta", |object| {
+                    for (key, value) in meta.into_iter().flatten() {
+                        object.escaped_value(key, value);
+                    }
+                    object.raw("ui", ui);
+                });
+            }
+            _ => self.write_meta(&mut item, meta),
+        }
+        item.end();
+    }
+
+    pub(crate) fn write_message(self, out: &mut Vec<u8>, message: &Message) {
+        let mut object = Object::new(out);
+        object.raw("role", message.role.as_json());
+        self.write_content(object.key("content"), &message.content);
+        object.end();
+    }
+}

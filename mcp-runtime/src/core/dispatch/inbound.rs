@@ -1,0 +1,575 @@
+//! The edge that every transport shares: which revision a message is written in, whether its id is free, how a batch is
+//! answered, who drives a call whose reply is pending, and how a call is cancelled. Transports only move bytes.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use super::{
+    Request,
+    response::{PendingReply, Reply, Response},
+    subscriptions::ListenStream,
+};
+use crate::{
+    core::{
+        connection::{ClientId, PendingRequests, RequestContext},
+        jsonrpc::{JsonRpcMessage, MalformedMessage, Meta, ProtocolError, RequestId, decode_string, parse},
+        protocol::{self, Revision},
+        server::Server,
+        sync::{Mutex, MutexGuard},
+    },
+    schema::truncate,
+};
+
+/// Messages in one batch, at most.
+const MAX_BATCH: usize = 50;
+
+/// How many messages of a batch that is too long are read, so that their requests can be refused one by one.
+const MAX_REFUSED: usize = 1_000;
+
+/// The revision that a request is written in, on a connection that keeps the result of `initialize`.
+pub(crate) enum RequestRevision {
+    /// The request is `initialize`, which negotiates the revision.
+    Initialize,
+    Known(Revision),
+    /// The revision is unknown or not supported.
+    Unsupported(ProtocolError),
+}
+
+/// The revision of a request on a connection; `negotiated` is the result of `initialize` there.
+pub(crate) fn resolve_revision(
+    message: &JsonRpcMessage<'_>,
+    negotiated: Option<Revision>,
+) -> RequestRevision {
+    let method = message.method().unwrap_or_default();
+    match declared_version(&message.params().meta) {
+        Ok(Some(version)) if version == Revision::LATEST.as_str() => RequestRevision::Known(Revision::LATEST),
+        Ok(Some(version)) => RequestRevision::Unsupported(unsupported_version(&version)),
+        Ok(None) if method == "initialize" => RequestRevision::Initialize,
+        Ok(None) => match negotiated {
+            Some(revision) => RequestRevision::Known(revision),
+            None if method == "ping" => RequestRevision::Known(Revision::LATEST_LEGACY),
+            None => RequestRevision::Unsupported(ProtocolError::invalid_params(format!(
+                "`{method}` came before `initialize`\nsend `initialize` first, or name the revision in `_meta` as \
+                 `io.modelcontextprotocol/protocolVersion`"
+            ))),
+        },
+        Err(error) => RequestRevision::Unsupported(error),
+    }
+}
+
+/// The version that a request's `_meta` declares; `None` before 2026-07-28.
+pub(crate) fn declared_version<'a>(meta: &Meta<'a>) -> Result<Option<Cow<'a, str>>, ProtocolError> {
+    let Some(raw) = meta.version else { return Ok(None) };
+    decode_string(raw)
+        .map(Some)
+        .ok_or_else(|| ProtocolError::invalid_params("the protocol version in `_meta` is not a string"))
+}
+
+/// `-32022`, listing the versions that are supported.
+pub(crate) fn unsupported_version(requested: &str) -> ProtocolError {
+    ProtocolError::new(protocol::UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version")
+        .with_data(serde_json::json!({ "supported": [Revision::LATEST.as_str()], "requested": requested }))
+}
+
+/// `-32600`: the client uses the id of a request that is still being answered.
+pub(crate) fn id_in_use(id: &str) -> ProtocolError {
+    ProtocolError::invalid_request(format!("the id {id} is in use by a request that is still running"))
+}
+
+/// The reply to a call that was still running at the end of the shutdown timeout.
+pub(crate) fn cut_off_error() -> ProtocolError {
+    ProtocolError::internal(
+        "the server has stopped before the call had ended\nwhat the call has done by then is not known",
+    )
+}
+
+/// Whether a message is `notifications/initialized`, after which a legacy client may be sent requests.
+pub(crate) fn is_initialized(message: &JsonRpcMessage<'_>) -> bool {
+    message.method() == Some("notifications/initialized") && message.id().is_none()
+}
+
+/// The requests that are being answered, of one connection or of all sessions, by client and id: an id is in use until
+/// its [`Registration`] is dropped. Clones share them.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct InFlight(Arc<Mutex<RegisteredRequests>>);
+
+#[derive(Debug, Default)]
+struct RegisteredRequests {
+    by_client: HashMap<ClientId, Vec<RegisteredRequest>>,
+    last_serial: u64,
+}
+
+#[derive(Debug)]
+struct RegisteredRequest {
+    id: RequestId,
+    serial: u64,
+    /// Dropping it cancels the request.
+    cancel: Option<oneshot::Sender<()>>,
+}
+
+impl InFlight {
+    fn lock(&self) -> MutexGuard<'_, RegisteredRequests> {
+        self.0.lock()
+    }
+
+    /// Whether a request of that id is being answered; `id` is raw JSON.
+    pub(crate) fn contains(&self, client: &ClientId, id: &str) -> bool {
+        let table = self.lock();
+        if table.by_client.is_empty() {
+            return false;
+        }
+        let id = RequestId::from_json(id);
+        table.by_client.get(client).is_some_and(|requests| requests.iter().any(|request| request.id == id))
+    }
+
+    /// Registers a request; `None` if its id is in use.
+    pub(crate) fn register(&self, client: ClientId, id: &str) -> Option<Registration> {
+        let id = RequestId::from_json(id);
+        let mut table = self.lock();
+        table.last_serial += 1;
+        let serial = table.last_serial;
+        let requests = table.by_client.entry(client).or_default();
+        if requests.iter().any(|request| request.id == id) {
+            return None;
+        }
+        let (cancel, cancelled) = oneshot::channel();
+        requests.push(RegisteredRequest { id: id.clone(), serial, cancel: Some(cancel) });
+        Some(Registration { in_flight: self.clone(), client, id, serial, cancelled })
+    }
+
+    /// Cancels a request.
+    pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) {
+        let cancel = {
+            let mut table = self.lock();
+            let requests = table.by_client.get_mut(client);
+            let request = requests.and_then(|requests| requests.iter_mut().find(|r| r.id == *id));
+            request.and_then(|request| request.cancel.take())
+        };
+        // after the lock is released, since this wakes the request
+        drop(cancel);
+    }
+
+    /// Cancels every request of a client.
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn cancel_all(&self, client: &ClientId) {
+        let cancels: Vec<_> = {
+            let mut table = self.lock();
+            let requests = table.by_client.get_mut(client).into_iter().flatten();
+            requests.filter_map(|request| request.cancel.take()).collect()
+        };
+        drop(cancels);
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.lock().by_client.is_empty()
+    }
+}
+
+/// A request that is being answered, and can be cancelled by its id; dropping it frees the id.
+pub(crate) struct Registration {
+    in_flight: InFlight,
+    client: ClientId,
+    id: RequestId,
+    serial: u64,
+    cancelled: oneshot::Receiver<()>,
+}
+
+impl Registration {
+    /// Ready when the client has cancelled the request.
+    pub(crate) fn poll_cancelled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.cancelled).poll(cx).map(|_| ())
+    }
+
+    /// Whether the client has cancelled the request.
+    pub(crate) fn is_cancelled(&mut self) -> bool {
+        self.poll_cancelled(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Waits until the client cancels the request.
+    pub(crate) async fn cancelled(&mut self) {
+        std::future::poll_fn(|cx| self.poll_cancelled(cx)).await;
+    }
+
+    /// Removes the registration of that id from a list; `id` is raw JSON.
+    fn take_from(registrations: &mut Vec<Self>, id: &str) -> Option<Self> {
+        if registrations.is_empty() {
+            return None;
+        }
+        let id = RequestId::from_json(id);
+        let index = registrations.iter().position(|registration| registration.id == id)?;
+        Some(registrations.swap_remove(index))
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut table = self.in_flight.lock();
+        let Some(requests) = table.by_client.get_mut(&self.client) else { return };
+        requests.retain(|request| request.serial != self.serial);
+        if requests.is_empty() {
+            table.by_client.remove(&self.client);
+        }
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The open requests between the server and one client, in both directions: of a connection, or of a session.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenRequests<'a> {
+    pub(crate) client: ClientId,
+    pub(crate) in_flight: &'a InFlight,
+    pub(crate) pending: &'a PendingRequests,
+}
+
+impl OpenRequests<'_> {
+    /// Handles a notification; all but `notifications/cancelled` are ignored.
+    pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) {
+        if message.method() == Some("notifications/cancelled")
+            && let Some(raw) = message.params().request_id
+            && let Some(id) = RequestId::from_raw(raw)
+        {
+            let reason = message.params().reason.and_then(decode_string).unwrap_or_default();
+            // quoted, so that it cannot imitate other log entries
+            tracing::debug!(id = raw.get(), reason = ?truncate(&reason), "the client cancels a request");
+            self.in_flight.cancel(&self.client, &id);
+        }
+    }
+
+    /// Delivers a response to the request that waits for it; `false` if none does.
+    pub(crate) fn deliver_response(&self, message: &JsonRpcMessage<'_>) -> bool {
+        let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
+        self.pending.deliver(&self.client, id, response.map(Into::into).map_err(Into::into))
+    }
+
+    /// Registers a request.
+    ///
+    /// # Errors
+    /// Its id is in use.
+    fn register(&self, id: &str) -> Result<Registration, Reply> {
+        self.in_flight.register(self.client, id).ok_or_else(|| id_in_use(id).into())
+    }
+}
+
+/// A request that has been started.
+pub(crate) enum StartedRequest {
+    Reply(Reply),
+    Running(RunningRequest),
+}
+
+impl Server {
+    /// Starts to answer a request, but not `subscriptions/listen`. `open` is `None` where requests are independent of
+    /// each other, so that ids need not be unique. `registrations` were made when the message was queued.
+    pub(crate) fn start_request(
+        &self,
+        request: Request<'_>,
+        open: Option<OpenRequests<'_>>,
+        registrations: &mut Vec<Registration>,
+    ) -> StartedRequest {
+        let Request { id, .. } = request;
+        let registration = Registration::take_from(registrations, id);
+        if registration.is_none() && open.is_some_and(|open| open.in_flight.contains(&open.client, id)) {
+            return StartedRequest::Reply(id_in_use(id).into());
+        }
+        let pending = match self.answer(request) {
+            Response::Ready(reply) => return StartedRequest::Reply(reply),
+            Response::Pending(pending) => pending,
+        };
+        // only requests that stay open are registered; another one with this id may have been started meanwhile
+        let registration = match (registration, open) {
+            (None, Some(open)) => match open.register(id) {
+                Ok(registration) => Some(registration),
+                Err(reply) => return StartedRequest::Reply(reply),
+            },
+            (registration, _) => registration,
+        };
+        StartedRequest::Running(RunningRequest { id: id.into(), pending, registration })
+    }
+
+    /// Starts to answer `subscriptions/listen`.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub(crate) fn start_listen(
+        &self,
+        request: Request<'_>,
+        open: Option<OpenRequests<'_>>,
+    ) -> Result<(ListenStream, Option<Registration>), Reply> {
+        let registration = open.map(|open| open.register(request.id)).transpose()?;
+        Ok((self.answer_listen(request)?, registration))
+    }
+
+    /// Starts to answer the requests of a batch, which has passed [`Batch::check`].
+    pub(crate) fn start_batch(
+        &self,
+        batch: &Batch<'_>,
+        context: &RequestContext,
+        open: Option<OpenRequests<'_>>,
+        registrations: &mut Vec<Registration>,
+    ) -> StartedBatch {
+        let revision = Revision::V2025_03_26;
+        // the transport counts a message, which may hold many requests
+        let uncounted = RequestContext { counted: false, ..context.clone() };
+        let mut context = context;
+        let mut states = Vec::new();
+        let (mut unexpected_response, mut unreadable) = (false, None);
+        for message in &batch.0 {
+            let message = match message {
+                Ok(message) => message,
+                Err(malformed) if !malformed.expects_response => continue,
+                Err(malformed) => {
+                    // this revision has no reply without an id, and a client waits for one of every request
+                    if let Some(id) = malformed.id.as_deref().or(malformed.long_id.as_deref()) {
+                        states.push(CallState::Replied(id.into(), malformed.error.clone().into()));
+                    } else {
+                        tracing::warn!(error = %malformed.error, "a message in a batch could not be read");
+                        unreadable.get_or_insert_with(|| malformed.error.clone());
+                    }
+                    continue;
+                }
+            };
+            if message.is_response() {
+                unexpected_response |= !open.is_some_and(|open| open.deliver_response(message));
+                continue;
+            }
+            let Some(request) = Request::from_message(message, revision, context) else {
+                if let Some(open) = open {
+                    open.handle_notification(message);
+                }
+                continue;
+            };
+            context = &uncounted;
+            if request.params.meta.version.is_some() {
+                let text = "a request that names its revision in `_meta` must not be part of a batch";
+                let error = ProtocolError::invalid_request(text);
+                states.push(CallState::Replied(request.id.into(), error.into()));
+                continue;
+            }
+            states.push(match self.start_request(request, open, registrations) {
+                StartedRequest::Reply(reply) => CallState::Replied(request.id.into(), reply),
+                StartedRequest::Running(running) => CallState::Running(running),
+            });
+        }
+        let calls = Calls { states, batch: true, revision };
+        StartedBatch { calls, unexpected_response, unreadable }
+    }
+}
+
+/// A request whose reply is pending.
+#[derive(Debug)]
+pub(crate) struct RunningRequest {
+    /// Raw JSON.
+    pub(crate) id: Box<str>,
+    pub(crate) pending: PendingReply,
+    registration: Option<Registration>,
+}
+
+impl RunningRequest {
+    /// Ready when the client has cancelled the request.
+    pub(crate) fn poll_cancelled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.registration {
+            Some(registration) => registration.poll_cancelled(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Future for RunningRequest {
+    /// `None` when the client has cancelled the request, which gets no reply then.
+    type Output = Option<Reply>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
+        // first: a function that returns because of the cancellation gets no reply either
+        if self.poll_cancelled(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.pending).poll(cx).map(Some)
+    }
+}
+
+/// The state of one call among the [`Calls`] of a message.
+#[derive(Debug)]
+enum CallState {
+    /// With raw JSON of its id.
+    Replied(Box<str>, Reply),
+    Running(RunningRequest),
+    /// The client has cancelled it, or its reply has been taken.
+    Done,
+}
+
+/// The calls that one message starts, in order.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    states: Vec<CallState>,
+    /// Whether the message was a batch, so that the replies form an array.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads it"))]
+    pub(crate) batch: bool,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads it"))]
+    pub(crate) revision: Revision,
+}
+
+impl Calls {
+    /// The call of a single request.
+    #[cfg(feature = "http")]
+    pub(crate) fn single(running: RunningRequest, revision: Revision) -> Self {
+        Self { states: vec![CallState::Running(running)], batch: false, revision }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// Polls every call; ready when none is running.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut all = Poll::Ready(());
+        for state in &mut self.states {
+            let CallState::Running(running) = state else { continue };
+            *state = match Pin::new(&mut *running).poll(cx) {
+                Poll::Pending => {
+                    all = Poll::Pending;
+                    continue;
+                }
+                Poll::Ready(Some(reply)) => CallState::Replied(std::mem::take(&mut running.id), reply),
+                Poll::Ready(None) => CallState::Done,
+            };
+        }
+        all
+    }
+
+    /// Drops the calls that are running, which are answered with an error.
+    pub(crate) fn cut_off(&mut self) {
+        for state in &mut self.states {
+            if let CallState::Running(running) = state {
+                let reply = cut_off_error().into();
+                *state = CallState::Replied(std::mem::take(&mut running.id), reply);
+            }
+        }
+    }
+
+    /// Takes the replies that are ready, in order, each with raw JSON of its id.
+    pub(crate) fn take_replies(&mut self) -> Vec<(Box<str>, Reply)> {
+        let mut replies = Vec::new();
+        for state in &mut self.states {
+            match std::mem::replace(state, CallState::Done) {
+                CallState::Replied(id, reply) => replies.push((id, reply)),
+                other => *state = other,
+            }
+        }
+        replies
+    }
+
+    /// The calls that are running.
+    #[cfg(feature = "http")]
+    pub(crate) fn running_mut(&mut self) -> impl Iterator<Item = &mut RunningRequest> {
+        self.states.iter_mut().filter_map(|state| match state {
+            CallState::Running(running) => Some(running),
+            CallState::Replied(..) | CallState::Done => None,
+        })
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.states.iter().any(|state| matches!(state, CallState::Running(_)))
+    }
+}
+
+/// A batch of 2025-03-26 whose requests have been started.
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads every field"))]
+pub(crate) struct StartedBatch {
+    pub(crate) calls: Calls,
+    /// The batch holds a response that no request waits for.
+    pub(crate) unexpected_response: bool,
+    /// The error of the first message that cannot be read, not even its id.
+    pub(crate) unreadable: Option<ProtocolError>,
+}
+
+/// The messages of a batch; one that cannot be read has its error instead. Of a batch that is too long, the first ones.
+pub(crate) struct Batch<'a>(Vec<Result<JsonRpcMessage<'a>, MalformedMessage>>);
+
+impl<'a> Batch<'a> {
+    pub(crate) fn parse(messages: &[&'a RawValue]) -> Self {
+        Self(messages.iter().take(MAX_REFUSED).map(|raw| parse(raw.get().as_bytes())).collect())
+    }
+
+    /// Raw JSON of the ids of its requests.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|message| match message {
+            Ok(message) if message.is_response() => None,
+            Ok(message) => message.id(),
+            Err(malformed) => malformed.id.as_deref(),
+        })
+    }
+
+    /// Whether some message of it is `notifications/initialized`.
+    pub(crate) fn contains_initialized(&self) -> bool {
+        self.0.iter().flatten().any(is_initialized)
+    }
+
+    /// Whether some message of it gets a reply, so that the HTTP response has a body.
+    #[cfg(feature = "http")]
+    pub(crate) fn expects_replies(&self) -> bool {
+        self.0.iter().any(|message| match message {
+            Ok(message) => message.id().is_some() && !message.is_response(),
+            Err(malformed) => malformed.expects_response,
+        })
+    }
+
+    /// Checks the batch as a whole.
+    ///
+    /// # Errors
+    /// `-32600`: it is empty or too large, or contains `initialize`.
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        if !(1..=MAX_BATCH).contains(&self.0.len()) {
+            return Err(ProtocolError::invalid_request(format!("a batch holds 1 to {MAX_BATCH} messages")));
+        }
+        if self.0.iter().flatten().any(|message| message.method() == Some("initialize")) {
+            return Err(ProtocolError::invalid_request("`initialize` must not be part of a batch"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_registered_by_client_and_id_until_it_is_answered() {
+        let in_flight = InFlight::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut first = in_flight.register([1; 16], "1").expect("free");
+        let mut other_client = in_flight.register([2; 16], "1").expect("free");
+        let mut other_id = in_flight.register([1; 16], "\"1\"").expect("free");
+        assert!(in_flight.contains(&[1; 16], "1") && !in_flight.contains(&[3; 16], "1"));
+        assert!(in_flight.register([1; 16], "1").is_none(), "in use");
+        in_flight.cancel(&[1; 16], &RequestId::from_json("1"));
+        assert!(first.poll_cancelled(&mut cx).is_ready());
+        assert!(other_client.poll_cancelled(&mut cx).is_pending());
+        assert!(other_id.poll_cancelled(&mut cx).is_pending());
+        in_flight.cancel_all(&[1; 16]);
+        assert!(other_id.poll_cancelled(&mut cx).is_ready());
+        assert!(other_client.poll_cancelled(&mut cx).is_pending());
+        assert!(in_flight.contains(&[1; 16], "1"), "cancelled, but not dropped yet");
+        drop((first, other_client, other_id));
+        assert!(in_flight.is_empty());
+    }
+}

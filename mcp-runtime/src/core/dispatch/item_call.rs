@@ -1,0 +1,308 @@
+//! One call of a user's function, from the item that was looked up to the reply. The order is the same for every kind
+//! of item: the limits on its caller, the permit of `max_concurrency`, then the function. An item with layers starts with
+//! the outermost layer.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
+
+use super::{
+    Request,
+    request::ClientRequestPolicy,
+    response::{PendingReply, Reply, Response, ResultBody},
+};
+use crate::{
+    core::{
+        admission::Owner,
+        arguments::{BoxFuture, CallParts, Input, TextArgument},
+        blocking::{CallPermit, CallThreads, WithPermits},
+        client_request::CallBinding,
+        context::Context,
+        error::Failure,
+        extensions::Extensions,
+        invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
+        item::{Function, ItemSpec},
+        item_output::ItemOutput,
+        jsonrpc::ProtocolError,
+        protocol::Revision,
+        reason::Reason,
+        server::{Server, WeakServer},
+    },
+    gate::layer::PendingInput,
+};
+
+/// A call whose item has been found: how to start the function, and how to answer when it ends.
+pub(crate) trait ItemCall: Send + Sync {
+    /// The same call without borrows from the request's text.
+    fn into_owned(self) -> Arc<dyn ItemCall>
+    where
+        Self: Sized;
+
+    /// What is called, if the function is that of an item.
+    fn item(&self) -> Option<&ItemSpec> {
+        None
+    }
+
+    /// The state of the item's builder.
+    fn state(&self) -> &Arc<Extensions>;
+
+    /// What identifies the call: a client's retry of it is bound to this.
+    fn binding(&self) -> CallBinding<'_>;
+
+    /// Whether the function may send requests to its client.
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Forbidden
+    }
+
+    /// Configures a new context of the call.
+    fn prepare_context(&self, _context: &Context) {}
+
+    /// The permits of `max_concurrency`.
+    fn semaphore(&self) -> Option<&Arc<Semaphore>> {
+        None
+    }
+
+    /// Whether the item says that a second run may destroy more than the first.
+    fn runs_once(&self) -> bool {
+        false
+    }
+
+    /// How long the call may take; it may wait as long for its permit before.
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The same call with the arguments that a layer has set, raw JSON of an object; `None` if it takes none.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn with_arguments(&self, _json: &str) -> Result<Option<Arc<dyn ItemCall>>, Failure> {
+        Ok(None)
+    }
+
+    /// Starts the function.
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation;
+
+    /// The response for what the function has returned; one that has to be stored first is pending.
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response;
+}
+
+/// A call whose function is pending, in its request or, for the [`Suspension`](crate::context::Suspension) that answers
+/// that, outside of it.
+pub(crate) struct SuspendedCall {
+    call: Arc<dyn ItemCall>,
+    server: WeakServer,
+    /// The same, as long as the call is in its request.
+    kept_alive: Option<Server>,
+    revision: Revision,
+    running: Running,
+}
+
+impl SuspendedCall {
+    pub(super) fn new(
+        server: &Server,
+        revision: Revision,
+        call: Arc<dyn ItemCall>,
+        running: Running,
+    ) -> Box<Self> {
+        let (weak, kept_alive) = (server.downgrade(), Some(server.clone()));
+        Box::new(Self { call, server: weak, kept_alive, revision, running })
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        self.running.context()
+    }
+
+    /// What a client's retry of the call is bound to.
+    pub(crate) fn binding(&self) -> CallBinding<'_> {
+        self.call.binding()
+    }
+
+    /// `None` once the server has been dropped, which a call that has left its request does not prevent.
+    pub(crate) fn server(&self) -> Option<Server> {
+        self.server.upgrade()
+    }
+
+    /// Lets the server be dropped while the function goes on.
+    pub(crate) fn leave_request(&mut self) {
+        self.kept_alive = None;
+    }
+
+    /// The threads that run the function.
+    pub(crate) fn threads(&self) -> CallThreads {
+        self.running.threads()
+    }
+
+    /// Holds a permit as long as the function runs, on a thread or not.
+    pub(crate) fn hold_permit(&mut self, permit: CallPermit) {
+        self.running.hold_permits([permit]);
+    }
+
+    /// Runs the function to its end; the reply is the one that its request would have got.
+    pub(crate) fn finish(self: Box<Self>) -> BoxFuture<Reply> {
+        Box::pin(async move {
+            let Self { call, server, kept_alive, revision, running } = *self;
+            match running.finish().await {
+                Ended::Returned(result) => match server.upgrade() {
+                    Some(server) => answer(&*call, &server, revision, result).reply().await,
+                    None => Reply::server_dropped(),
+                },
+                Ended::Suspended(suspension, running) => {
+                    let call = Self { call, server, kept_alive, revision, running };
+                    suspension.respond(Box::new(call)).reply().await
+                }
+            }
+        })
+    }
+}
+
+/// The response for what the function has returned, or what its layers have made of that.
+fn answer(
+    call: &dyn ItemCall,
+    server: &Server,
+    revision: Revision,
+    result: Result<ItemOutput, Failure>,
+) -> Response {
+    match result {
+        Ok(ItemOutput::InputRequired(PendingInput { requests, state })) => {
+            Reply::from(ResultBody::InputRequired { requests, state }).into()
+        }
+        Ok(ItemOutput::OfLayer(failure)) => match call.respond(server, revision, *failure) {
+            Response::Ready(reply) => {
+                let reason = reply.reason.filter(|reason| !reason.is_of_function());
+                reply.because(reason.unwrap_or(Reason::Layer)).into()
+            }
+            pending => pending,
+        },
+        result => call.respond(server, revision, result),
+    }
+}
+
+impl Server {
+    /// Calls an item.
+    pub(crate) fn call_item(&self, request: Request<'_>, call: impl ItemCall) -> Response {
+        let mut permits = Vec::new();
+        if let Some(item) = call.item() {
+            if let Some(layer) = item.layers.first() {
+                let call_layered = layer.call_item;
+                return call_layered(self, request, call.into_owned());
+            }
+            if let Err(failure) = admit(item, || request.context.owner(), &mut permits) {
+                return call.respond(self, request.revision, Err(failure));
+            }
+        }
+        if let Some(semaphore) = call.semaphore() {
+            match semaphore.clone().try_acquire_owned() {
+                Ok(permit) => permits.push(CallPermit::Concurrency(permit)),
+                Err(_) => return self.call_item_later(request, call.into_owned(), permits),
+            }
+        }
+        match call.start(request.start_options(self), &|| make_context(self, request, &call)) {
+            Invocation::Ended(Ended::Returned(result)) => call.respond(self, request.revision, result),
+            pending => self.finish_later(request.revision, call.into_owned(), pending, permits),
+        }
+    }
+
+    /// Calls an item that must wait for a permit.
+    fn call_item_later(
+        &self,
+        request: Request<'_>,
+        call: Arc<dyn ItemCall>,
+        mut permits: Vec<CallPermit>,
+    ) -> Response {
+        let (revision, options) = (request.revision, request.start_options(self));
+        let context = make_context(self, request, &*call);
+        let (server, call_context) = (self.clone(), context.clone());
+        let reply: BoxFuture<Reply> = Box::pin(async move {
+            if let Some(semaphore) = call.semaphore() {
+                match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
+                    // the semaphore is never closed
+                    Ok(permit) => permits.extend(permit.ok().map(CallPermit::Concurrency)),
+                    Err(failure) => return call.respond(&server, revision, Err(failure)).reply().await,
+                }
+            }
+            let invocation = call.start(options, &|| call_context.clone());
+            server.finish_later(revision, call, invocation, permits).reply().await
+        });
+        Response::Pending(PendingReply::new(&context, WithPermits::new(reply, Vec::new())))
+    }
+
+    /// The response of a call whose function has been started, and holds these permits.
+    pub(super) fn finish_later(
+        &self,
+        revision: Revision,
+        call: Arc<dyn ItemCall>,
+        invocation: Invocation,
+        permits: Vec<CallPermit>,
+    ) -> Response {
+        let (suspension, mut running) = match invocation {
+            Invocation::Ended(Ended::Returned(result)) => return answer(&*call, self, revision, result),
+            Invocation::Ended(Ended::Suspended(suspension, running)) => (Some(suspension), running),
+            Invocation::Running(running) => (None, running),
+        };
+        running.hold_permits(permits);
+        let call = SuspendedCall::new(self, revision, call, running);
+        if let Some(suspension) = suspension {
+            return suspension.respond(call);
+        }
+        // if the function runs on a blocking thread, that has been started by now
+        let (context, threads) = (call.context().clone(), call.threads());
+        Response::Pending(PendingReply::new(&context, WithPermits::with_threads(call.finish(), threads)))
+    }
+}
+
+/// Takes the permits of a call within the limits on its caller.
+///
+/// # Errors
+/// The caller has reached one of them.
+pub(super) fn admit(
+    item: &ItemSpec,
+    owner: impl FnOnce() -> Owner,
+    permits: &mut Vec<CallPermit>,
+) -> Result<(), Failure> {
+    let Some(limits) = &item.call_limits else { return Ok(()) };
+    let taken = limits.admit(&owner()).map_err(Failure::limited)?;
+    permits.extend(taken.into_iter().map(CallPermit::Caller));
+    Ok(())
+}
+
+pub(super) fn make_context(server: &Server, request: Request<'_>, call: &dyn ItemCall) -> Context {
+    let context = request.make_context(server, call.state(), call.client_request_policy());
+    call.prepare_context(&context);
+    context
+}
+
+/// Starts a function whose arguments are strings: that of a prompt or a resource.
+pub(crate) fn start_with_strings(
+    name: &str,
+    function: &Function,
+    values: &[(String, TextArgument)],
+    limit: Option<Duration>,
+    options: StartOptions,
+    context: &dyn Fn() -> Context,
+) -> Invocation {
+    let parts = CallParts {
+        input: Input::Text(values),
+        args: function.args,
+        rules: &function.rules,
+        strict: false,
+        tool: None,
+        validator: None,
+        this: function.this.as_ref(),
+        context,
+    };
+    if let Err(failure) = function.text_limit.check(function.args, values) {
+        return invoke::start_with(|| Err(failure), &context(), limit);
+    }
+    invoke::start(name, function, &parts, limit, options)
+}
+
+/// The error of a call whose result cannot report failures.
+pub(crate) fn into_protocol_error(error: ClientError) -> ProtocolError {
+    match error {
+        ClientError::Arguments(report) => ProtocolError::invalid_params(report),
+        ClientError::NotFound => ProtocolError::internal("not found"),
+        ClientError::Message(text, _) => ProtocolError::internal(text),
+        ClientError::Protocol(error) => error,
+    }
+}

@@ -1,0 +1,42 @@
+//! From one request to its reply, in any revision, for any transport: routes methods, looks items up, checks what must
+//! hold before a function runs. Replies are values ([`response`]); functions run in [`invoke`](crate::core::invoke).
+
+mod connection_state;
+mod inbound;
+mod input_required;
+mod item_call;
+mod layered_item;
+mod lifecycle;
+mod logging;
+mod observation;
+mod pagination;
+mod request;
+mod response;
+mod router;
+mod subscriptions;
+mod tools;
+
+pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
+pub(crate) use inbound::{
+    Batch, Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
+    cut_off_error, id_in_use, is_initialized, resolve_revision,
+};
+#[cfg(feature = "http")]
+pub(crate) use inbound::{declared_version, unsupported_version};
+pub(crate) use input_required::AwaitInput;
+pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_with_strings};
+pub(crate) use layered_item::call_layered;
+#[cfg(feature = "http")]
+pub(crate) use lifecycle::Handshake;
+pub(crate) use observation::{
+    ObservedEntry, ObservedItem, RefusedRequest, error_type, milliseconds, record_error, trace_of,
+};
+pub(crate) use pagination::{CursorScope, invalid_cursor};
+pub(crate) use request::{ClientRequestPolicy, Request, required_text};
+#[cfg(feature = "http")]
+pub(crate) use response::Status;
+pub(crate) use response::{
+    CacheHints, PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result,
+};
+pub(crate) use router::wants_spans;
+pub(crate) use subscriptions::ListenStream;

@@ -1,0 +1,224 @@
+//! One request: its parameters, the context that a function gets for it, and the checks that every request passes,
+//! whatever its method.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::value::RawValue;
+
+use super::response::Reply;
+use crate::core::{
+    client_request::CallBinding,
+    connection::{Access, ClientData, RequestContext, principal_digest},
+    context::{ClientRequests, Context, ContextInner, Delivery, Retry, has_forwarder},
+    extensions::Extensions,
+    invoke::StartOptions,
+    jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
+    protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
+    reason::Reason,
+    server::Server,
+    store::ResultReader,
+    sync::Mutex,
+};
+
+/// A request on its way through dispatch.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    /// Raw JSON.
+    pub(crate) id: &'a str,
+    pub(crate) params: &'a Params<'a>,
+    pub(crate) revision: Revision,
+    pub(crate) context: &'a RequestContext,
+}
+
+/// Whether a function may send requests to its client.
+pub(crate) enum ClientRequestPolicy {
+    /// With what came back from earlier requests of the same call.
+    Allowed(Option<Arc<Retry>>),
+    Forbidden,
+}
+
+impl<'a> Request<'a> {
+    /// The request in a message; `None` for notifications and responses.
+    pub(crate) fn from_message(
+        message: &'a JsonRpcMessage<'a>,
+        revision: Revision,
+        context: &'a RequestContext,
+    ) -> Option<Self> {
+        let (id, method) = (message.id()?, message.method()?);
+        Some(Self { method, id, params: message.params(), revision, context })
+    }
+
+    /// Whether it opens a subscription, which is answered with a stream.
+    pub(crate) fn is_listen(&self) -> bool {
+        self.revision.is_modern() && self.method == "subscriptions/listen"
+    }
+
+    pub(crate) fn access(&self) -> Access<'a> {
+        self.context.access()
+    }
+
+    /// The parameter `name`, which the method requires.
+    pub(crate) fn name(&self) -> Result<Cow<'a, str>, ProtocolError> {
+        required_text(self.params.name, "name")
+    }
+
+    /// The parameter `uri`, which the method requires.
+    pub(crate) fn uri(&self) -> Result<Cow<'a, str>, ProtocolError> {
+        required_text(self.params.uri, "uri")
+    }
+
+    /// The context of this request, for an item with that state.
+    pub(crate) fn make_context(
+        &self,
+        server: &Server,
+        state: &Arc<Extensions>,
+        policy: ClientRequestPolicy,
+    ) -> Context {
+        let (delivery, retry) = match policy {
+            ClientRequestPolicy::Allowed(retry) if self.revision.is_modern() => {
+                (Delivery::InputRequired, retry)
+            }
+            ClientRequestPolicy::Allowed(_) => {
+                match self.context.connection.as_ref().and_then(|connection| connection.unreachable_reason())
+                {
+                    Some(why) => (Delivery::Unavailable(why), None),
+                    None => (Delivery::Connection, None),
+                }
+            }
+            ClientRequestPolicy::Forbidden => {
+                let why = "only tools, resources and prompts can send requests to the client";
+                (Delivery::Unavailable(why), None)
+            }
+        };
+        let meta = &self.params.meta;
+        Context::new(ContextInner {
+            revision: self.revision,
+            state: state.clone(),
+            request: self.context.clone(),
+            client: self.client(),
+            meta: meta.to_json(),
+            progress: meta.progress_token.map(|token| crate::core::context::ProgressToken::new(token.get())),
+            // an unknown level has been refused by `check`
+            log_level: self.log_level().unwrap_or_default(),
+            cancel: crate::core::context::CallCancellation::default(),
+            client_requests: ClientRequests::new(delivery, retry),
+            continuation: OnceLock::new(),
+            suspension: Mutex::default(),
+            settings: server.settings().clone(),
+            parent: None,
+        })
+    }
+
+    /// The minimum level of the log messages that this request subscribes to.
+    fn log_level(&self) -> Result<Option<LogLevel>, ProtocolError> {
+        match self.params.meta.log_level {
+            Some(raw) if self.revision.is_modern() => parse_level(raw, META_LOG_LEVEL).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn start_options(&self, server: &Server) -> StartOptions {
+        let slow_after = server.options().limits.slow_function;
+        let is_current = self.forwards_events(server) || self.reports_as_caller(server);
+        StartOptions { is_current, slow_after }
+    }
+
+    /// Whether updates that the function reports may be those of its caller.
+    fn reports_as_caller(&self, server: &Server) -> bool {
+        server.differs_by_caller() && self.context.caller.is_some()
+    }
+
+    /// Whether `tracing` events of the function are sent to its client, so that they must be attributed to the call.
+    fn forwards_events(&self, server: &Server) -> bool {
+        server.settings().logging
+            && has_forwarder()
+            && if self.revision.is_modern() {
+                self.params.meta.log_level.is_some()
+            } else {
+                self.context.session().is_some_and(|session| session.level().is_some())
+            }
+    }
+
+    /// What the client declares about itself.
+    pub(super) fn client(&self) -> ClientData {
+        if !self.revision.is_modern() {
+            return self.context.client.clone();
+        }
+        let owned = |raw: Option<&RawValue>| raw.map(|raw| Arc::from(raw.get()));
+        let meta = &self.params.meta;
+        ClientData { info: owned(meta.client_info), capabilities: owned(meta.capabilities) }
+    }
+
+    /// The caller, as it finds results that are kept for it.
+    pub(crate) fn result_reader(&self) -> ResultReader {
+        ResultReader::new(self.context.owner(), principal_digest(self.context.caller.as_deref()))
+    }
+
+    /// What the client sends along when it retries a call; `None` if this is not a retry.
+    pub(crate) fn retry<'b>(
+        &self,
+        server: &Server,
+        call: impl FnOnce() -> CallBinding<'b>,
+    ) -> Result<Option<Arc<Retry>>, Reply> {
+        let Params { input_responses, request_state, .. } = self.params;
+        if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
+            return Ok(None);
+        }
+        let retry = self.read_retry(server, &call());
+        retry.map(Some).map_err(|error| Reply::from(error).because(Reason::State))
+    }
+
+    /// Checks what every request must satisfy, whatever its method.
+    pub(super) fn check(&self) -> Result<(), Reply> {
+        let meta = &self.params.meta;
+        if self.revision.is_modern() {
+            check_modern_meta(meta)?;
+        }
+        if meta.progress_token.is_some_and(|token| !is_valid_id(token)) {
+            let text = format!(
+                "`progressToken` is neither a string nor an integer of at most {} bytes",
+                crate::core::jsonrpc::MAX_ID_BYTES
+            );
+            return Err(ProtocolError::invalid_params(text).into());
+        }
+        self.log_level()?;
+        Ok(())
+    }
+}
+
+/// The text of a parameter that the method requires.
+pub(crate) fn required_text<'a>(raw: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, ProtocolError> {
+    let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is missing")))?;
+    decode_string(raw).ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is not a string")))
+}
+
+/// The level named by a parameter; `key` is its name, for errors.
+pub(super) fn parse_level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
+    decode_string(raw).and_then(|name| name.parse().ok()).ok_or_else(|| {
+        let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+        ProtocolError::invalid_params(format!("`{key}` is not a log level\nuse one of {levels}"))
+    })
+}
+
+/// Since 2026-07-28 every request declares the version and the client's capabilities.
+fn check_modern_meta(meta: &Meta<'_>) -> Result<(), Reply> {
+    let missing = |key: &str| {
+        let text = format!("`_meta` lacks `{key}`\nevery request of 2026-07-28 carries its own metadata");
+        Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+    };
+    if meta.version.is_none() {
+        return missing(protocol::META_PROTOCOL_VERSION);
+    }
+    match meta.capabilities {
+        None => missing(protocol::META_CLIENT_CAPABILITIES),
+        Some(raw) if raw.get().starts_with('{') => Ok(()),
+        Some(_) => {
+            let text = format!("`{}` in `_meta` is not an object", protocol::META_CLIENT_CAPABILITIES);
+            Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! `subscriptions/listen`: which of the requested notifications the server sends, and the messages of the stream that it
+//! opens. Dropping a [`ListenStream`] ends the subscription.
+//!
+//! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
+
+use std::{
+    fmt,
+    task::{Context, Poll},
+};
+
+use serde::Deserialize;
+
+use super::{Request, response::Reply};
+use crate::core::{
+    changes::{ListChanges, Subscriber},
+    connection::{check_uri, principal_digest},
+    jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
+    protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
+    server::Server,
+};
+
+/// The notifications that a client requests.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "camelCase")]
+struct RequestedNotifications {
+    tools_list_changed: Option<bool>,
+    prompts_list_changed: Option<bool>,
+    resources_list_changed: Option<bool>,
+    resource_subscriptions: Option<Vec<String>>,
+    task_ids: Option<Vec<String>>,
+}
+
+/// The stream that `subscriptions/listen` opens.
+pub(crate) struct ListenStream {
+    server: Server,
+    /// Raw JSON of the request's id, which is the subscription's.
+    id: Box<str>,
+    subscriber: Subscriber,
+    /// The first message, until it has been sent.
+    acknowledgement: Option<Vec<u8>>,
+}
+
+impl Server {
+    pub(super) fn listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        let registry = self.registry();
+        let RequestedNotifications {
+            tools_list_changed,
+            prompts_list_changed,
+            resources_list_changed,
+            resource_subscriptions,
+            task_ids,
+        } = parse_notifications(&request)?;
+        if task_ids.is_some() {
+            registry.capabilities.iter().try_for_each(|capability| capability.check_subscriber(&request))?;
+        }
+        let changes = self.list_changes();
+        let lists = ListChanges {
+            tools: changes.tools && tools_list_changed == Some(true),
+            prompts: changes.prompts && prompts_list_changed == Some(true),
+            resources: changes.resources && resources_list_changed == Some(true),
+        };
+        let context = request.context;
+        let owner = context.owner();
+        let filter = self.hub().filter(lists, &owner);
+        let mut requested_uris = resource_subscriptions.unwrap_or_default();
+        // bounds the number of checks
+        requested_uris.truncate(self.hub().max_uris());
+        for uri in &requested_uris {
+            check_uri(uri).map_err(ProtocolError::from)?;
+        }
+        let mut accepted_uris = Vec::new();
+        if changes.resources {
+            for capability in registry.capabilities.iter() {
+                let accepted = capability.subscribe_to_resources(self, &request, &requested_uris, &filter)?;
+                accepted_uris.extend(accepted);
+            }
+        }
+        let caller = context.caller.clone();
+        let rules = context.access_rules.clone();
+        let subscriber = self.hub().subscribe(filter.clone(), caller, rules, &owner);
+        let Some(subscriber) = subscriber else {
+            tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
+            return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
+        };
+        let mut task_ids = task_ids.unwrap_or_default();
+        task_ids.truncate(self.hub().max_uris());
+        let caller = principal_digest(context.caller.as_deref());
+        task_ids.retain(|id| {
+            let mut capabilities = registry.capabilities.iter();
+            capabilities.any(|capability| capability.subscribe(id, caller.as_deref(), &filter))
+        });
+        let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
+            write_subscription_meta(params, request.id);
+            params.object("notifications", |n| {
+                for (key, accepted) in [
+                    ("toolsListChanged", lists.tools),
+                    ("promptsListChanged", lists.prompts),
+                    ("resourcesListChanged", lists.resources),
+                ] {
+                    if accepted {
+                        n.raw(key, "true");
+                    }
+                }
+                if !accepted_uris.is_empty() {
+                    write_array(n.key("resourceSubscriptions"), &accepted_uris, |out, uri| {
+                        write_string(out, uri);
+                    });
+                }
+                if !task_ids.is_empty() {
+                    write_array(n.key("taskIds"), &task_ids, |out, id| write_string(out, id));
+                }
+            });
+        });
+        Ok(ListenStream {
+            server: self.clone(),
+            id: request.id.into(),
+            subscriber,
+            acknowledgement: Some(acknowledgement),
+        })
+    }
+}
+
+fn parse_notifications(request: &Request<'_>) -> Result<RequestedNotifications, ProtocolError> {
+    let raw = request
+        .params
+        .notifications
+        .filter(|raw| raw.get().starts_with('{'))
+        .ok_or_else(|| ProtocolError::invalid_params("`notifications` is not an object"))?;
+    serde_json::from_str(raw.get())
+        .map_err(|error| ProtocolError::invalid_params(format!("`notifications`: {error}")))
+}
+
+/// Writes the `_meta` that every message of the stream carries.
+fn write_subscription_meta(params: &mut Object<'_>, id: &str) {
+    params.object("_meta", |meta| {
+        meta.raw(META_SUBSCRIPTION_ID, id);
+    });
+}
+
+impl ListenStream {
+    /// The next message to the client, without a line end; `None` when the server ends the subscription.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        if let Some(acknowledgement) = self.acknowledgement.take() {
+            return Poll::Ready(Some(acknowledgement));
+        }
+        match self.subscriber.poll(cx) {
+            Poll::Ready(change) => {
+                Poll::Ready(Some(change.notification(|p| write_subscription_meta(p, &self.id))))
+            }
+            Poll::Pending if self.subscriber.must_close() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The result of `subscriptions/listen`, with which the server ends the subscription.
+    pub(crate) fn result(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        let mut reply = Object::new(&mut out);
+        reply.raw("jsonrpc", "\"2.0\"").raw("id", &self.id).object("result", |result| {
+            result.str("resultType", "complete").object("_meta", |meta| {
+                meta.raw(META_SUBSCRIPTION_ID, &self.id);
+                meta.raw(META_SERVER_INFO, &self.server.identity().brief);
+            });
+        });
+        reply.end();
+        out
+    }
+
+    /// The notification after the result, for transports where all subscriptions share one channel.
+    pub(crate) fn cancelled_notification(&self) -> Vec<u8> {
+        notification("notifications/cancelled", |params| {
+            write_subscription_meta(params, &self.id);
+            params.raw("requestId", &self.id).str("reason", "the server ends this subscription");
+        })
+    }
+}
+
+impl fmt::Debug for ListenStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListenStream").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,409 @@
+//! `tools/call`.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::Semaphore;
+
+use super::{
+    Request,
+    item_call::ItemCall,
+    request::ClientRequestPolicy,
+    response::{PendingReply, Reply, Response, ResultBody},
+};
+use crate::{
+    core::{
+        arguments::{CallParts, Cursor, Input, MaybeFuture, normalize_integers, repair_untyped},
+        client_request::{CallBinding, StateSealer},
+        connection::AccessError,
+        content::ResourceLink,
+        context::{Context, Continuation, Retry},
+        error::Failure,
+        extensions::Extensions,
+        invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
+        item::{DynHandler, ItemSpec},
+        item_output::{ItemOutput, wrong_kind},
+        jsonrpc::{ProtocolError, decode_string},
+        protocol::Revision,
+        reason::Reason,
+        server::{Registry, Server},
+        store::ResultReader,
+        tool::{ToolCall, ToolEntry, ToolHandler, ToolResult},
+    },
+    schema::{duplicate_keys, read_value},
+};
+
+/// One `tools/call`.
+#[derive(Clone)]
+struct CallTool<'a> {
+    entry: Arc<ToolEntry>,
+    /// Raw JSON of an object.
+    arguments: Cow<'a, str>,
+    retry: Option<Arc<Retry>>,
+    /// How the call may continue outside of its request.
+    continuation: Option<Arc<dyn Continuation>>,
+    /// Who may read its result later, if that is kept.
+    reader: Option<ResultReader>,
+    /// What the cursor of the next page is bound to, of a tool that takes cursors.
+    page_binding: Option<Arc<[u8]>>,
+}
+
+impl Server {
+    pub(super) fn call_tool(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+        let name = request.name()?;
+        let arguments = match request.params.arguments.map(|raw| raw.get()) {
+            None | Some("null") => "{}",
+            Some(object) if object.starts_with('{') => object,
+            Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
+        };
+        let entry = match registry.tools.find(&name, request.access()) {
+            Ok(entry) => entry,
+            Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
+            Err(AccessError::Unknown) => {
+                let nearest = registry.tools.nearest(&name, request.access());
+                return Err(Reply::unknown_item("tool", &name, nearest));
+            }
+        };
+        if !entry.header_params.is_empty()
+            && let Some(connection) = &request.context.connection
+        {
+            let compared = connection.compare_headers(&entry.header_params, request.params.arguments);
+            compared.map_err(Reply::bad_request)?;
+        }
+        if !entry.spec.item.requires.is_empty()
+            && let Err(refusal) = request.check_features(&entry.spec.item.requires)
+        {
+            return match refusal.outcome {
+                // models of legacy clients see results, not errors
+                Err(error) if !request.revision.is_modern() => {
+                    let result = ToolResult::error(error.message);
+                    let reply = Reply::from(ResultBody::Tool { result, wrap: false });
+                    Ok(reply.because(refusal.reason).into())
+                }
+                _ => Err(refusal),
+            };
+        }
+        let (arguments, page_binding) = if entry.cursors.is_empty() {
+            (Cow::Borrowed(arguments), None)
+        } else {
+            match self.open_cursors(&request, entry, arguments) {
+                Ok((arguments, binding)) => (Cow::Owned(arguments), Some(binding)),
+                Err(text) => {
+                    let result = ToolResult::error(text);
+                    let reply = Reply::from(ResultBody::Tool { result, wrap: false });
+                    return Ok(reply.because(Reason::InvalidArguments).into());
+                }
+            }
+        };
+        let arguments = match &entry.given {
+            None => arguments,
+            Some(given) => match given.apply(&entry.input, &arguments, entry.spec.strict) {
+                Ok(given) => Cow::Owned(given),
+                Err(text) => {
+                    let result = ToolResult::error(text);
+                    return Ok(Reply::from(ResultBody::Tool { result, wrap: false }).into());
+                }
+            },
+        };
+        let mut continuation = None;
+        if let Some(possible) = &entry.continuation
+            && possible.admit(&request.params.meta, request.revision)?
+        {
+            continuation = Some(possible.clone());
+        }
+        let retry = request.retry(self, || CallBinding::new("tools/call", &name, &arguments))?;
+        let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
+        let reader = keeps.then(|| request.result_reader());
+        let entry = entry.clone();
+        let call = CallTool { entry, arguments, retry, continuation, reader, page_binding };
+        Ok(self.call_item(request, call))
+    }
+}
+
+impl Server {
+    /// The arguments of a call with its cursors opened, and what the cursor of the next page is bound to: the caller, the
+    /// tool and its other arguments.
+    ///
+    /// # Errors
+    /// The client sends something else than a cursor that it has got from the same call; the text is for the model.
+    fn open_cursors(
+        &self,
+        request: &Request<'_>,
+        entry: &ToolEntry,
+        arguments: &str,
+    ) -> Result<(String, Arc<[u8]>), String> {
+        let name = entry.name();
+        if let Some(duplicate) = duplicate_keys(arguments).first() {
+            return Err(format!("invalid arguments for tool `{name}`: {duplicate}"));
+        }
+        // the order of the members has no meaning
+        let mut members: HashMap<String, Box<RawValue>> = serde_json::from_str(arguments)
+            .map_err(|error| format!("invalid arguments for tool `{name}`: {error}"))?;
+        let cursors: Vec<_> =
+            entry.cursors.iter().filter_map(|key| Some((key, members.remove(key.as_str())?))).collect();
+        let rest = serde_json::to_string(&members).map_err(|error| error.to_string())?;
+        let caller = request.context.caller.as_deref();
+        let sealer = StateSealer { seal: self.pages(), server: self.name(), caller, now: 0 };
+        let binding = sealer.associated_data(&CallBinding::new("tools/call", name, &rest));
+        for (key, raw) in cursors {
+            // `null` is an absent one, and what is not a string is reported by the function's decoder
+            let Some(sealed) = decode_string(&raw) else {
+                members.insert(key.clone(), raw);
+                continue;
+            };
+            let opened = self.pages().open(sealed.as_bytes(), &binding);
+            let position = opened.and_then(|opened| String::from_utf8(opened.plain).ok());
+            let position = position
+                .and_then(|position| to_raw_value(&Cursor::opened(&position)).ok())
+                .ok_or_else(|| {
+                    format!(
+                        "`{key}` is not a cursor of this tool with these arguments\n\
+                     send the `nextCursor` of its last result and the same other arguments, or leave it out"
+                    )
+                })?;
+            members.insert(key.clone(), position);
+        }
+        let arguments = serde_json::to_string(&members).map_err(|error| error.to_string())?;
+        Ok((arguments, binding.into()))
+    }
+}
+
+impl ItemCall for CallTool<'_> {
+    fn into_owned(self) -> Arc<dyn ItemCall> {
+        let Self { entry, arguments, retry, continuation, reader, page_binding } = self;
+        let arguments = Cow::Owned(arguments.into_owned());
+        Arc::new(CallTool { entry, arguments, retry, continuation, reader, page_binding })
+    }
+
+    fn item(&self) -> Option<&ItemSpec> {
+        Some(&self.entry.spec.item)
+    }
+
+    fn state(&self) -> &Arc<Extensions> {
+        &self.entry.state
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("tools/call", self.entry.name(), &self.arguments)
+    }
+
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Allowed(self.retry.clone())
+    }
+
+    fn prepare_context(&self, context: &Context) {
+        if let Some(continuation) = &self.continuation {
+            context.allow_continuation(continuation.clone());
+        }
+    }
+
+    fn semaphore(&self) -> Option<&Arc<Semaphore>> {
+        self.entry.permits.as_ref().filter(|_| !self.starts_outside())
+    }
+
+    fn runs_once(&self) -> bool {
+        let hints = &self.entry.spec.hints;
+        hints.destructive == Some(true) && hints.idempotent != Some(true)
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.entry.spec.timeout
+    }
+
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+        let timeout = self.entry.spec.timeout;
+        let input = &self.entry.input;
+        let needs_check = self.arguments.len() > input.max_values || input.attempts.is_some();
+        if needs_check && let Err(failure) = input.check_size(&self.arguments) {
+            return invoke::start_with(|| Err(failure), &context(), timeout);
+        }
+        match &self.entry.handler {
+            ToolHandler::Annotated(function) => {
+                let parts = CallParts {
+                    input: Input::Json(&self.arguments),
+                    args: function.args,
+                    rules: &function.rules,
+                    strict: self.entry.spec.strict,
+                    tool: Some(&self.entry.input),
+                    validator: self.entry.input_validator.as_ref(),
+                    this: function.this.as_ref(),
+                    context,
+                };
+                invoke::start(self.entry.name(), function, &parts, timeout, options)
+            }
+            ToolHandler::Runtime(handler) => {
+                let context = context();
+                invoke::start_with(|| self.call_runtime_handler(handler, &context), &context, timeout)
+            }
+        }
+    }
+
+    fn with_arguments(&self, json: &str) -> Result<Option<Arc<dyn ItemCall>>, Failure> {
+        let arguments = Cow::Owned(json.to_owned());
+        Ok(Some(Arc::new(CallTool { arguments, ..self.clone() })))
+    }
+
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
+        let name = self.entry.name();
+        let result = result.and_then(|output| match output {
+            ItemOutput::Tool(result) => self.seal_page(server, result),
+            _ => Err(wrong_kind()),
+        });
+        let mut reason = None;
+        let result = match result.and_then(|result| self.check_output(result)) {
+            Ok(result) => result,
+            Err(failure) => {
+                reason = failure.reason();
+                let subject = ErrorContext { kind: "tool", name, detailed: server.options().detailed_errors };
+                match failure.into_client_error(subject, revision) {
+                    ClientError::Arguments(report) => ToolResult::error(report),
+                    ClientError::NotFound => ToolResult::error(format!("tool '{name}' found nothing")),
+                    ClientError::Message(text, content) => {
+                        let mut result = ToolResult::error(text);
+                        result.content.extend(content);
+                        result
+                    }
+                    ClientError::Protocol(error) => return Reply::from(error).because(reason).into(),
+                }
+            }
+        };
+        match self.entry.spec.item.max_result {
+            Some(limit) if result.size() > limit => self.limit_result(server, result, limit),
+            _ => self.entry.reply(result).because(reason).into(),
+        }
+    }
+}
+
+impl CallTool<'_> {
+    /// Whether the call leaves its request before its function starts.
+    fn starts_outside(&self) -> bool {
+        self.continuation.as_ref().is_some_and(|continuation| continuation.starts_at_once())
+    }
+
+    /// Calls the handler of a run-time tool with arguments that match the tool's schema.
+    fn call_runtime_handler(
+        &self,
+        handler: &DynHandler<ToolCall>,
+        context: &Context,
+    ) -> Result<MaybeFuture<ItemOutput>, Failure> {
+        let (entry, text) = (&self.entry, &*self.arguments);
+        let (mut arguments, has_duplicates) = read_value(text)
+            .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
+        let valid = !has_duplicates
+            && entry.input_validator.as_ref().is_none_or(|validator| validator.is_valid(&arguments));
+        if valid {
+            normalize_integers(&entry.input, text, &mut arguments);
+        } else {
+            let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
+            repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict, &duplicates)?;
+        }
+        entry.input.add_defaults(&mut arguments)?;
+        let body = handler(ToolCall { arguments, context: context.clone(), tool: self.entry.clone() });
+        Ok(MaybeFuture::Pending(if self.starts_outside() {
+            let context = context.clone();
+            Box::pin(async move {
+                context.leave_request().await;
+                body.await
+            })
+        } else {
+            body
+        }))
+    }
+
+    /// Seals the position of the next page, if the result is a page that has a next.
+    fn seal_page(&self, server: &Server, mut result: ToolResult) -> Result<ToolResult, Failure> {
+        let Some(position) = result.next_page.take() else { return Ok(result) };
+        let Some(binding) = &self.page_binding else {
+            let text = "the result has a next page, but the tool takes no cursor\nadd a parameter `cursor: Option<Cursor>`, or `.cursor(..)` to one that is made at run time";
+            return Err(Failure::private(text));
+        };
+        let sealed = server.pages().seal(position.as_bytes(), binding);
+        let sealed = sealed.map_err(|_| Failure::private("a cursor cannot be sealed"))?;
+        result.add_cursor(&sealed);
+        Ok(result)
+    }
+
+    /// Answers with what is sent of a result that is larger than its limit: a link to the whole, once that is stored, or
+    /// as much as fits.
+    fn limit_result(&self, server: &Server, result: ToolResult, limit: usize) -> Response {
+        let entry = self.entry.clone();
+        let (Some(_), Some(reader)) = (server.kept_results(), self.reader.clone()) else {
+            return entry.reply_without_excess(result, limit, None).into();
+        };
+        let server = server.clone();
+        Response::Pending(PendingReply::without_call(async move {
+            let mut kept = None;
+            if let Some(results) = server.kept_results() {
+                let contents = result.clone().into_contents();
+                let uri = results.keep(server.name(), &reader, &contents).await;
+                kept = uri.map(|uri| (uri, results.ttl()));
+            }
+            entry.reply_without_excess(result, limit, kept)
+        }))
+    }
+
+    /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.
+    fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
+        let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
+        let mismatch = match result.structured.as_deref() {
+            None => "it has no structured content, but an output schema".to_owned(),
+            Some(json) => match output.validator.validate_str(json) {
+                Ok(()) => return Ok(result),
+                Err(errors) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            },
+        };
+        let text = format!("the result does not fit the output schema: {mismatch}");
+        Err(Failure::because(Reason::OutputSchema, text))
+    }
+}
+
+impl ToolEntry {
+    fn reply(&self, result: ToolResult) -> Reply {
+        ResultBody::Tool { result, wrap: self.output.as_ref().is_some_and(|output| output.wrap) }.into()
+    }
+
+    fn reply_without_excess(
+        &self,
+        result: ToolResult,
+        limit: usize,
+        kept: Option<(String, Duration)>,
+    ) -> Reply {
+        let failed = result.is_error;
+        let result = self.without_excess(result, limit, kept);
+        let reason = (result.is_error && !failed).then_some(Reason::ResultSize);
+        self.reply(result).because(reason)
+    }
+
+    /// What is sent of a result that is larger than its limit: a link to the whole, if that is kept, and as much as fits.
+    fn without_excess(
+        &self,
+        result: ToolResult,
+        limit: usize,
+        kept: Option<(String, Duration)>,
+    ) -> ToolResult {
+        let (name, size) = (self.name(), result.size());
+        let too_large = |hint: &str| {
+            format!("the result of '{name}' has {size} bytes, and at most {limit} are sent\n{hint}")
+        };
+        let Some((uri, ttl)) = kept else {
+            let hint = format!("call '{name}' again with arguments that select less");
+            return match result.structured {
+                Some(_) => ToolResult::error(too_large(&hint)),
+                None => result.cut(limit, &hint),
+            };
+        };
+        let mut link = ResourceLink::new(uri, format!("result of {name}"));
+        link = link.size(u64::try_from(size).unwrap_or(u64::MAX));
+        if result.structured.is_some() {
+            link = link.mime("application/json");
+        }
+        let hint = format!("the linked resource is the whole, for {}", humantime::format_duration(ttl));
+        match result.structured {
+            // clients expect structured content of a result that is not an error, if its schema is published
+            Some(_) if self.output.is_some() => ToolResult::error(too_large(&hint)),
+            Some(_) => ToolResult { structured: None, ..ToolResult::text(too_large(&hint)) },
+            None => result.cut(limit, &hint),
+        }
+        .with(link)
+    }
+}

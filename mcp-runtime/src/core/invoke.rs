@@ -1,0 +1,506 @@
+//! The only place that runs users' functions: handlers of tools, resources and prompts, and the functions that their
+//! attributes name. It catches panics, polls a future for the first time in place, applies time limits and notices when
+//! a function cannot continue in its request; the outcome is a value.
+
+use std::{
+    any::Any,
+    cell::{Cell, OnceCell},
+    collections::BTreeSet,
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Context as TaskContext, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+
+use crate::core::{
+    arguments::{BoxFuture, CallParts, MaybeFuture, call_handler},
+    blocking::{CallPermit, CallThreads, WithPermits},
+    client_request::require_visits,
+    content::Content,
+    context::{Context, Suspension},
+    error::Failure,
+    item::Function,
+    item_output::ItemOutput,
+    jsonrpc::ProtocolError,
+    protocol::{
+        INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED,
+        is_defined_error, is_reserved_code,
+    },
+    reason::Reason,
+    sync::Mutex,
+};
+
+/// A function that has been called.
+pub(crate) enum Invocation {
+    Ended(Ended),
+    Running(Running),
+}
+
+/// How a function ended its request.
+pub(crate) enum Ended {
+    Returned(Result<ItemOutput, Failure>),
+    /// It cannot continue in its request, which the suspension answers.
+    Suspended(Box<dyn Suspension>, Running),
+}
+
+/// What an error message or log entry is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorContext<'a> {
+    /// Such as `tool`.
+    pub(crate) kind: &'static str,
+    pub(crate) name: &'a str,
+    /// Whether clients see the causes of private errors.
+    pub(crate) detailed: bool,
+}
+
+/// What a client is told about a function that failed.
+pub(crate) enum ClientError {
+    /// The arguments are invalid; the text is the report.
+    Arguments(String),
+    /// The item does not exist.
+    NotFound,
+    /// A JSON-RPC error.
+    Protocol(ProtocolError),
+    /// A message for the model.
+    Message(String, Vec<Content>),
+}
+
+impl Failure {
+    /// What the client is told: a public message, else only that the function failed; the log gets the chain of causes.
+    pub(crate) fn into_client_error(self, context: ErrorContext<'_>, revision: Revision) -> ClientError {
+        let ErrorContext { kind, name, detailed } = context;
+        let reason = self.reason();
+        match self {
+            Self::Arguments(report) => ClientError::Arguments(report),
+            Self::TimedOut(limit) => {
+                let text = format!("{kind} '{name}' took longer than its limit of {limit:?}");
+                ClientError::Message(text, Vec::new())
+            }
+            Self::Limited(limit) => ClientError::Message(format!("{kind} '{name}' {limit}"), Vec::new()),
+            Self::Protocol(error) => ClientError::Protocol(map_error_code(error, context, revision)),
+            Self::NotFound => ClientError::NotFound,
+            Self::Public { message, content, cause } => {
+                let mut message = message.into_owned();
+                if let Some(cause) = cause {
+                    let chain = error_chain(&*cause);
+                    tracing::error!(kind, name, error = %chain, "call failed");
+                    #[cfg(any(feature = "testing", test))]
+                    private_causes::record(&chain);
+                    if detailed {
+                        message = format!("{message}: {chain}");
+                    }
+                }
+                ClientError::Message(message, content)
+            }
+            Self::Private(cause) => {
+                // the user's `Display` may panic
+                let chain = catch_unwind(AssertUnwindSafe(|| error_chain(&*cause)));
+                discard(cause);
+                let Ok(chain) = chain.map_err(|panic| {
+                    tracing::error!(
+                        kind,
+                        name,
+                        error = panic_message(&*panic),
+                        "panicked while an error was written"
+                    );
+                    discard(panic);
+                }) else {
+                    return ClientError::Protocol(ProtocolError::internal("the reply could not be written"));
+                };
+                let label = reason.map(Reason::as_str);
+                tracing::error!(kind, name, reason = label, error = %chain, "call failed");
+                #[cfg(any(feature = "testing", test))]
+                private_causes::record(&chain);
+                let text = format!("{kind} '{name}' failed");
+                if !detailed && reason == Some(Reason::Private) && is_first_private_failure(kind, name) {
+                    tracing::warn!(
+                        kind,
+                        name,
+                        "the client was told only `{text}`: errors are private unless the function writes them for the model\n\
+                         if the model should read why, return `ToolError::new(\"..\")`, or write `.public()?` or `.public_context(\"..\")?`\n\
+                         this warning is logged once for each item"
+                    );
+                }
+                ClientError::Message(if detailed { format!("{text}: {chain}") } else { text }, Vec::new())
+            }
+        }
+    }
+}
+
+/// Whether no private failure of this item was reported before. Of more items than are remembered, none is the first.
+fn is_first_private_failure(kind: &'static str, name: &str) -> bool {
+    const MAX_ITEMS: usize = 1024;
+    static REPORTED: Mutex<BTreeSet<(&str, String)>> = Mutex::new(BTreeSet::new());
+    let mut reported = REPORTED.lock();
+    reported.len() < MAX_ITEMS && reported.insert((kind, name.to_owned()))
+}
+
+/// Replaces the code that 2026-07-28 has removed, so that functions need not know the revision of their client, and the
+/// codes that only the specification may define.
+fn map_error_code(error: ProtocolError, context: ErrorContext<'_>, revision: Revision) -> ProtocolError {
+    let code = error.code;
+    if code == RESOURCE_NOT_FOUND && revision.is_modern() {
+        return ProtocolError { code: INVALID_PARAMS, ..error };
+    }
+    if !is_reserved_code(code) || is_defined_error(code, error.data.as_ref(), revision) {
+        return error;
+    }
+    let ErrorContext { kind, name, .. } = context;
+    let message = &*error.message;
+    tracing::warn!(
+        kind,
+        name,
+        code,
+        message,
+        "error codes from -32020 to -32099 are MCP's: the client gets -32603\nuse a code above -32000"
+    );
+    ProtocolError { code: INTERNAL_ERROR, ..error }
+}
+
+/// An error and its causes in one line.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}
+
+/// Drops a user's value and swallows a panic of its destructor.
+pub(crate) fn discard<T>(value: T) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        // dropping the payload could panic again
+        std::mem::forget(panic);
+    }
+}
+
+/// Runs a user's code; a panic becomes a private failure.
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let error = Failure::because(Reason::Panic, format!("panicked: {}", panic_message(&*panic)));
+        discard(panic);
+        Err(error)
+    })
+}
+
+/// Logs a panic outside of a user's function that left a request without a reply, and returns the error to send.
+pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
+    tracing::error!(error = panic_message(&*panic), "panicked while a reply was written");
+    discard(panic);
+    ProtocolError::internal("the reply could not be written")
+}
+
+/// How an annotated function is called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StartOptions {
+    /// Whether the call is the current one of its thread also while a plain function runs, so that the `tracing` events that
+    /// it records, and the updates that it reports, are attributed to the call. It always has a context then.
+    pub(crate) is_current: bool,
+    /// After which time a plain function is reported as slow.
+    pub(crate) slow_after: Duration,
+}
+
+/// Calls the function of an item.
+pub(crate) fn start(
+    name: &str,
+    function: &Function,
+    parts: &CallParts<'_>,
+    limit: Option<Duration>,
+    options: StartOptions,
+) -> Invocation {
+    let context = OnceCell::new();
+    let mut make_context = || context.get_or_init(parts.context).clone();
+    let entered = options.is_current.then(|| make_context().enter());
+    // the process's clock, which tests cannot pause
+    let started = is_timed(&function.was_timed).then(std::time::Instant::now);
+    let outcome = catch_panic(|| call_handler(function.handler, parts, &context));
+    if let Some(started) = started
+        && matches!(outcome, Ok(MaybeFuture::Ready(_)) | Err(_))
+    {
+        let elapsed = started.elapsed();
+        if elapsed > options.slow_after && function.take_slow_warning() {
+            warn_of_slow_function(name, elapsed);
+        }
+    }
+    drop(entered);
+    poll_in_place(outcome, context.get().cloned(), limit, &mut make_context)
+}
+
+/// Whether this call is to be timed: the first one of the function, then one call in 16 on each thread, since reading the
+/// clock costs more than the rest of the call of a short function.
+fn is_timed(was_timed: &AtomicBool) -> bool {
+    thread_local! {
+        static CALLS: Cell<u8> = const { Cell::new(0) };
+    }
+    let calls = CALLS.get();
+    CALLS.set(calls.wrapping_add(1));
+    calls.is_multiple_of(16)
+        || (!was_timed.load(Ordering::Relaxed) && !was_timed.swap(true, Ordering::Relaxed))
+}
+
+#[cold]
+fn warn_of_slow_function(name: &str, elapsed: Duration) {
+    tracing::warn!(
+        name,
+        ?elapsed,
+        "a plain function held up the thread that serves its client\nadd `blocking` to its attribute, or make it async"
+    );
+}
+
+/// Calls a function that already has its context.
+pub(crate) fn start_with(
+    function: impl FnOnce() -> Result<MaybeFuture<ItemOutput>, Failure>,
+    context: &Context,
+    limit: Option<Duration>,
+) -> Invocation {
+    poll_in_place(catch_panic(function), Some(context.clone()), limit, &mut || context.clone())
+}
+
+/// Polls a pending function for the first time, unless its handler has; `make_context` is for a function that has not
+/// made a context itself.
+fn poll_in_place(
+    outcome: Result<MaybeFuture<ItemOutput>, Failure>,
+    context: Option<Context>,
+    limit: Option<Duration>,
+    make_context: &mut dyn FnMut() -> Context,
+) -> Invocation {
+    let (future, threads) = match outcome {
+        // the fast path: no task, no timer, no context
+        Ok(MaybeFuture::Ready(value)) => return Invocation::Ended(Ended::Returned(Ok(value))),
+        Ok(MaybeFuture::Polled(result)) => return resolve_ready(result, make_context),
+        Err(failure) => return resolve_ready(Err(failure), make_context),
+        Ok(MaybeFuture::Waiting(future, threads)) => (future, Some(threads)),
+        Ok(MaybeFuture::Pending(future)) => (future, None),
+    };
+    let is_polled = threads.is_some();
+    let future = CatchPanic { future: Some(future), context };
+    let mut future = WithPermits::with_threads(future, threads.unwrap_or_default());
+    if !is_polled
+        && let Poll::Ready(result) = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop()))
+    {
+        return resolve_ready(result, make_context);
+    }
+    let context = make_context();
+    future.get_mut().context = Some(context.clone());
+    let running = Running { future, context, limit };
+    match running.context.take_suspension() {
+        Some(suspension) => Invocation::Ended(Ended::Suspended(suspension, running)),
+        None => Invocation::Running(running),
+    }
+}
+
+/// The invocation of a function whose first poll returned `result`.
+fn resolve_ready(
+    result: Result<ItemOutput, Failure>,
+    make_context: &mut dyn FnMut() -> Context,
+) -> Invocation {
+    if !result.as_ref().is_err_and(requires_url_elicitation) {
+        return Invocation::Ended(Ended::Returned(result));
+    }
+    let future = WithPermits::new(CatchPanic { future: None, context: None }, Vec::new());
+    let running = Running { future, context: make_context(), limit: None };
+    Invocation::Ended(running.into_ended(result))
+}
+
+fn requires_url_elicitation(failure: &Failure) -> bool {
+    failure.protocol().is_some_and(|error| error.code == URL_ELICITATION_REQUIRED)
+}
+
+/// A user's future. A panic in its poll becomes a private failure; a panic in its drop is swallowed.
+struct CatchPanic<R> {
+    future: Option<BoxFuture<Result<R, Failure>>>,
+    context: Option<Context>,
+}
+
+impl<R> Future for CatchPanic<R> {
+    type Output = Result<R, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let Self { future: Some(future), context } = &mut *self else { return Poll::Pending };
+        let entered = context.as_ref().map(Context::enter);
+        let mut polled = Poll::Pending;
+        let caught = catch_panic(|| {
+            polled = future.as_mut().poll(cx);
+            Ok(())
+        });
+        drop(entered);
+        match caught {
+            Ok(()) => polled,
+            Err(failure) => Poll::Ready(Err(failure)),
+        }
+    }
+}
+
+impl<R> Drop for CatchPanic<R> {
+    fn drop(&mut self) {
+        // log entries of destructors belong to the call
+        let entered = self.context.as_ref().map(Context::enter);
+        discard(self.future.take());
+        drop(entered);
+    }
+}
+
+/// Runs a layer of a call: a panic in it becomes a private failure of the call.
+pub(crate) fn contain<R: 'static>(
+    future: BoxFuture<Result<R, Failure>>,
+    context: &Context,
+) -> impl Future<Output = Result<R, Failure>> + Send + use<R> {
+    CatchPanic { future: Some(future), context: Some(context.clone()) }
+}
+
+/// A function that has been polled and is pending.
+pub(crate) struct Running {
+    future: WithPermits<CatchPanic<ItemOutput>>,
+    context: Context,
+    limit: Option<Duration>,
+}
+
+impl Running {
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The threads that run the function.
+    pub(crate) fn threads(&self) -> CallThreads {
+        self.future.threads()
+    }
+
+    /// Holds permits as long as the function runs, on a thread or not.
+    pub(crate) fn hold_permits(&mut self, permits: impl IntoIterator<Item = CallPermit>) {
+        permits.into_iter().for_each(|permit| self.future.hold_permit(permit));
+    }
+
+    /// Runs the function to its end, at most for its time limit, which does not include the time that the client takes
+    /// to answer. If a thread outlives the limit, its cancellation token fires.
+    pub(crate) async fn finish(mut self) -> Ended {
+        let mut timer = pin!(self.limit.map(sleep));
+        let mut waiting_since = None;
+        let ended = poll_fn(|cx| {
+            if let Poll::Ready(result) = Pin::new(&mut self.future).poll(cx) {
+                return Poll::Ready(Ok(result));
+            }
+            if let Some(suspension) = self.context.take_suspension() {
+                return Poll::Ready(Err(suspension));
+            }
+            let Some(mut timer) = timer.as_mut().as_pin_mut() else { return Poll::Pending };
+            if self.context.client_requests().is_waiting() {
+                waiting_since.get_or_insert_with(Instant::now);
+                return Poll::Pending;
+            }
+            if let Some(since) = waiting_since.take() {
+                let later = timer.deadline() + since.elapsed();
+                timer.as_mut().reset(later);
+            }
+            timer.poll(cx).map(|()| {
+                self.context.inner().cancel.cancel();
+                Ok(Err(Failure::TimedOut(self.limit.unwrap_or_default())))
+            })
+        });
+        match ended.await {
+            Ok(result) => self.into_ended(result),
+            Err(suspension) => Ended::Suspended(suspension, self),
+        }
+    }
+
+    /// The end of a function that returned `result`. URLs that the user must visit first reach the client in the way
+    /// that its revision defines, which may suspend the call.
+    fn into_ended(self, result: Result<ItemOutput, Failure>) -> Ended {
+        let result = match result {
+            Err(failure) if requires_url_elicitation(&failure) => {
+                let failure = match failure.protocol() {
+                    Some(error) => require_visits(error.clone(), &self.context),
+                    None => failure,
+                };
+                match self.context.take_suspension() {
+                    Some(suspension) => return Ended::Suspended(suspension, self),
+                    None => Err(failure),
+                }
+            }
+            other => other,
+        };
+        // after its result, nothing more is sent for the call
+        self.context.inner().cancel.complete();
+        Ended::Returned(result)
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+/// Waits for something that belongs to a call, at most for the call's time limit.
+///
+/// # Errors
+/// The limit has passed.
+pub(crate) async fn with_timeout<T>(
+    limit: Option<Duration>,
+    wait: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    match limit {
+        None => Ok(wait.await),
+        Some(limit) => tokio::time::timeout(limit, wait).await.map_err(|_| Failure::TimedOut(limit)),
+    }
+}
+
+/// Runs a task on behalf of the current call: what fails privately in it is reported to a test like the call's own
+/// failures.
+pub(crate) fn for_current_call(
+    task: impl Future<Output = ()> + Send + 'static,
+) -> impl Future<Output = ()> + Send + 'static {
+    #[cfg(any(feature = "testing", test))]
+    let task = private_causes::inherit(task);
+    task
+}
+
+/// The private causes of failures, for tests that fail because of them: clients never see these.
+#[cfg(any(feature = "testing", test))]
+pub(crate) mod private_causes {
+    use std::{future::Future, sync::Arc};
+
+    use crate::core::sync::Mutex;
+
+    type Causes = Arc<Mutex<Vec<String>>>;
+
+    tokio::task_local! {
+        static CAUSES: Causes;
+    }
+
+    pub(super) fn record(cause: &str) {
+        // fails where nothing collects them
+        let _recorded = CAUSES.try_with(|causes| causes.lock().push(cause.to_owned()));
+    }
+
+    /// The output of a future, and the causes of what failed privately in it. If an outer future collects as well, it
+    /// gets them.
+    pub(crate) async fn collect<T>(future: impl Future<Output = T>) -> (T, Vec<String>) {
+        if CAUSES.try_with(|_| ()).is_ok() {
+            return (future.await, Vec::new());
+        }
+        let causes = Causes::default();
+        let output = CAUSES.scope(causes.clone(), future).await;
+        let causes = std::mem::take(&mut *causes.lock());
+        (output, causes)
+    }
+
+    pub(super) fn inherit(
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let causes = CAUSES.try_with(Arc::clone).unwrap_or_default();
+        CAUSES.scope(causes, task)
+    }
+}

@@ -1,0 +1,497 @@
+//! What tools, resources and prompts have in common: name and texts, arguments, source location, and the error that
+//! `build()` reports for one.
+
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    core::{
+        admission::{CallLimits, Rate},
+        arguments::{AnyArg, BoundRule, BoxFuture, Call, HandlerResult, Inject, ItemRules, TextLimit},
+        blocking::run_blocking,
+        content::{ContentWriter, Icon},
+        context::ClientFeature,
+        error::{Failure, ToolError},
+        item_output::ItemOutput,
+        jsonrpc::Object,
+        protocol::Revision,
+    },
+    gate::layer::{CallLayered, DynLayer},
+};
+
+/// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
+pub trait Signature<S> {}
+
+/// Decodes the arguments of a call and calls the user's function.
+pub(crate) type Handler = fn(&Call<'_>) -> HandlerResult<ItemOutput>;
+
+/// Where an item is in the user's source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Location {
+    pub(crate) module: &'static str,
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl Location {
+    /// A position in a file, and the module it is in.
+    #[must_use]
+    pub const fn new(file: &'static str, line: u32, column: u32, module: &'static str) -> Self {
+        Self { module, file, line, column }
+    }
+
+    /// Where the caller is, in a module.
+    #[must_use]
+    #[track_caller]
+    pub const fn here(module: &'static str) -> Self {
+        let caller = std::panic::Location::caller();
+        Self::new(caller.file(), caller.line(), caller.column(), module)
+    }
+
+    /// The crate's name, as `module_path!` spells it.
+    pub(crate) fn krate(&self) -> &'static str {
+        self.module.split("::").next().unwrap_or(self.module)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// What the attribute of any kind of item sets.
+#[derive(Clone, Copy)]
+pub struct ItemDescriptor {
+    /// The wire's `name`, without the prefix of a mount.
+    pub name: &'static str,
+    /// The wire's `title`.
+    pub title: Option<&'static str>,
+    /// The wire's `description`.
+    pub description: Option<&'static str>,
+    /// The wire's `icons`.
+    pub icons: &'static [Icon],
+    /// JSON text of `_meta`.
+    pub meta: Option<&'static str>,
+    /// What a caller must have been granted.
+    pub scopes: &'static [&'static str],
+    /// Capabilities that the client must declare.
+    pub requires: &'static [ClientFeature],
+    /// How many times one caller may call it, and in how many milliseconds.
+    pub rate: Option<(u32, u64)>,
+    /// How many calls of one caller may run at once.
+    pub max_concurrency_per_caller: Option<usize>,
+    /// How many bytes a result may have.
+    pub max_result: Option<u64>,
+    /// The arguments, in the order of the function's parameters.
+    pub args: &'static [&'static dyn AnyArg],
+    /// The rules over its arguments.
+    pub rules: ItemRules,
+    /// The types that are injected by reference.
+    pub injects: &'static [Inject],
+    /// Whether it takes values that are made from the request.
+    pub makes_values: bool,
+    /// Where the function is.
+    pub location: Location,
+    /// Whether it is left out of the warning about items that no builder registers.
+    pub unregistered: bool,
+    /// Makes its own layers, outermost first.
+    pub layers: &'static [fn() -> ItemLayer],
+}
+
+impl ItemDescriptor {
+    /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
+    pub const EMPTY: Self = Self {
+        name: "",
+        location: Location::new("", 0, 0, ""),
+        title: None,
+        description: None,
+        icons: &[],
+        meta: None,
+        scopes: &[],
+        requires: &[],
+        rate: None,
+        max_concurrency_per_caller: None,
+        max_result: None,
+        args: &[],
+        rules: ItemRules::NONE,
+        injects: &[],
+        makes_values: false,
+        unregistered: false,
+        layers: &[],
+    };
+}
+
+/// An item at this location, without what an attribute may leave out.
+#[must_use]
+pub const fn item_at(name: &'static str, location: Location) -> ItemDescriptor {
+    ItemDescriptor { name, location, ..ItemDescriptor::EMPTY }
+}
+
+/// [`item_at`] the place where this is called, in a module.
+#[must_use]
+#[track_caller]
+pub const fn item(name: &'static str, module: &'static str) -> ItemDescriptor {
+    item_at(name, Location::here(module))
+}
+
+impl fmt::Debug for ItemDescriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, location, .. } = self;
+        f.debug_struct("ItemDescriptor")
+            .field("name", name)
+            .field("location", location)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An item's name, texts and conditions, whether an attribute or a builder describes it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ItemSpec {
+    /// The wire's `name`, with the prefix of its mount.
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) icons: Vec<Icon>,
+    /// JSON text of `_meta`.
+    pub(crate) meta: Option<String>,
+    /// Scopes that a caller needs.
+    pub(crate) scopes: Vec<String>,
+    /// Capabilities that the client must declare.
+    pub(crate) requires: Vec<ClientFeature>,
+    /// How often one caller may call it, or what is wrong with that.
+    pub(crate) rate: Option<Result<Rate, String>>,
+    /// How many calls of one caller may run at once.
+    pub(crate) max_concurrency_per_caller: Option<usize>,
+    /// How many bytes a result may have.
+    pub(crate) max_result: Option<usize>,
+    /// The limits that hold for its calls on this server, if any do.
+    pub(crate) call_limits: Option<Arc<CallLimits>>,
+    /// How long its function may take on this server; a tool has its own limit besides.
+    pub(crate) timeout: Option<Duration>,
+    /// `None` for items made at run time.
+    pub(crate) location: Option<Location>,
+    /// Outermost first. Of an item that is being built, its own; of one that is registered, also those of the server and
+    /// its mounts.
+    pub(crate) layers: Arc<[ItemLayer]>,
+    /// The names of the arguments whose values are left out of traces and the audit log.
+    pub(crate) secrets: Vec<String>,
+}
+
+/// A layer around the calls of an item.
+#[derive(Clone)]
+pub struct ItemLayer {
+    pub(crate) layer: Arc<dyn DynLayer>,
+    /// Calls an item that has layers. It is here so that only a program that has a layer contains it.
+    pub(crate) call_item: CallLayered,
+}
+
+impl fmt::Debug for ItemLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ItemLayer")
+    }
+}
+
+impl ItemSpec {
+    pub(crate) fn new(name: String, descriptor: &ItemDescriptor) -> Self {
+        Self {
+            name,
+            title: descriptor.title.map(str::to_owned),
+            description: descriptor.description.map(str::to_owned),
+            icons: descriptor.icons.to_vec(),
+            meta: descriptor.meta.map(str::to_owned),
+            scopes: descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            requires: descriptor.requires.to_vec(),
+            rate: descriptor.rate.map(|(times, ms)| Ok(Rate::new(times, Duration::from_millis(ms)))),
+            max_concurrency_per_caller: descriptor.max_concurrency_per_caller,
+            max_result: descriptor.max_result.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+            call_limits: None,
+            timeout: None,
+            location: Some(descriptor.location),
+            layers: Arc::default(),
+            secrets: descriptor
+                .args
+                .iter()
+                .filter(|arg| arg.is_secret())
+                .map(|arg| arg.name().to_owned())
+                .collect(),
+        }
+    }
+
+    /// Adds a member to `_meta`.
+    pub(crate) fn insert_meta(&mut self, key: String, value: Value) {
+        let members = self.meta.as_deref().and_then(|meta| serde_json::from_str::<Map<_, _>>(meta).ok());
+        let mut members = members.unwrap_or_default();
+        members.insert(key, value);
+        self.meta = Some(Value::Object(members).to_string());
+    }
+
+    /// An error in this item, at its location.
+    pub(crate) fn build_error(&self, text: impl fmt::Display) -> BuildError {
+        match self.location {
+            Some(at) => BuildError::at(at, text),
+            None => BuildError::new(text.to_string()),
+        }
+    }
+
+    /// Appends title, description and icons to its entry in a list, as far as the revision has them.
+    pub(crate) fn write_texts(&self, entry: &mut Object<'_>, revision: Revision) {
+        let Self { title, description, icons, .. } = self;
+        write_texts(entry, revision, title.as_deref(), description.as_deref(), icons);
+    }
+}
+
+/// Appends title, description and icons, as far as the revision has them.
+pub(crate) fn write_texts(
+    entry: &mut Object<'_>,
+    revision: Revision,
+    title: Option<&str>,
+    description: Option<&str>,
+    icons: &[Icon],
+) {
+    if revision >= Revision::V2025_06_18 {
+        entry.opt_str("title", title);
+    }
+    entry.opt_str("description", description);
+    ContentWriter(revision).write_icons(entry, icons);
+}
+
+/// An annotated function, with the service value that a method is called on.
+pub(crate) struct Function {
+    pub(crate) handler: Handler,
+    pub(crate) args: &'static [&'static dyn AnyArg],
+    /// The rules over its arguments.
+    pub(crate) rules: Vec<BoundRule>,
+    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    /// What it takes at most to decode arguments that are JSON in a text.
+    pub(crate) text_limit: TextLimit,
+    /// Whether the warning that it holds up its client was logged.
+    slow_logged: AtomicBool,
+    /// Whether a call of it was timed.
+    pub(crate) was_timed: AtomicBool,
+}
+
+impl Function {
+    pub(crate) fn new(
+        handler: Handler,
+        args: &'static [&'static dyn AnyArg],
+        rules: Vec<BoundRule>,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Self {
+        Self {
+            handler,
+            args,
+            rules,
+            this,
+            text_limit: TextLimit::default(),
+            slow_logged: AtomicBool::new(false),
+            was_timed: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the warning is still to be logged; `true` once.
+    pub(crate) fn take_slow_warning(&self) -> bool {
+        !self.slow_logged.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function").finish_non_exhaustive()
+    }
+}
+
+/// Calls a function that was given at run time, with a `C`.
+pub(crate) type DynHandler<C> = Arc<dyn Fn(C) -> BoxFuture<Result<ItemOutput, Failure>> + Send + Sync>;
+
+/// The function of an item: annotated, or given at run time.
+pub(crate) enum ItemFunction<C> {
+    Annotated(Function),
+    Runtime(DynHandler<C>),
+}
+
+impl<C> ItemFunction<C> {
+    /// Sets how many values may be read to decode the arguments of an annotated function.
+    pub(crate) fn set_max_alternatives(&mut self, values: usize) {
+        if let Self::Annotated(function) = self {
+            function.text_limit.max_attempts = values;
+        }
+    }
+
+    /// The parameters of an annotated function.
+    pub(crate) fn args(&self) -> &'static [&'static dyn AnyArg] {
+        match self {
+            Self::Annotated(function) => function.args,
+            Self::Runtime(_) => &[],
+        }
+    }
+}
+
+impl<C> fmt::Debug for ItemFunction<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ItemFunction").finish_non_exhaustive()
+    }
+}
+
+/// What a handler returns.
+#[diagnostic::on_unimplemented(
+    message = "a handler returns a future, and this one returns `{Self}`",
+    label = "does not return a future",
+    note = "write `|call| async move {{ .. }}`; a plain closure goes to `blocking_handler`"
+)]
+pub trait AsyncReply {
+    /// What the future returns.
+    type Reply;
+    /// The reply, once the future is ready.
+    fn reply(self) -> impl Future<Output = Self::Reply> + Send
+    where
+        Self: Send;
+}
+#[diagnostic::do_not_recommend]
+impl<F: Future> AsyncReply for F {
+    type Reply = F::Output;
+
+    fn reply(self) -> impl Future<Output = F::Output> + Send
+    where
+        F: Send,
+    {
+        self
+    }
+}
+
+/// The handler that runs a closure as a future.
+pub(crate) fn async_handler<C, R, F, Fut>(
+    handler: F,
+    convert: fn(Fut::Reply) -> Result<R, ToolError>,
+) -> DynHandler<C>
+where
+    C: Send + 'static,
+    R: Into<ItemOutput> + 'static,
+    F: Fn(C) -> Fut + Send + Sync + 'static,
+    Fut: AsyncReply + Send + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |call| {
+        let handler = handler.clone();
+        // called in the first poll, where panics are caught
+        Box::pin(async move { convert(handler(call).reply().await).map(Into::into).map_err(Failure::from) })
+    })
+}
+
+/// The handler that runs a closure on the blocking pool.
+pub(crate) fn blocking_handler<C, R, F, T>(
+    handler: F,
+    convert: fn(T) -> Result<R, ToolError>,
+) -> DynHandler<C>
+where
+    C: Send + 'static,
+    R: Into<ItemOutput> + Send + 'static,
+    T: 'static,
+    F: Fn(C) -> T + Send + Sync + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |call| {
+        let handler = handler.clone();
+        Box::pin(run_blocking(move || convert(handler(call)).map(Into::into).map_err(Failure::from)))
+    })
+}
+
+/// Implements the setters that builders of all kinds of item have.
+macro_rules! impl_item_setters {
+    ($builder:ident, $noun:literal) => {
+        impl $builder {
+            /// Sets the wire's `title`.
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.item_mut().title = Some(title.into());
+                self
+            }
+
+            /// Sets the wire's `description`.
+            pub fn description(mut self, text: impl Into<String>) -> Self {
+                self.item_mut().description = Some(text.into());
+                self
+            }
+
+            #[doc = concat!("Adds an icon: a URL, or an [`Icon`](crate::core::content::Icon). One that clients would reject is an error when the ", $noun, " is added.")]
+            pub fn icon(mut self, icon: impl Into<$crate::core::content::Icon>) -> Self {
+                self.item_mut().icons.push(icon.into());
+                self
+            }
+
+            /// Sets the scopes that a caller needs.
+            pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+                self.item_mut().scopes = scopes.into_iter().map(Into::into).collect();
+                self
+            }
+
+            /// Sets the capabilities that the client must declare; requests of other clients are refused.
+            pub fn requires(mut self, features: impl IntoIterator<Item = $crate::core::context::ClientFeature>) -> Self {
+                self.item_mut().requires = features.into_iter().collect();
+                self
+            }
+
+            #[doc = concat!("Sets how often one caller may call it: `\"60/1m\"`, `\"5/s\"`; more is refused. What is not a rate is an error when the ", $noun, " is added.")]
+            pub fn rate(mut self, rate: &str) -> Self {
+                self.item_mut().rate = Some($crate::core::admission::Rate::parse(rate));
+                self
+            }
+
+            /// Sets how many calls of one caller may run at once; more are refused.
+            pub fn max_concurrency_per_caller(mut self, calls: usize) -> Self {
+                self.item_mut().max_concurrency_per_caller = Some(calls);
+                self
+            }
+
+            /// Sets how many bytes a result may have. A longer text of a tool is cut, with a notice; resources and
+            /// prompts fail with an error that names the size.
+            pub fn max_result(mut self, bytes: usize) -> Self {
+                self.item_mut().max_result = Some(bytes);
+                self
+            }
+        }
+    };
+}
+pub(crate) use impl_item_setters;
+
+/// Why a server cannot be built; `build()` reports all of them at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BuildError(String);
+
+impl BuildError {
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(crate) fn at(at: Location, text: impl fmt::Display) -> Self {
+        Self(format!("{text}\n  --> {at}"))
+    }
+
+    /// All errors of one item.
+    ///
+    /// # Errors
+    /// There are some.
+    pub(crate) fn check_all(errors: Vec<Self>) -> Result<(), Self> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<_> = errors.into_iter().map(|error| error.0).collect();
+        Err(Self(texts.join("\n")))
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

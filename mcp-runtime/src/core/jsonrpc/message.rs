@@ -1,0 +1,323 @@
+//! JSON-RPC messages: parsed in one pass into slices of their text, which are decoded only when they are needed; and
+//! their ids: which ones are accepted, and when two are equal. A message that is not valid is parsed a second time, to
+//! report what is wrong with it.
+
+use std::{borrow::Cow, collections::HashSet, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::{
+    ProtocolError,
+    params::{Params, deserialize_params},
+};
+use crate::core::protocol;
+
+/// A request, a notification, or a response.
+#[derive(Deserialize, Debug)]
+pub(crate) struct JsonRpcMessage<'a> {
+    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "deserialize_method")]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "deserialize_params")]
+    params: Params<'a>,
+    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    error: Option<&'a RawValue>,
+}
+
+/// Unlike `Option<Cow<str>>`, does not accept `null`.
+fn deserialize_method<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    CowStr::deserialize(d).map(|text| Some(text.0))
+}
+
+impl<'a> JsonRpcMessage<'a> {
+    /// The method; absent on a response.
+    pub(crate) fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    /// The raw JSON of the id; absent on a notification.
+    pub(crate) fn id(&self) -> Option<&'a str> {
+        self.id.map(RawValue::get)
+    }
+
+    pub(crate) fn params(&self) -> &Params<'a> {
+        &self.params
+    }
+
+    pub(crate) fn is_response(&self) -> bool {
+        self.method.is_none()
+    }
+
+    /// The outcome that a response carries: raw JSON of its `result` or its `error`.
+    pub(crate) fn response(&self) -> Option<Result<&'a str, &'a str>> {
+        match (self.result, self.error) {
+            (Some(result), _) => Some(Ok(result.get())),
+            (None, error) => error.map(|error| Err(error.get())),
+        }
+    }
+}
+
+/// A message that cannot be served: the error, and the raw id where one could be read.
+#[derive(Debug)]
+pub(crate) struct MalformedMessage {
+    pub(crate) id: Option<String>,
+    /// An id of more than [`MAX_ID_BYTES`], for revisions in which every error has an id.
+    pub(crate) long_id: Option<String>,
+    pub(crate) error: ProtocolError,
+    /// False for a notification or a response, to which the client expects no response.
+    pub(crate) expects_response: bool,
+}
+
+/// Parses one message.
+///
+/// # Errors
+/// `-32700` for text that is not JSON, `-32600` for JSON that is not a message, `-32602` for params that are not an
+/// object.
+pub(crate) fn parse(text: &[u8]) -> Result<JsonRpcMessage<'_>, MalformedMessage> {
+    // one UTF-8 check for the whole text, instead of one for each string
+    let Ok(text) = std::str::from_utf8(text) else { return Err(diagnose(None)) };
+    // a derived struct also accepts an array, by position
+    match serde_json::from_str::<JsonRpcMessage<'_>>(text) {
+        Ok(m) if text.trim_ascii_start().starts_with('{') && is_well_formed(&m) => Ok(m),
+        _ => Err(diagnose(Some(text))),
+    }
+}
+
+fn is_well_formed(m: &JsonRpcMessage<'_>) -> bool {
+    m.jsonrpc.is_some_and(|v| v.get() == "\"2.0\"")
+        && m.id.is_none_or(is_valid_id)
+        && match &m.method {
+            Some(_) => m.result.is_none() && m.error.is_none(),
+            None => m.id.is_some() && (m.result.is_some() != m.error.is_some()),
+        }
+}
+
+/// The text of a JSON string, borrowed where it has no escape; `None` for any other value.
+pub(crate) fn decode_string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_some() {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+/// Unlike `Option<&RawValue>` alone, distinguishes `null` from an absent member.
+pub(super) fn deserialize_raw<'de: 'a, 'a, D: Deserializer<'de>>(
+    d: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
+}
+
+/// A string, borrowed where it has no escape.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct CowStr<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// The largest id or progress token in bytes of raw JSON: both are repeated in messages to the client.
+pub(crate) const MAX_ID_BYTES: usize = 1 << 10;
+
+/// An id as a key: `1` and `"1"` differ, `"a"` and `"\u0061"` do not.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum RequestId {
+    Number(Box<str>),
+    Text(Box<str>),
+}
+
+impl RequestId {
+    /// The id that this raw JSON denotes, if it is a string or an integer.
+    pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
+        match decode_string(raw) {
+            Some(text) => Some(Self::Text(text.into())),
+            None => is_integer(raw.get()).then(|| Self::Number(raw.get().into())),
+        }
+    }
+
+    /// The id of a message that [`parse`] accepted.
+    pub(crate) fn from_json(id: &str) -> Self {
+        match id.strip_prefix('"').and_then(|_| serde_json::from_str::<String>(id).ok()) {
+            Some(text) => Self::Text(text.into()),
+            None => Self::Number(id.into()),
+        }
+    }
+}
+
+/// Whether raw JSON is a string or an integer of at most [`MAX_ID_BYTES`].
+pub(crate) fn is_valid_id(raw: &RawValue) -> bool {
+    let json = raw.get();
+    json.len() <= MAX_ID_BYTES && (json.starts_with('"') || is_integer(json))
+}
+
+fn is_integer(json: &str) -> bool {
+    let digits = json.strip_prefix('-').unwrap_or(json);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The elements of an array of messages as text; `None` if `text` is not an array.
+pub(crate) fn parse_batch(text: &[u8]) -> Option<Vec<&RawValue>> {
+    let text = std::str::from_utf8(text).ok()?;
+    if !text.trim_start().starts_with('[') {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// The members of an object in order, duplicate keys included.
+struct ObjectMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = ObjectMembers<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(key) = map.next_key::<&RawValue>()? {
+                    let key = decode_string(key).ok_or_else(|| A::Error::custom("a key is not a string"))?;
+                    members.push((key, map.next_value()?));
+                }
+                Ok(ObjectMembers(members))
+            }
+        }
+        d.deserialize_map(MembersVisitor)
+    }
+}
+
+impl ObjectMembers<'_> {
+    fn get(&self, key: &str) -> Option<&RawValue> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| *v)
+    }
+
+    fn duplicate_key(&self) -> Option<&str> {
+        // a set, not a scan: the number of members is bounded only by the size of the message
+        let mut seen = HashSet::with_capacity(self.0.len());
+        self.0.iter().map(|(key, _)| &**key).find(|key| !seen.insert(*key))
+    }
+}
+
+/// Finds out why a text is not a valid message.
+#[cold]
+fn diagnose(text: Option<&str>) -> MalformedMessage {
+    let without_id = |error| MalformedMessage { id: None, long_id: None, error, expects_response: true };
+    let Some(text) = text else {
+        return without_id(ProtocolError::new(
+            protocol::PARSE_ERROR,
+            "parse error: the message is not UTF-8",
+        ));
+    };
+    if let Err(e) = serde_json::from_str::<&RawValue>(text) {
+        return without_id(ProtocolError::new(
+            protocol::PARSE_ERROR,
+            format!("parse error: not JSON at line {} column {}", e.line(), e.column()),
+        ));
+    }
+    let Ok(members) = serde_json::from_str::<ObjectMembers<'_>>(text) else {
+        return without_id(ProtocolError::invalid_request("a message must be a JSON object"));
+    };
+    let id = members.get("id").filter(|id| is_valid_id(id)).map(|id| id.get().to_owned());
+    let long_id = members.get("id").filter(|raw| id.is_none() && RequestId::from_raw(raw).is_some());
+    let invalid = |message: String| MalformedMessage {
+        id: id.clone(),
+        long_id: long_id.map(|raw| raw.get().to_owned()),
+        error: ProtocolError::invalid_request(message),
+        expects_response: true,
+    };
+    if let Some(key) = members.duplicate_key() {
+        return invalid(format!("`{key}` is duplicated in the message"));
+    }
+    if members.get("jsonrpc").is_none_or(|v| v.get() != "\"2.0\"") {
+        return invalid("`jsonrpc` is not \"2.0\"".into());
+    }
+    if members.get("id").is_some() && id.is_none() {
+        return invalid(format!("`id` is neither a string nor an integer of at most {MAX_ID_BYTES} bytes"));
+    }
+    let Some(method) = members.get("method") else {
+        return invalid(
+            "a message must have a `method`, or an `id` with either a `result` or an `error`".into(),
+        );
+    };
+    if decode_string(method).is_none() {
+        return invalid("`method` is not a string".into());
+    }
+    let expects_response = id.is_some();
+    if let Some(params) = members.get("params") {
+        match serde_json::from_str::<ObjectMembers<'_>>(params.get()) {
+            Err(_) => {
+                let error = ProtocolError::invalid_params("`params` is not an object");
+                return MalformedMessage { id, long_id: None, error, expects_response };
+            }
+            Ok(params) => {
+                if let Some(key) = params.duplicate_key() {
+                    return invalid(format!("`{key}` is duplicated in `params`"));
+                }
+                let meta =
+                    params.get("_meta").map(|meta| serde_json::from_str::<ObjectMembers<'_>>(meta.get()));
+                if meta.is_some_and(|meta| meta.as_ref().map_or(true, |m| m.duplicate_key().is_some())) {
+                    let error = ProtocolError::invalid_params("`_meta` must be an object with unique keys");
+                    return MalformedMessage { id, long_id: None, error, expects_response };
+                }
+            }
+        }
+    }
+    invalid("a message with a `method` must not have a `result` or an `error`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> i64 {
+        parse(text.as_bytes()).expect_err("malformed").error.code
+    }
+
+    #[test]
+    fn a_valid_message_is_parsed_into_slices() {
+        let m = parse(br#"{"jsonrpc":"2.0","id":"a\"b","method":"tools/call","params":{"name":"x","x":1}}"#)
+            .unwrap();
+        assert_eq!((m.id(), m.method()), (Some(r#""a\"b""#), Some("tools/call")));
+        assert_eq!(m.params().name.and_then(decode_string).as_deref(), Some("x"));
+        assert!(parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#).unwrap().is_response());
+    }
+
+    #[test]
+    fn a_malformed_message_has_the_specified_error_code() {
+        assert_eq!(code("nope"), -32700);
+        assert_eq!(parse(b"\xff").expect_err("utf-8").error.code, -32700);
+        assert_eq!(code("[]"), -32600);
+        assert_eq!(code(r#"["2.0",1,"ping"]"#), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#), -32600);
+        assert_eq!(
+            code(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"name":2,"name":3}}"#),
+            -32600
+        );
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#), -32602);
+        assert_eq!(code(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"a","result":{}}"#), -32600);
+        assert_eq!(
+            parse(br#"{"jsonrpc":"2.0","id":7,"method":5}"#).expect_err("method").id.as_deref(),
+            Some("7")
+        );
+    }
+
+    #[test]
+    fn a_deeply_nested_message_is_parsed_without_recursion() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"arguments":{deep}}}}}"#);
+        assert!(parse(text.as_bytes()).is_ok());
+    }
+}

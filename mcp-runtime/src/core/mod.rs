@@ -1,0 +1,28 @@
+//! What every server has: messages, items and their calls, and the builder. It imports nothing from around it but what
+//! a short list of `tests/hygiene.rs` names.
+
+pub(crate) mod admission;
+pub(crate) mod arguments;
+pub(crate) mod blocking;
+pub(crate) mod changes;
+pub mod client_request;
+pub mod config;
+pub(crate) mod connection;
+pub mod content;
+pub mod context;
+pub(crate) mod crypto;
+pub(crate) mod dispatch;
+pub(crate) mod error;
+pub(crate) mod extensions;
+pub(crate) mod invoke;
+pub(crate) mod item;
+pub(crate) mod item_output;
+pub(crate) mod jsonrpc;
+pub(crate) mod protocol;
+pub(crate) mod reason;
+pub(crate) mod server;
+pub(crate) mod sort;
+pub(crate) mod spawn;
+pub mod store;
+pub(crate) mod sync;
+pub mod tool;

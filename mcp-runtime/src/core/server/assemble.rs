@@ -1,0 +1,295 @@
+//! Assembles a registry: prefixes names, finds duplicates and missing state, and reports every error at once. Items add
+//! themselves, since only what they are of knows their kinds; the tools are here.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    sync::Arc,
+};
+
+use super::{
+    Capabilities, Open, Registry,
+    item::{ItemSource, RegisteredItem},
+    open_capabilities::{Catalog, Lasting},
+    transform::Transforms,
+};
+use crate::core::{
+    admission::{CallLimits, CallerConcurrency, Rate, RateLimiter},
+    arguments::Inject,
+    changes::Hub,
+    config::Options,
+    connection::ItemKind,
+    item::{BuildError, ItemSpec, Location},
+    tool::ToolEntry,
+};
+
+/// What the server's options say about all of its items.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemRules<'a> {
+    pub(crate) options: &'a Options,
+    /// How many calls one caller may run at once.
+    pub(crate) caller_concurrency: &'a Option<Arc<CallerConcurrency>>,
+    /// Where capabilities publish changes.
+    pub(crate) hub: &'a Hub,
+}
+
+/// A registry while items are added to it.
+pub(crate) struct Assembly<'a> {
+    /// The server's name.
+    pub(crate) server: &'a str,
+    pub(crate) rules: ItemRules<'a>,
+    pub(crate) errors: Vec<BuildError>,
+    names: NamesInUse,
+    pub(crate) transforms: Transforms,
+    /// With the prefix of each.
+    pub(crate) tools: Vec<(ToolEntry, String)>,
+    /// Whether some resource could not be added, which may be the page of a tool.
+    pub(crate) resource_failed: bool,
+    /// Whether the pages of tools were looked for among the resources.
+    pub(crate) found_pages: bool,
+    /// Those that the server has had before, and those that are opened now.
+    lasting: Capabilities,
+    catalogs: Vec<Box<dyn AnyCatalog>>,
+}
+
+/// A [`Catalog`] without its type.
+trait AnyCatalog {
+    fn as_any(&mut self) -> &mut dyn Any;
+    fn finish(self: Box<Self>, assembly: &mut Assembly<'_>, finished: &mut Capabilities);
+}
+
+impl<C: Catalog> AnyCatalog for C {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn finish(mut self: Box<Self>, assembly: &mut Assembly<'_>, finished: &mut Capabilities) {
+        Catalog::finish(&mut *self, assembly);
+        finished.insert(Arc::new(*self));
+    }
+}
+
+/// Builds the registry of these items; the server itself provides `server_types`, has the capabilities that are `open`,
+/// and those that `opens` open.
+///
+/// # Errors
+/// Every error, with its item and location.
+pub(crate) fn assemble(
+    server: &str,
+    items: &[RegisteredItem],
+    opens: &[Open],
+    server_types: &[TypeId],
+    rules: ItemRules<'_>,
+    open: Capabilities,
+) -> Result<Registry, Vec<BuildError>> {
+    let require_descriptions = rules.options.lists.require_descriptions;
+    let mut assembly = Assembly {
+        server,
+        rules,
+        errors: Vec::new(),
+        names: NamesInUse::default(),
+        transforms: Transforms::new(require_descriptions),
+        tools: Vec::new(),
+        resource_failed: false,
+        found_pages: false,
+        lasting: open,
+        catalogs: Vec::new(),
+    };
+    for open in opens {
+        open(&mut assembly);
+    }
+    for item in items {
+        let name = item.name();
+        // one that is changed is described by its transforms
+        let require_descriptions = require_descriptions && item.transforms.is_empty();
+        let errors = &mut assembly.errors;
+        let (kind, added) = match &item.source {
+            ItemSource::Runtime(made) => {
+                let (key, spec) = (made.key(), made.spec());
+                if require_descriptions && spec.description.is_none() {
+                    let text = format!("{key} has no description\nset one with `.description(..)`");
+                    errors.push(BuildError::new(text));
+                }
+                if let Some(text) = rules.options.check_scopes(&spec.scopes) {
+                    errors.push(BuildError::new(format!("{key} {text}")));
+                }
+                if let Some(Err(text)) = &spec.rate {
+                    errors.push(BuildError::new(format!("{key}: {text}")));
+                }
+                (key.kind, made.0.add_to(&mut assembly, item))
+            }
+            ItemSource::Annotated(linked) => {
+                let (descriptor, kind) = (linked.descriptor(), linked.kind().noun());
+                let missing = |inject: &&Inject| {
+                    !server_types.contains(&inject.target())
+                        && !inject.is_provided(&item.state, &item.requested)
+                };
+                for inject in descriptor.injects.iter().filter(missing) {
+                    let (ty, fix) = (inject.name(), inject.fix(&item.state));
+                    errors.push(BuildError::at(
+                        descriptor.location,
+                        format!(
+                            "{kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
+                        ),
+                    ));
+                }
+                for (option, takes) in linked.0.named() {
+                    for inject in takes.iter().filter(missing) {
+                        let (ty, fix) = (inject.name(), inject.fix(&item.state));
+                        errors.push(BuildError::at(
+                            descriptor.location,
+                            format!(
+                                "the `{option}` function of {kind} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}"
+                            ),
+                        ));
+                    }
+                }
+                if require_descriptions && descriptor.description.is_none() {
+                    let text = format!("{kind} `{name}` has no description\nwrite a doc comment on it");
+                    errors.push(BuildError::at(descriptor.location, text));
+                }
+                let scopes: Vec<String> = descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect();
+                if let Some(text) = rules.options.check_scopes(&scopes) {
+                    errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
+                }
+                for open in descriptor.injects.iter().filter_map(Inject::opens) {
+                    open(&mut assembly);
+                }
+                (linked.kind(), linked.0.add_to(&mut assembly, item))
+            }
+        };
+        if let Err(error) = added {
+            assembly.resource_failed |= kind == ItemKind::Resource;
+            assembly.errors.push(error);
+        }
+    }
+    assembly.finish()
+}
+
+impl Assembly<'_> {
+    /// The state of a capability, which is opened if it is not open yet.
+    pub(crate) fn open<C: Lasting>(&mut self) -> Arc<C> {
+        if let Some(open) = self.lasting.get::<C>() {
+            return open.clone();
+        }
+        let opened = C::open(self);
+        self.lasting.insert(opened.clone());
+        opened
+    }
+
+    /// The items of one kind, so far.
+    pub(crate) fn catalog<C: Catalog>(&mut self) -> &mut C {
+        let known = self.catalogs.iter_mut().position(|catalog| (**catalog).as_any().is::<C>());
+        let index = known.unwrap_or_else(|| {
+            self.catalogs.push(Box::new(C::default()));
+            self.catalogs.len() - 1
+        });
+        let found = self.catalogs.get_mut(index).and_then(|catalog| (**catalog).as_any().downcast_mut());
+        found.unwrap_or_else(|| unreachable!("the catalog has been found by its type, or added"))
+    }
+
+    /// Records a name or URI, or reports that it is in use.
+    pub(crate) fn claim_name(&mut self, kind: &'static str, key: &str, display: &str, at: Option<Location>) {
+        self.names.insert(kind, key, display, at, &mut self.errors);
+    }
+
+    /// Adds a tool.
+    pub(crate) fn add_tool(&mut self, item: &RegisteredItem, mut entry: ToolEntry) {
+        let options = self.rules.options;
+        let limits = &options.limits;
+        entry.input.max_values = limits.max_argument_values;
+        entry.input.max_attempts = limits.max_alternatives;
+        if let Some(permits) = entry.permits.take() {
+            entry.permits = Some(item.permits.get_or_init(|| permits).clone());
+        }
+        let permits = entry.permits.clone();
+        entry.continuation = entry.spec.task.map(|task| (task.open)(self, task.mode, permits));
+        // what continues outside of its request is meant to take long
+        if entry.continuation.is_none() {
+            entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
+        }
+        self.rules.apply_to(item, &mut entry.spec.item);
+        self.tools.push((entry, item.prefix.clone()));
+    }
+
+    fn finish(mut self) -> Result<Registry, Vec<BuildError>> {
+        self.errors.extend(std::mem::take(&mut self.transforms).errors());
+        let mut catalogs = Capabilities::default();
+        for catalog in std::mem::take(&mut self.catalogs) {
+            catalog.finish(&mut self, &mut catalogs);
+        }
+        if !self.found_pages && !self.resource_failed {
+            let unknown = |tool: &ToolEntry| Some(unknown_page(tool, tool.spec.ui.as_deref()?, None));
+            self.errors.extend(self.tools.iter().filter_map(|(tool, _)| unknown(tool)));
+        }
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        let tools = self.tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
+        Ok(Registry::new(tools, catalogs, self.lasting))
+    }
+}
+
+/// The error of a tool whose page is not there; `nearest` is the one with the most similar URI.
+pub(crate) fn unknown_page(tool: &ToolEntry, page: &str, nearest: Option<&str>) -> BuildError {
+    let fix = match nearest {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("register one with `uri = \"{page}\"`"),
+    };
+    let name = tool.name();
+    tool.spec.item.build_error(format!("tool `{name}` shows `{page}`, and no resource has that URI\n{fix}"))
+}
+
+impl ItemRules<'_> {
+    /// Sets in an item its layers, what the options of the server say, and the limits that it had in registries before.
+    pub(crate) fn apply_to(&self, item: &RegisteredItem, spec: &mut ItemSpec) {
+        let limits = &self.options.limits;
+        spec.layers = item.layers.clone();
+        spec.timeout = limits.timeout;
+        spec.max_result = spec.max_result.or(limits.max_result);
+        spec.call_limits = self.call_limits(item, spec);
+    }
+
+    /// The limits on the callers of an item.
+    fn call_limits(&self, item: &RegisteredItem, spec: &ItemSpec) -> Option<Arc<CallLimits>> {
+        let make = || {
+            let limiter = |rate: Rate| Arc::new(RateLimiter::new(rate, self.options.limits.max_rate_callers));
+            let own = spec.rate.iter().flatten().copied().map(limiter);
+            let concurrency =
+                spec.max_concurrency_per_caller.map(|calls| Arc::new(CallerConcurrency::new(calls)));
+            let limits = CallLimits {
+                rates: own.chain(item.mount_rates.iter().cloned()).collect(),
+                concurrency: concurrency.into_iter().chain(self.caller_concurrency.clone()).collect(),
+            };
+            (!limits.is_empty()).then(|| Arc::new(limits))
+        };
+        item.call_limits.get_or_init(make).clone()
+    }
+}
+
+/// Names and URIs that are in use, with the location of their items.
+#[derive(Default)]
+struct NamesInUse(HashMap<(&'static str, String), Option<Location>>);
+
+impl NamesInUse {
+    /// Adds a name, or reports that it is in use.
+    fn insert(
+        &mut self,
+        kind: &'static str,
+        key: &str,
+        display: &str,
+        at: Option<Location>,
+        errors: &mut Vec<BuildError>,
+    ) {
+        if let Some(first) = self.0.insert((kind, key.to_owned()), at) {
+            let location =
+                |at: Option<Location>| at.map_or("made at run time".to_owned(), |at| at.to_string());
+            let option = if kind == "resource" { "uri" } else { "name" };
+            errors.push(BuildError::new(format!(
+                "two {kind}s are `{display}`\n  --> {}\n  --> {}\ngive one of them another `{option}`",
+                location(first),
+                location(at)
+            )));
+        }
+    }
+}

@@ -1,0 +1,744 @@
+//! Collects what a server offers and how it behaves, and checks all of it at once.
+
+use std::{
+    any::{Any, TypeId, type_name},
+    collections::HashSet,
+    fmt,
+    panic::Location as Caller,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
+
+use super::{
+    Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner,
+    assemble::{ItemRules, assemble},
+    item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
+    service_block::ServiceBlock,
+    transform::{FoundService, ItemChanges, Transform, Transformed},
+};
+#[cfg(feature = "auth")]
+use crate::auth::{Authentication, Authenticator, FailureRate, IntoAuthentication, IssuerObserver};
+#[cfg(feature = "http")]
+use crate::core::config::HttpOptions;
+use crate::{
+    capability::{OF_HANDLE, prompts::Prompt, resources::Resource},
+    core::{
+        admission::{CallerConcurrency, RateLimiter},
+        arguments::StateValue,
+        changes::Hub,
+        config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
+        context::Settings,
+        crypto::{KeyRing, Seal},
+        extensions::Extensions,
+        item::{BuildError, ItemDescriptor, ItemLayer, Location},
+        store::{MAX_CALLS, MemorySingleUse},
+        sync::{Mutex, RwLock},
+        tool::Tool,
+    },
+    gate::{
+        audit::{Audit, OpenAudit},
+        layer::{Layer, item_layer},
+        telemetry::Telemetry,
+    },
+};
+
+/// Purpose of the key that seals `requestState`.
+const REQUEST_STATE: &str = "mcp-runtime call state 1";
+/// Purpose of the key that seals cursors.
+const CURSOR: &str = "mcp-runtime list cursor 1";
+/// Purpose of the key that seals cursors of tools.
+const PAGE: &str = "mcp-runtime page cursor 1";
+
+/// Collects what a server offers; `server!()` starts one.
+///
+/// ```
+/// use mcp_runtime::prelude::*;
+///
+/// /// Adds two numbers.
+/// #[mcp_tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let server = mcp_runtime::server!().tool::<add>().info(|info| info.instructions("Sums.")).build()?;
+/// assert_eq!(server.instructions(), Some("Sums."));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing before `.run()` or `.build()`"]
+pub struct ServerBuilder {
+    info: ServerInfo,
+    /// The module that invoked `server!()`.
+    module: &'static str,
+    pub(crate) options: Options,
+    state: Extensions,
+    items: Vec<BuilderItem>,
+    /// The types and prefixes of its services.
+    services: Vec<(TypeId, String)>,
+    /// What opens capabilities.
+    named: Vec<Named>,
+    errors: Vec<BuildError>,
+    handle_receivers: Vec<HandleReceiver>,
+    /// Outermost first.
+    layers: Vec<ItemLayer>,
+    /// Innermost first.
+    transforms: Vec<Transform>,
+    #[cfg(feature = "auth")]
+    authentications: Vec<Authentication>,
+    audit: Option<OpenAudit>,
+}
+
+/// The types that the server itself provides to functions.
+pub(super) fn server_types() -> [TypeId; 1] {
+    [TypeId::of::<ServerHandle>()]
+}
+
+type HandleReceiver = Box<dyn FnOnce(ServerHandle) + Send>;
+
+impl ServerBuilder {
+    #[doc(hidden)]
+    pub fn new(name: impl Into<String>, version: impl Into<String>, module: &'static str) -> Self {
+        Self {
+            info: ServerInfo::new(name.into(), version.into()),
+            module,
+            options: Options::default(),
+            state: Extensions::default(),
+            items: Vec::new(),
+            services: Vec::new(),
+            named: Vec::new(),
+            errors: Vec::new(),
+            handle_receivers: Vec::new(),
+            layers: Vec::new(),
+            transforms: Vec::new(),
+            #[cfg(feature = "auth")]
+            authentications: Vec::new(),
+            audit: None,
+        }
+    }
+
+    /// Offers every annotated function of the crate that called `server!()`.
+    #[doc(alias("discover_all"))]
+    pub fn discover(self) -> Self {
+        let module = self.module;
+        let own = module.split("::").next().unwrap_or(module);
+        self.discover_where(|at| at.krate() == own)
+    }
+
+    /// Offers every annotated function of these crates, which must be linked (`use tools as _;`), or of these modules and
+    /// those inside them: `.discover_from([module_path!()])`.
+    pub fn discover_from<'a>(mut self, crates: impl IntoIterator<Item = &'a str>) -> Self {
+        for name in crates {
+            let name = name.replace('-', "_");
+            let before = self.items.len();
+            self = self.discover_in(&name);
+            if self.items.len() == before {
+                self.errors.push(BuildError::new(format!(
+                    "no annotated function of a crate `{name}` is linked, and none is in a module of that name\nadd `use {name} as _;` to the program"
+                )));
+            }
+        }
+        self
+    }
+
+    /// [`discover_from`](Self::discover_from) one module, which may have no items.
+    #[doc(hidden)]
+    pub fn discover_in(self, module: &str) -> Self {
+        let inside = format!("{module}::");
+        self.discover_where(|at| at.module == module || at.module.starts_with(&inside))
+    }
+
+    fn discover_where(mut self, wanted: impl Fn(&Location) -> bool) -> Self {
+        let taken: HashSet<usize> = self.items.iter().filter_map(BuilderItem::key).collect();
+        for item in AnnotatedItem::all() {
+            // an item that was discovered or named before is not registered again
+            if wanted(&item.descriptor().location) && !taken.contains(&item.key()) {
+                self.push(ItemSource::Annotated(item));
+            }
+        }
+        self
+    }
+
+    /// Names a capability.
+    pub(crate) fn open_on_build(&mut self, named: Named) {
+        if !self.named.iter().any(|known| known.key == named.key) {
+            self.named.push(named);
+        }
+    }
+
+    pub(super) fn push(&mut self, source: ItemSource) {
+        if let ItemSource::Annotated(item) = &source {
+            registered_items().lock().insert(item.key());
+        }
+        self.items.push(BuilderItem::new(source));
+    }
+
+    /// Registers an annotated function by its marker.
+    fn push_named(&mut self, item: AnnotatedItem) {
+        if self.items.iter().any(|other| other.key() == Some(item.key())) {
+            let (kind, descriptor) = (item.kind().noun(), item.descriptor());
+            self.errors.push(BuildError::at(
+                descriptor.location,
+                format!(
+                    "{kind} `{name}` is registered twice\nremove `.{kind}::<{name}>()`, since `.discover()` registers every annotated function, or one of the two",
+                    name = descriptor.name,
+                ),
+            ));
+            return;
+        }
+        self.push(ItemSource::Annotated(item));
+    }
+
+    /// Offers one annotated tool.
+    #[doc(alias("add_tool", "with_tool", "register_tool", "register"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn tool<T: Tool>(mut self /* write `.tool::<name>()` */) -> Self {
+        self.push_named(AnnotatedItem::tool(T::DESCRIPTOR));
+        self
+    }
+
+    /// Offers one annotated resource or template.
+    #[doc(alias("add_resource", "with_resource", "register_resource"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn resource<T: Resource>(mut self /* write `.resource::<name>()` */) -> Self {
+        self.push_named(AnnotatedItem::resource(T::DESCRIPTOR));
+        self
+    }
+
+    /// Offers one annotated prompt.
+    #[doc(alias("add_prompt", "with_prompt", "register_prompt"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn prompt<T: Prompt>(mut self /* write `.prompt::<name>()` */) -> Self {
+        self.push_named(AnnotatedItem::prompt(T::DESCRIPTOR));
+        self
+    }
+
+    /// Offers the annotated methods of a service: of every `impl` block of its type that has `#[mcp_service]`.
+    ///
+    /// The value may be shared with the rest of the program: an `Arc<S>` offers the methods of `S`.
+    ///
+    /// [`build`](Self::build) fails if no block is annotated.
+    pub fn service<S: Any>(self, service: S) -> Self {
+        self.add_service(service, "")
+    }
+
+    /// Offers the annotated methods of a service under a prefix: tools and prompts as `prefix_name`, resources as
+    /// `scheme://prefix/…`.
+    pub fn service_as<S: Any>(self, prefix: &str, service: S) -> Self {
+        self.add_service(service, prefix)
+    }
+
+    fn add_service<S: Any>(mut self, service: S, prefix: &str) -> Self {
+        let Transformed { found, type_name: name, transforms } = Transformed::from_any(service);
+        let Some(FoundService { instance, blocks }) = found else {
+            self.errors.push(BuildError::new(format!(
+                "`{name}` is not a service\nput `#[mcp_service]` on the `impl` with the methods that clients may use, and pass the value itself or an `Arc` of it"
+            )));
+            return self;
+        };
+        if let Some(block) = blocks.first() {
+            let key = (block.service(), prefix.to_owned());
+            if self.services.contains(&key) {
+                let name = block.type_name();
+                self.errors.push(BuildError::at(
+                    block.location(),
+                    format!("service `{name}` is registered twice\ngive one of them a prefix: `.service_as(\"other\", ..)`"),
+                ));
+                return self;
+            }
+            self.services.push(key);
+        }
+        for item in blocks.iter().flat_map(|block| block.items()) {
+            registered_items().lock().insert(item.key());
+            self.items.push(BuilderItem::method(*item, &instance, prefix, &transforms));
+        }
+        self
+    }
+
+    /// Offers a tool, resource or prompt made at run time, a [`ToolDef`](crate::tool::ToolDef), a
+    /// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef); or, with the feature
+    /// `skills`, the skills in a directory, a `SkillsDir` of the module `skill`.
+    ///
+    /// [`ServerHandle::add`] adds a tool, resource or prompt while the server runs.
+    #[expect(clippy::should_implement_trait, reason = "a server is not a sum")]
+    #[doc(alias("tool_def", "skills"))]
+    pub fn add<A: IntoAddition>(mut self, addition: A) -> Self {
+        addition.into_addition().0(&mut self);
+        self
+    }
+
+    /// Offers everything of another builder under a prefix, with the other builder's state.
+    ///
+    /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
+    /// name. Its identity and options are left behind, except for its [rate](Limits::rate), which all its items share.
+    pub fn mount(mut self, prefix: &str, other: Self) -> Self {
+        #[cfg(feature = "auth")]
+        if !other.authentications.is_empty() {
+            self.errors.push(BuildError::new(format!(
+                "the server that is mounted as `{prefix}` authenticates its callers, which only the outer one can do\n\
+                 move its `.auth(..)` there"
+            )));
+        }
+        let joined = |inner: &str| match (prefix.is_empty(), inner.is_empty()) {
+            (true, _) => inner.to_owned(),
+            (_, true) => prefix.to_owned(),
+            _ => format!("{prefix}_{inner}"),
+        };
+        self.errors.extend(other.errors);
+        let state = Arc::new(other.state);
+        let limits = &other.options.limits;
+        let rate = match &limits.rate {
+            None => None,
+            Some(Ok(rate)) => Some(Arc::new(RateLimiter::new(*rate, limits.max_rate_callers))),
+            Some(Err(text)) => {
+                self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
+                None
+            }
+        };
+        let requested = other.options.request_type_ids();
+        for item in other.items {
+            let mut item = item.registered(&state, &requested, &other.layers, &other.transforms);
+            item.prefix = joined(&item.prefix);
+            item.mount_rates.extend(rate.clone());
+            self.items.push(BuilderItem::Mounted(item));
+        }
+        for named in other.named {
+            (named.mount)(&mut self.options, prefix, &other.options);
+            self.open_on_build(named);
+        }
+        #[cfg(feature = "http")]
+        self.options.http.request_types.extend(other.options.http.request_types);
+        self.handle_receivers.extend(other.handle_receivers);
+        self
+    }
+
+    /// Registers state that functions take as `&T`; `Arc<T>` serves `&T`, `Arc<dyn Trait>` serves `&dyn Trait`.
+    ///
+    /// There is one value for each type: a second one is an error of [`build`](Self::build).
+    #[track_caller]
+    #[doc(alias("with_state", "app_data", "data", "extension", "manage"))]
+    pub fn state<T: StateValue>(mut self, value: T) -> Self {
+        if self.state.provides_like::<T>() {
+            self.errors.push(BuildError::new(format!(
+                "two values of type `{}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",
+                type_name::<T>(),
+                Caller::caller(),
+            )));
+        }
+        self.state.insert(value);
+        self
+    }
+
+    /// Sets what the server says about itself: the wire's `serverInfo` and `instructions`. Name and version are those of
+    /// the crate that invokes `server!()`.
+    ///
+    /// ```
+    /// let server = mcp_runtime::server!().info(|info| info.title("Shop").icon("https://example.com/icon.png"));
+    /// ```
+    #[doc(alias("name", "version", "instructions"))]
+    pub fn info(mut self, set: impl FnOnce(ServerInfo) -> ServerInfo) -> Self {
+        self.info = set(self.info);
+        self
+    }
+
+    /// Sets limits that hold for all transports.
+    #[doc(alias("rate_limit", "request_timeout", "concurrency"))]
+    pub fn limits(mut self, set: impl FnOnce(Limits) -> Limits) -> Self {
+        self.options.limits = set(self.options.limits);
+        self
+    }
+
+    /// Sets options of the lists of tools, resources, prompts and skills.
+    #[doc(alias("pagination"))]
+    pub fn lists(mut self, set: impl FnOnce(ListOptions) -> ListOptions) -> Self {
+        self.options.lists = set(self.options.lists);
+        self
+    }
+
+    /// Sets options of stdio.
+    pub fn stdio(mut self, set: impl FnOnce(StdioOptions) -> StdioOptions) -> Self {
+        self.options.stdio = set(self.options.stdio);
+        self
+    }
+
+    /// Sets options of the HTTP transport.
+    #[cfg(feature = "http")]
+    #[doc(alias("bind", "cors", "sessions"))]
+    pub fn http(mut self, set: impl FnOnce(HttpOptions) -> HttpOptions) -> Self {
+        self.options.http = set(self.options.http);
+        self
+    }
+
+    /// Authenticates the callers of the HTTP transport: with the access tokens of an OAuth authorization server
+    /// ([`Oauth`](crate::auth::Oauth)), with [`ApiKeys`](crate::auth::ApiKeys), or with a
+    /// [`Verifier`](crate::auth::Verifier) of your own. Others are answered `401`.
+    ///
+    /// Called again, it adds another way; a token is accepted if one of them accepts it. The host of a server on stdio is
+    /// trusted, and not authenticated.
+    ///
+    /// ```
+    /// use mcp_runtime::{Principal, auth::ApiKeys};
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// # let secret = "0123456789abcdef";
+    /// let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
+    /// let server = mcp_runtime::server!().auth(ApiKeys::new([(secret, ada)])).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
+    #[cfg(feature = "auth")]
+    #[doc(alias("oauth", "api_keys", "authentication", "bearer", "verifier"))]
+    pub fn auth(mut self, authentication: impl IntoAuthentication) -> Self {
+        self.authentications.push(authentication.into_authentication());
+        self
+    }
+
+    /// Sets what replicas of the server share: its keys and its stores.
+    pub fn stores(mut self, set: impl FnOnce(Stores) -> Stores) -> Self {
+        self.options.stores = set(self.options.stores);
+        self
+    }
+
+    /// Passes the server's handle to `take` once the server is built, for code outside of its functions that changes the
+    /// server or publishes changes.
+    ///
+    /// With [`run`](Self::run) no async runtime is running at that moment: store the handle, send it through a channel, or
+    /// start a thread.
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .with_handle(|handle| {
+    ///         thread::spawn(move || {
+    ///             // wait here until the file changes
+    ///             handle.resource_updated("file:///etc/motd");
+    ///         });
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias("handle", "on_start"))]
+    pub fn with_handle(mut self, take: impl FnOnce(ServerHandle) + Send + 'static) -> Self {
+        self.open_on_build(OF_HANDLE);
+        self.handle_receivers.push(Box::new(take));
+        self
+    }
+
+    /// Shows the cause of every failure to the client; for trusted deployments.
+    pub fn detailed_errors(mut self) -> Self {
+        self.options.detailed_errors = true;
+        self
+    }
+
+    /// Puts a [layer](crate::layer) around every call of a tool, resource or prompt. The first is outermost.
+    ///
+    /// The layers of a [mounted](Self::mount) builder are inside those of the builder that it is mounted in, and those of
+    /// an item inside all of them.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    ///
+    /// use mcp_runtime::layer::{LayeredCall, Next, Outcome};
+    ///
+    /// async fn timing(call: LayeredCall, next: Next) -> Outcome {
+    ///     let started = Instant::now();
+    ///     let outcome = next.run(&call).await;
+    ///     eprintln!("{} took {:?}", call.name(), started.elapsed());
+    ///     outcome
+    /// }
+    ///
+    /// let server = mcp_runtime::server!().discover().layer(timing);
+    /// ```
+    #[doc(alias("middleware", "wrap"))]
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.push(item_layer(layer));
+        self
+    }
+
+    /// Changes every item of this builder as it is registered: its name, texts, `_meta`, icon and annotations, and the
+    /// descriptions, defaults and values of its arguments. Those of [mounted](Self::mount) builders are changed by their own
+    /// transforms first, and [`Transformed`](crate::transform::Transformed) changes a single service.
+    ///
+    /// A name of an argument or an item that nothing has is an error of [`build`](Self::build).
+    ///
+    /// ```
+    /// use mcp_runtime::prelude::*;
+    ///
+    /// /// The weather in a city.
+    /// #[mcp_tool]
+    /// fn forecast(region: String, city: String) -> String {
+    ///     format!("{city} of {region}: rain")
+    /// }
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let of_region = |region: &'static str| {
+    ///     mcp_runtime::server!().tool::<forecast>().transform(move |item| {
+    ///         item.describe(format!("The weather in a city of {region}.")).fix("region", region)
+    ///     })
+    /// };
+    /// let server = mcp_runtime::server!().mount("eu", of_region("Europe")).mount("as", of_region("Asia")).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn transform(mut self, change: impl Fn(ItemChanges) -> ItemChanges + Send + Sync + 'static) -> Self {
+        self.transforms.push(Transform::new(change));
+        self
+    }
+
+    /// Sets what is recorded of requests, and which log messages clients get: see [the guide](crate::guide::telemetry).
+    ///
+    /// ```
+    /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());
+    /// ```
+    #[doc(alias("tracing", "otel"))]
+    pub fn telemetry(mut self, set: impl FnOnce(TelemetryOptions) -> TelemetryOptions) -> Self {
+        self.options.telemetry = set(self.options.telemetry);
+        self
+    }
+
+    /// Writes an [audit log](crate::audit): one line for each call, and for each request that is refused.
+    ///
+    /// ```
+    /// use mcp_runtime::audit::Audit;
+    ///
+    /// let server = mcp_runtime::server!().discover().audit(Audit::to_writer(std::io::stderr()));
+    /// ```
+    pub fn audit(mut self, audit: Audit) -> Self {
+        self.audit = Some(audit.opener());
+        self
+    }
+
+    /// Checks everything and builds the server.
+    ///
+    /// # Errors
+    /// Every duplicate name or URI, with both locations; every injected type without state; every schema that cannot be
+    /// enforced; every file of a skill that cannot be served.
+    pub fn build(self) -> Result<Server> {
+        #[cfg_attr(not(feature = "auth"), expect(unused_mut, reason = "only authentication is set up"))]
+        let mut options = self.options;
+        let (state, requested) = (Arc::new(self.state), options.request_type_ids());
+        let layers: Arc<[ItemLayer]> = self.layers.into();
+        let transforms: Arc<[Transform]> = self.transforms.into();
+        let items = self.items.into_iter();
+        let items = items.map(|item| item.registered(&state, &requested, &layers, &transforms));
+        let items: Vec<_> = items.collect();
+        let mut errors = self.errors;
+        errors.extend(
+            self.info
+                .icons
+                .iter()
+                .find_map(|icon| icon.validate().err())
+                .map(|error| BuildError::new(format!("the server's {error}"))),
+        );
+        #[cfg(feature = "http")]
+        errors.extend(options.http.check().into_iter().map(BuildError::new));
+        let keys = options.stores.open_keys().unwrap_or_else(|error| {
+            errors.push(BuildError::new(error));
+            KeyRing::new(Vec::new())
+        });
+        let telemetry = Telemetry::new(&options.telemetry)
+            .map(Arc::new)
+            .map_err(|error| errors.push(BuildError::new(error)));
+        #[cfg(feature = "auth")]
+        if !self.authentications.is_empty() {
+            let found =
+                set_up_authentication(self.authentications, &mut options, &keys, telemetry.as_ref().ok());
+            errors.extend(found.into_iter().map(BuildError::new));
+            let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
+            if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
+                errors.push(BuildError::new(format!("the server {text}")));
+            }
+        }
+        #[cfg(feature = "metrics")]
+        if let Some(path) = &options.telemetry.metrics_path {
+            errors.extend(options.http.check_path(path, "the metrics").map(BuildError::new));
+        }
+        let rate = match &options.limits.rate {
+            None => None,
+            Some(Ok(rate)) => Some(RateLimiter::new(*rate, options.limits.max_rate_callers)),
+            Some(Err(text)) => {
+                errors.push(BuildError::new(text.clone()));
+                None
+            }
+        };
+        let concurrency = options.limits.max_concurrency_per_caller;
+        let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
+        let audit = self.audit.map(|open| open()).transpose().unwrap_or_else(|error| {
+            errors.push(BuildError::new(error));
+            None
+        });
+        let hub = Hub::new(options.limits.subscriptions);
+        let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency, hub: &hub };
+        let opens = self.named.iter().map(|named| named.open).chain(options.limits.open).collect::<Vec<_>>();
+        let assembled =
+            assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
+        let registry = match assembled {
+            Ok(registry) if errors.is_empty() => registry,
+            Ok(_) => return Err(report(&errors)),
+            Err(found) => {
+                errors.extend(found);
+                return Err(report(&errors));
+            }
+        };
+        let Ok(telemetry) = telemetry else { return Err(report(&errors)) };
+        let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
+        let has_handle = takes_handle || !self.handle_receivers.is_empty();
+        let mut settings = Settings {
+            client_request_timeout: options.limits.client_request_timeout,
+            single_use: options.stores.single_use.clone().unwrap_or_else(|| {
+                Arc::new(MemorySingleUse::new(options.limits.quota(MAX_CALLS), SystemTime::now()))
+            }),
+            logging: options.telemetry.client_logging,
+            ..Settings::default()
+        };
+        let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
+            if has_handle {
+                // the handle is weak, so the server does not keep itself alive
+                settings.server_values.insert(ServerHandle::new(this.clone()));
+            }
+            ServerInner {
+                identity: Arc::new(Identity::new(self.info)),
+                layers,
+                transforms,
+                counts_or_audits: telemetry.counts() || audit.is_some(),
+                telemetry,
+                audit,
+                settings: Arc::new(settings),
+                states: Seal::new(&keys, REQUEST_STATE),
+                cursors: Seal::new(&keys, CURSOR),
+                pages: Seal::new(&keys, PAGE),
+                kept_results: options.limits.keep_results.map(|(time, open)| {
+                    let Limits { max_kept_bytes, share_percent, .. } = options.limits;
+                    open(&keys, time, options.stores.results.clone(), max_kept_bytes, share_percent)
+                }),
+                keys,
+                rate,
+                caller_concurrency,
+                items: RwLock::new(items),
+                state,
+                opens: RwLock::new(opens),
+                differs_by_caller: registry.differs_by_caller(),
+                registry: RwLock::new(Arc::new(registry)),
+                hub,
+                has_handle: AtomicBool::new(has_handle),
+                without_callers: AtomicBool::new(false),
+                has_warned_of_update: AtomicBool::new(false),
+                access_rules: Arc::new(options.access_rules()),
+                options,
+            }
+        }));
+        for receive in self.handle_receivers {
+            receive(ServerHandle::new(Arc::downgrade(&server.0)));
+        }
+        Ok(server)
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
+    }
+}
+
+/// Sets up what authenticates callers; returns what is wrong with it.
+#[cfg(feature = "auth")]
+fn set_up_authentication(
+    authentications: Vec<Authentication>,
+    options: &mut Options,
+    keys: &KeyRing,
+    telemetry: Option<&Arc<Telemetry>>,
+) -> Vec<String> {
+    /// Proofs of possession that are remembered in memory, a minute or two each.
+    const MAX_PROOFS: usize = 100_000;
+    let mut problems = Vec::new();
+    let http = &mut options.http;
+    if http.caller.is_some() {
+        problems.push(
+            "callers are identified twice: by `.auth(..)`, and by `.http(|http| http.caller(..))` or `caller_from`\nkeep one".into(),
+        );
+    }
+    if http.trusts_all {
+        problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
+    }
+    let used = options.stores.single_use.clone().unwrap_or_else(|| {
+        Arc::new(MemorySingleUse::new(options.limits.quota(MAX_PROOFS), SystemTime::now()))
+    });
+    let rate = match &options.limits.invalid_tokens {
+        Ok(rate) => *rate,
+        Err(problem) => {
+            problems.push(problem.clone());
+            return problems;
+        }
+    };
+    let failed = FailureRate {
+        rate,
+        addresses: options.limits.max_rate_callers,
+        timeout: options.limits.authentication_timeout,
+    };
+    let observer = telemetry.filter(|telemetry| telemetry.counts());
+    let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
+    match Authenticator::new(authentications, &used, keys, failed, observer.as_ref()) {
+        Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
+        Err(found) => problems.extend(found),
+    }
+    problems
+}
+
+/// All errors as one.
+pub(super) fn report(errors: &[BuildError]) -> Error {
+    let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    Error::build(format!("the server cannot be built:\n{}", list.join("\n")))
+}
+
+/// The annotated items that some builder of the process has registered.
+fn registered_items() -> &'static Mutex<HashSet<usize>> {
+    static REGISTERED: OnceLock<Mutex<HashSet<usize>>> = OnceLock::new();
+    REGISTERED.get_or_init(Mutex::default)
+}
+
+/// Warns of annotated items that no builder has registered, once, when the first server of the process starts.
+pub(crate) fn warn_of_unregistered_items() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if WARNED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    for line in unregistered() {
+        tracing::warn!("{line}");
+    }
+}
+
+/// A line for each annotated item, and for each service, that no builder has registered.
+pub(crate) fn unregistered() -> Vec<String> {
+    let registered = registered_items().lock();
+    let mut lines = Vec::new();
+    for item in AnnotatedItem::all().into_iter().filter(|item| !registered.contains(&item.key())) {
+        let ItemDescriptor { name, location, unregistered, .. } = item.descriptor();
+        if !unregistered {
+            lines.push(format!(
+                "`{name}` at {location} is annotated, but no server offers it; register it, or mark it `unregistered`"
+            ));
+        }
+    }
+    let mut found: Vec<TypeId> = Vec::new();
+    for block in ServiceBlock::all() {
+        let is_registered = block.items().iter().any(|item| registered.contains(&item.key()));
+        if !is_registered && !found.contains(&block.service()) {
+            found.push(block.service());
+            lines.push(format!(
+                "the service `{}` at {} is annotated, but no server offers it; register a value of it with `.service(..)`",
+                block.type_name(),
+                block.location()
+            ));
+        }
+    }
+    lines
+}

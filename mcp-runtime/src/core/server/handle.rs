@@ -1,0 +1,476 @@
+//! Changes a running server and notifies its clients.
+
+use std::{
+    cell::Cell,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Weak, atomic::Ordering},
+};
+
+use super::{
+    Error, Open, Registry, Result, Server, ServerInner,
+    assemble::{ItemRules, assemble},
+    item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
+    transform::Transform,
+};
+use crate::{
+    capability::resources::Resources,
+    core::{
+        changes::Change,
+        connection::{Access, ItemKind, ItemView, Principal},
+        context::Context,
+        extensions::Extensions,
+        item::{BuildError, ItemLayer},
+        sync::RwLockWriteGuard,
+    },
+};
+
+/// Adds and removes tools, resources and prompts while a server runs, and publishes changes to clients; clones are
+/// handles of the same server.
+///
+/// A function gets it as a parameter `&ServerHandle`, [`with_handle`](crate::ServerBuilder::with_handle) gives it to
+/// any other code before the server runs, and [`Server::handle`](crate::Server::handle) to a program that holds the server. It
+/// does not keep the server alive, and publishes nothing once the server is dropped.
+///
+/// ```
+/// use mcp_runtime::{ServerHandle, prelude::*, testing::TestServer};
+/// use serde_json::json;
+///
+/// /// Fills the cup.
+/// #[mcp_tool]
+/// fn fill(server: &ServerHandle) {
+///     server.resource_updated("cup://mine");
+/// }
+///
+/// /// The cup.
+/// #[mcp_resource(uri = "cup://mine")]
+/// fn cup() -> &'static str {
+///     "full"
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> mcp_runtime::Result<()> {
+/// let server = TestServer::new(mcp_runtime::server!().tool::<fill>().resource::<cup>())?;
+/// server.call("fill", json!({})).await.expect_ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ServerHandle(Weak<ServerInner>);
+
+impl ServerHandle {
+    pub(super) fn new(shared: Weak<ServerInner>) -> Self {
+        Self(shared)
+    }
+
+    /// A handle of a dropped server, for unit tests of annotated functions.
+    ///
+    /// ```
+    /// mcp_runtime::ServerHandle::for_test().tools_changed();
+    /// ```
+    #[must_use]
+    pub fn for_test() -> Self {
+        Self(Weak::new())
+    }
+
+    /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI, and notifies clients.
+    ///
+    /// Clients read once what a server declares. One with a handle declares tools, resources with subscriptions, and prompts
+    /// from the start; what else an item needs is declared from when it is added: tasks with the first tool that has a
+    /// `task` option, completion with the first argument that completes. [`tasks`](crate::ServerBuilder::tasks) of the
+    /// builder declares tasks from the start, and any resource or prompt with an argument that completes declares completion.
+    ///
+    /// # Errors
+    /// Its definition is invalid, such as a schema that cannot be enforced, or an annotated item has its name, or the server
+    /// has been dropped. Nothing has changed then.
+    pub fn add(&self, item: impl IntoRuntimeItem) -> Result<()> {
+        self.update(|items| items.add(item))
+    }
+
+    /// Removes a tool made at run time, and notifies clients. Returns whether one of that name existed.
+    ///
+    /// # Errors
+    /// The server has been dropped.
+    pub fn remove_tool(&self, name: &str) -> Result<bool> {
+        let mut found = false;
+        self.update(|items| found = items.remove_tool(name))?;
+        Ok(found)
+    }
+
+    /// Removes a resource or template made at run time, and notifies clients. Returns whether one of that URI existed.
+    ///
+    /// # Errors
+    /// It is the page of a tool, or the server has been dropped.
+    pub fn remove_resource(&self, uri: &str) -> Result<bool> {
+        let mut found = false;
+        self.update(|items| found = items.remove_resource(uri))?;
+        Ok(found)
+    }
+
+    /// Removes a prompt made at run time, and notifies clients. Returns whether one of that name existed.
+    ///
+    /// # Errors
+    /// The server has been dropped.
+    pub fn remove_prompt(&self, name: &str) -> Result<bool> {
+        let mut found = false;
+        self.update(|items| found = items.remove_prompt(name))?;
+        Ok(found)
+    }
+
+    /// Adds and removes any number of items as one change: all of it or nothing, with one notification for each list.
+    ///
+    /// The closure gets a value with the methods `add`, `remove_tool`, `remove_resource` and `remove_prompt`. Only clients
+    /// that can see one of the added or removed items are notified.
+    ///
+    /// ```
+    /// # use mcp_runtime::{resource::{ResourceCall, ResourceDef}, tool::{ToolCall, ToolDef}};
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().build()?;
+    /// let handle = server.handle();
+    /// handle.update(|items| {
+    ///     for name in ["one", "two"] {
+    ///         items.add(ToolDef::builder(name).handler(|_: ToolCall| async { "done" }));
+    ///     }
+    ///     items.add(ResourceDef::builder("notes://all").handler(|_: ResourceCall| async { "none yet" }));
+    ///     items.remove_prompt("old");
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`add`](Self::add), for any of them.
+    pub fn update(&self, edit: impl FnOnce(&mut RuntimeItems)) -> Result<()> {
+        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
+        let items = shared.items.write();
+        let mut edited = RuntimeItems {
+            items: items.clone(),
+            state: shared.state.clone(),
+            layers: shared.layers.clone(),
+            transforms: shared.transforms.clone(),
+            changes: Vec::new(),
+        };
+        edit(&mut edited);
+        Self::apply(&shared, items, edited)
+    }
+
+    /// The part of [`update`](Self::update) that is not generic, so that it is compiled once. Replaces `items`.
+    fn apply(
+        shared: &ServerInner,
+        mut items: RwLockWriteGuard<'_, Vec<RegisteredItem>>,
+        edited: RuntimeItems,
+    ) -> Result<()> {
+        let RuntimeItems { items: edited, changes, .. } = edited;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let registry = shared.assemble_again(&edited).map_err(|errors| update_error(&errors))?;
+        let scoped = registry.scoped();
+        if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
+            return Err(Error::build(format!(
+                "these items have `scopes`, but the server is served to clients whose callers are not identified: {}",
+                scoped.join(", ")
+            )));
+        }
+        *items = edited;
+        *shared.registry.write() = Arc::new(registry);
+        drop(items);
+        let lists = [Change::Tools, Change::Resources, Change::Prompts];
+        let replaced = changes.iter().filter_map(|change| change.replaced_uri.as_deref());
+        let updates = replaced.map(|uri| Change::Updated(uri.into()));
+        for published in lists.into_iter().chain(updates) {
+            let of_list = changes.iter().filter(|change| match &published {
+                Change::Updated(uri) => change.replaced_uri.as_deref() == Some(&**uri),
+                list => change.list == *list,
+            });
+            let changed: Vec<&ItemChange> = of_list.collect();
+            if !changed.is_empty() {
+                let sees = |viewer: Access<'_>| changed.iter().any(|change| viewer.sees(change.view()));
+                shared.hub.publish_to(published, sees);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notifies clients that the list of tools has changed for a reason that the server does not see: the wire's
+    /// [`notifications/tools/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#list-changed-notification).
+    pub fn tools_changed(&self) {
+        self.publish(|| Change::Tools);
+    }
+
+    /// Notifies clients that the list of prompts has changed: the wire's
+    /// [`notifications/prompts/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#list-changed-notification).
+    pub fn prompts_changed(&self) {
+        self.publish(|| Change::Prompts);
+    }
+
+    /// Notifies clients that the list of resources has changed, such as what a template's `list` function returns: the
+    /// wire's
+    /// [`notifications/resources/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#list-changed-notification).
+    pub fn resources_changed(&self) {
+        self.publish(|| Change::Resources);
+    }
+
+    /// Notifies the subscribers of this URI that its contents have changed: the wire's
+    /// [`notifications/resources/updated`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions).
+    ///
+    /// It is the whole URI, as clients read it. Scheme and host match ignoring case, the rest exactly.
+    ///
+    /// A server that identifies its callers tells only subscribers that may read the resource at that moment: those with
+    /// its scopes, and those that see it. If its function sees who reads it, since it takes `&Principal`, a value of
+    /// `#[mcp(inject)]` or one of middleware, then what it returns may differ by caller, and the change is that of one of
+    /// them: unless `subscribe` names a function that has admitted the subscribers, only those of the principal are told
+    /// whose call reports the change, and none outside of a call. Name the others with
+    /// [`resource_updated_for`](Self::resource_updated_for).
+    pub fn resource_updated(&self, uri: &str) {
+        self.publish_update(uri, None);
+    }
+
+    /// Notifies those subscribers of this URI for whose principal `concerns` returns `true`, such as those of a tenant. They
+    /// must be allowed to read the resource as well.
+    ///
+    /// It is asked for each subscriber, so it must be fast; if it panics, that subscriber is not told. Anonymous callers
+    /// are not told. A server that does not identify its callers, such as one on stdio, has one client, which is told.
+    ///
+    /// ```
+    /// use mcp_runtime::{Principal, ServerHandle, prelude::*};
+    ///
+    /// fn tenant(caller: &Principal) -> Option<&str> {
+    ///     caller.claims()?.get("tenant")?.as_str()
+    /// }
+    ///
+    /// /// The orders of the caller's tenant.
+    /// #[mcp_resource(uri = "orders://all")]
+    /// fn orders(caller: &Principal) -> String {
+    ///     format!("the orders of {}", tenant(caller).unwrap_or_default())
+    /// }
+    ///
+    /// fn order_came_in(handle: &ServerHandle, of: &str) {
+    ///     handle.resource_updated_for("orders://all", |caller| tenant(caller) == Some(of));
+    /// }
+    /// # order_came_in(&ServerHandle::for_test(), "acme");
+    /// ```
+    pub fn resource_updated_for(&self, uri: &str, concerns: impl Fn(&Principal) -> bool) {
+        self.publish_update(uri, Some(&concerns));
+    }
+
+    /// Ends every open `subscriptions/listen` stream with its result; clients may open another.
+    ///
+    /// For programs that nest the [router](crate::Server::into_router) in an HTTP server of their own, whose graceful
+    /// shutdown waits for open streams. The built-in transports end their streams when they stop.
+    pub fn end_subscriptions(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.hub.close();
+        }
+    }
+
+    /// Reads the [file with the keys](crate::config::Stores::keys_from_file) again: what is sealed from now on is sealed
+    /// with the keys in it, and only they open what clients bring.
+    ///
+    /// # Errors
+    /// The file cannot be read or contains an invalid key, or the keys are not from a file, or the server has been
+    /// dropped. The keys are unchanged then.
+    pub fn reload_keys(&self) -> Result<()> {
+        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
+        shared.keys.reload().map_err(Error::from)
+    }
+
+    fn publish(&self, change: impl FnOnce() -> Change) {
+        if let Some(server) = self.0.upgrade().map(Server) {
+            server.hub().publish(change());
+        }
+    }
+
+    /// Publishes an update to subscribers that may read the resource; `concerns` says which of them are told.
+    fn publish_update(&self, uri: &str, concerns: Option<&dyn Fn(&Principal) -> bool>) {
+        let Some(server) = self.0.upgrade().map(Server) else { return };
+        let (registry, change) = (server.registry(), Change::Updated(uri.into()));
+        let Some(resources) = registry.capabilities.get::<Resources>() else { return };
+        let by_access = resources.guards_updates() || server.access_rules().visible.is_some();
+        if !by_access && concerns.is_none() {
+            return server.hub().publish(change);
+        }
+        let current = Context::current();
+        let reporter = current.as_ref().and_then(Context::caller);
+        let is_unclear = Cell::new(false);
+        server.hub().publish_to(change, |access| {
+            if access.is_full() {
+                return true;
+            }
+            // a subscriber may have lost the scopes with which it subscribed
+            let Ok((resource, _)) = resources.find(uri, access) else { return false };
+            match concerns {
+                Some(concerns) => access.caller().is_some_and(|caller| {
+                    catch_unwind(AssertUnwindSafe(|| concerns(caller))).unwrap_or(false)
+                }),
+                None if resource.differs_by_caller() => {
+                    is_unclear.set(is_unclear.get() || reporter.is_none());
+                    reporter.zip(access.caller()).is_some_and(|(one, other)| one.is_same(other))
+                }
+                None => true,
+            }
+        });
+        if is_unclear.get() && !server.0.has_warned_of_update.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                uri,
+                "subscribers were not told of an update: what the resource returns may differ by caller\n\
+                 say whom it concerns: `handle.resource_updated_for(uri, |principal| ..)`, or decide on subscriptions \
+                 with `subscribe = path`"
+            );
+        }
+    }
+
+    /// Reads the [API keys](crate::auth::ApiKeys) again that are from a file or the environment, and forgets which tokens
+    /// were valid, so that each is verified again. The streams of callers whose keys were removed or got other scopes
+    /// end.
+    ///
+    /// # Errors
+    /// The keys cannot be read, or the server has been dropped. They are unchanged then.
+    #[cfg(feature = "auth")]
+    pub fn reload_auth(&self) -> Result<()> {
+        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
+        let Some(authenticator) = &shared.options.http.authenticator else { return Ok(()) };
+        for principal in authenticator.reload().map_err(Error::from)? {
+            shared.hub.end_streams_of(&principal);
+        }
+        Ok(())
+    }
+
+    /// Ends the open streams of a principal, whatever its scopes and expiry are: subscriptions, those that were opened
+    /// with `GET`, the streams of calls that can be resumed, and HTTP+SSE. Calls go on.
+    ///
+    /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). What was
+    /// found out about its tokens is forgotten; a client may open new streams, if it is authenticated again.
+    pub fn end_streams_of(&self, principal: &Principal) {
+        if let Some(shared) = self.0.upgrade() {
+            #[cfg(feature = "auth")]
+            if let Some(authenticator) = &shared.options.http.authenticator {
+                authenticator.forget(principal);
+            }
+            shared.hub.end_streams_of(principal);
+        }
+    }
+}
+
+impl ServerInner {
+    /// The registry of these items, with the capabilities that are open.
+    fn assemble_again(&self, items: &[RegisteredItem]) -> std::result::Result<Registry, Vec<BuildError>> {
+        let open = self.registry.read().lasting.clone();
+        let opens = self.opens.read().clone();
+        let own = &super::builder::server_types();
+        let rules = ItemRules {
+            options: &self.options,
+            caller_concurrency: &self.caller_concurrency,
+            hub: &self.hub,
+        };
+        assemble(self.identity.name(), items, &opens, own, rules, open)
+    }
+
+    /// Opens a capability after the server was built.
+    pub(super) fn open_later(&self, open: Open) {
+        let items = self.items.write();
+        self.opens.write().push(open);
+        // the same items as before, so nothing is wrong with them
+        if let Ok(registry) = self.assemble_again(&items) {
+            *self.registry.write() = Arc::new(registry);
+        }
+    }
+}
+
+/// Why an update was not applied.
+fn update_error(errors: &[BuildError]) -> Error {
+    let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    Error::build(format!("the update was not applied:\n{}", list.join("\n")))
+}
+
+/// The items of a server during an [`update`](ServerHandle::update).
+pub struct RuntimeItems {
+    items: Vec<RegisteredItem>,
+    /// The server's.
+    state: Arc<Extensions>,
+    layers: Arc<[ItemLayer]>,
+    transforms: Arc<[Transform]>,
+    changes: Vec<ItemChange>,
+}
+
+/// An item that was added or removed.
+struct ItemChange {
+    /// The list that it is in.
+    list: Change,
+    kind: ItemKind,
+    /// Its name or URI.
+    name: String,
+    scopes: Vec<String>,
+    tags: &'static [&'static str],
+    /// The URI of a single resource that was replaced.
+    replaced_uri: Option<String>,
+}
+
+impl RuntimeItems {
+    /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI.
+    pub fn add(&mut self, item: impl IntoRuntimeItem) {
+        let item = item.into_runtime_item();
+        let replaced = self.remove(item.key());
+        let mut change = ItemChange::of(&item);
+        let key = item.key();
+        if key.kind == ItemKind::Resource && replaced && !key.name.contains('{') {
+            change.replaced_uri = Some(key.name.to_owned());
+        }
+        self.changes.push(change);
+        let item = BuilderItem::new(ItemSource::Runtime(item));
+        self.items.push(item.registered(&self.state, &Arc::from([]), &self.layers, &self.transforms));
+    }
+
+    /// Removes a tool made at run time. Returns whether one of that name existed.
+    pub fn remove_tool(&mut self, name: &str) -> bool {
+        self.remove(RuntimeKey { kind: ItemKind::Tool, name })
+    }
+
+    /// Removes a resource or template made at run time. Returns whether one of that URI existed.
+    pub fn remove_resource(&mut self, uri: &str) -> bool {
+        self.remove(RuntimeKey { kind: ItemKind::Resource, name: uri })
+    }
+
+    /// Removes a prompt made at run time. Returns whether one of that name existed.
+    pub fn remove_prompt(&mut self, name: &str) -> bool {
+        self.remove(RuntimeKey { kind: ItemKind::Prompt, name })
+    }
+
+    fn remove(&mut self, key: RuntimeKey<'_>) -> bool {
+        let before = self.items.len();
+        let changes = &mut self.changes;
+        self.items.retain(|item| match item.runtime(key) {
+            Some(old) => {
+                changes.push(ItemChange::of(old));
+                false
+            }
+            None => true,
+        });
+        self.items.len() < before
+    }
+}
+
+impl ItemChange {
+    fn of(item: &RuntimeItem) -> Self {
+        let RuntimeKey { kind, name } = item.key();
+        let list = match kind {
+            ItemKind::Tool => Change::Tools,
+            ItemKind::Prompt => Change::Prompts,
+            ItemKind::Resource | ItemKind::Skill => Change::Resources,
+        };
+        let (name, scopes, tags) = (name.to_owned(), item.spec().scopes.clone(), item.0.tags());
+        Self { list, kind, name, scopes, tags, replaced_uri: None }
+    }
+
+    /// What decides who sees it.
+    fn view(&self) -> ItemView<'_> {
+        let Self { kind, name, scopes, tags, .. } = self;
+        ItemView { kind: *kind, name, scopes, tags }
+    }
+}
+
+impl fmt::Debug for RuntimeItems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeItems").field("changed", &self.changes.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,403 @@
+//! Items as a builder registers them, before and after its state is complete.
+
+use std::{
+    any::{Any, TypeId},
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use tokio::sync::Semaphore;
+
+use super::{Assembly, Open, ServerBuilder, service_block::ServiceInstance, transform::Transform};
+use crate::core::{
+    admission::{CallLimits, RateLimiter},
+    arguments::Inject,
+    config::Options,
+    connection::ItemKind,
+    extensions::Extensions,
+    item::{BuildError, ItemDescriptor, ItemLayer, ItemSpec},
+    protocol::{normalize_uri, uri_with_prefix},
+    sort::sort_by,
+};
+
+/// An item, without or with the state of the builder that it was registered with.
+pub(super) enum BuilderItem {
+    Own {
+        source: ItemSource,
+        prefix: String,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+        /// The service as state, for functions that an attribute names.
+        service: Extensions,
+        /// Those of the service.
+        transforms: Vec<Transform>,
+    },
+    /// Of a mounted builder, with the state of that builder.
+    Mounted(RegisteredItem),
+}
+
+impl BuilderItem {
+    pub(super) fn new(source: ItemSource) -> Self {
+        Self::Own {
+            source,
+            prefix: String::new(),
+            this: None,
+            service: Extensions::default(),
+            transforms: Vec::new(),
+        }
+    }
+
+    /// A method of that service.
+    pub(super) fn method(
+        item: AnnotatedItem,
+        service: &ServiceInstance,
+        prefix: &str,
+        transforms: &[Transform],
+    ) -> Self {
+        Self::Own {
+            source: ItemSource::Annotated(item),
+            prefix: prefix.to_owned(),
+            this: Some(service.this.clone()),
+            service: service.state.clone(),
+            transforms: transforms.to_vec(),
+        }
+    }
+
+    pub(super) fn key(&self) -> Option<usize> {
+        match self {
+            Self::Own { source: ItemSource::Annotated(item), .. } => Some(item.key()),
+            _ => None,
+        }
+    }
+
+    /// The item with the state and the layers of its builder.
+    pub(super) fn registered(
+        self,
+        state: &Arc<Extensions>,
+        requested: &Arc<[TypeId]>,
+        layers: &[ItemLayer],
+        transforms: &[Transform],
+    ) -> RegisteredItem {
+        match self {
+            Self::Own { source, prefix, this, service, transforms: own } => {
+                let state = service.merge_over(state);
+                let layers = layers.iter().cloned().chain(source.layers()).collect();
+                RegisteredItem {
+                    source,
+                    prefix,
+                    this,
+                    state,
+                    requested: requested.clone(),
+                    permits: Arc::default(),
+                    layers,
+                    transforms: own.into_iter().chain(transforms.iter().cloned()).collect(),
+                    mount_rates: Vec::new(),
+                    call_limits: Arc::default(),
+                }
+            }
+            Self::Mounted(item) => {
+                let layers = layers.iter().chain(&*item.layers).cloned().collect();
+                let transforms = item.transforms.iter().chain(transforms).cloned().collect();
+                RegisteredItem { layers, transforms, ..item }
+            }
+        }
+    }
+}
+
+/// A registered item, with the state of its builder.
+///
+/// A clone, in a registry that is assembled again, is the same item: it has the same permits.
+#[derive(Clone)]
+pub(crate) struct RegisteredItem {
+    pub(crate) source: ItemSource,
+    /// Joined prefixes of services and mounts, outermost first; empty for none.
+    pub(crate) prefix: String,
+    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    /// Of the builder that it was registered with.
+    pub(crate) state: Arc<Extensions>,
+    pub(crate) requested: Arc<[TypeId]>,
+    /// The permits of `max_concurrency`, once its entry has been made.
+    pub(crate) permits: Arc<OnceLock<Arc<Semaphore>>>,
+    /// Those of the builders that it was registered with and its own, outermost first.
+    pub(crate) layers: Arc<[ItemLayer]>,
+    /// Those of its service and of the builders that it was registered with, innermost first.
+    pub(crate) transforms: Arc<[Transform]>,
+    /// The rates of the builders that it was mounted with, innermost first.
+    pub(crate) mount_rates: Vec<Arc<RateLimiter>>,
+    /// The limits on its callers, once its entry has been made.
+    pub(crate) call_limits: Arc<OnceLock<Option<Arc<CallLimits>>>>,
+}
+
+/// Where an item comes from.
+#[derive(Clone)]
+pub(crate) enum ItemSource {
+    Annotated(AnnotatedItem),
+    Runtime(RuntimeItem),
+}
+
+impl ItemSource {
+    /// The layers of the item itself.
+    pub(super) fn layers(&self) -> Vec<ItemLayer> {
+        match self {
+            Self::Annotated(item) => item.descriptor().layers.iter().map(|make| make()).collect(),
+            Self::Runtime(item) => item.spec().layers.to_vec(),
+        }
+    }
+}
+
+/// What a program has made at run time: an item of some kind.
+pub(crate) trait MadeItem: fmt::Debug + Send + Sync {
+    /// What identifies it.
+    fn key(&self) -> RuntimeKey<'_>;
+
+    /// What all kinds of items have.
+    fn spec(&self) -> &ItemSpec;
+
+    /// Its tags, as what decides who sees it gets them.
+    fn tags(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Adds its entry to a registry.
+    ///
+    /// # Errors
+    /// Its definition is wrong.
+    fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError>;
+}
+
+/// An item that was made at run time.
+#[derive(Debug, Clone)]
+pub struct RuntimeItem(pub(super) Arc<dyn MadeItem>);
+
+impl RuntimeItem {
+    pub(crate) fn new(item: impl MadeItem + 'static) -> Self {
+        Self(Arc::new(item))
+    }
+}
+
+impl RuntimeItem {
+    pub(crate) fn key(&self) -> RuntimeKey<'_> {
+        self.0.key()
+    }
+
+    pub(crate) fn spec(&self) -> &ItemSpec {
+        self.0.spec()
+    }
+}
+
+/// What identifies an item that was made at run time: a kind, and a name or URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RuntimeKey<'a> {
+    pub(crate) kind: ItemKind,
+    /// A URI is compared as build errors compare it.
+    pub(crate) name: &'a str,
+}
+
+impl fmt::Display for RuntimeKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`", self.kind.noun(), self.name)
+    }
+}
+
+/// A URI, such that two that differ only in case are equal.
+pub(crate) fn comparable_uri(uri: &str) -> String {
+    normalize_uri(uri).to_lowercase()
+}
+
+/// What a program can add to a server while it runs: a [`ToolDef`](crate::tool::ToolDef), a
+/// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be added to a server that runs",
+    label = "not a tool, resource or prompt made at run time",
+    note = "build one with `ToolDef::builder(..)`, `ResourceDef::builder(..)` or `PromptDef::builder(..)`, and `.handler(..)` at the end",
+    note = "annotated functions and directories of skills are registered with the builder of the server"
+)]
+pub trait IntoRuntimeItem {
+    #[doc(hidden)]
+    fn into_runtime_item(self) -> RuntimeItem;
+}
+
+/// What a builder adds.
+pub struct Addition(pub(crate) Box<dyn FnOnce(&mut ServerBuilder)>);
+
+/// What only names a capability.
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    /// Each is named once, however often a program does.
+    pub(crate) key: &'static str,
+    pub(crate) open: Open,
+    /// Takes over what a mounted builder says of it, under a prefix.
+    pub(crate) mount: fn(&mut Options, &str, &Options),
+}
+
+impl Addition {
+    /// A capability, with what it keeps in the options.
+    #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only directories of skills are such"))]
+    pub(crate) fn option(named: Named, set: impl FnOnce(&mut Options) + 'static) -> Self {
+        Self(Box::new(move |builder| {
+            set(&mut builder.options);
+            builder.open_on_build(named);
+        }))
+    }
+
+    pub(crate) fn item(item: impl IntoRuntimeItem) -> Self {
+        let item = item.into_runtime_item();
+        Self(Box::new(|builder| builder.push(ItemSource::Runtime(item))))
+    }
+}
+
+impl fmt::Debug for Addition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Addition")
+    }
+}
+
+/// What a program can add to a server before it runs: also a directory of skills.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be added to a server",
+    label = "not a tool, resource or prompt made at run time, nor a `SkillsDir`",
+    note = "build one with `ToolDef::builder(..)`, `ResourceDef::builder(..)` or `PromptDef::builder(..)`, and `.handler(..)` at the end",
+    note = "for an annotated function, write `.tool::<name>()`, `.resource::<name>()` or `.prompt::<name>()`",
+    note = "for a directory of skills, write `SkillsDir::new(path)` (feature `skills`)"
+)]
+pub trait IntoAddition {
+    #[doc(hidden)]
+    fn into_addition(self) -> Addition;
+}
+
+/// A builder is one of these, until it has a handler.
+#[diagnostic::on_unimplemented(
+    message = "a tool, resource or prompt without a handler cannot be added to a server",
+    label = "`.handler(..)` is missing",
+    note = "`.handler(|call| async move {{ .. }})` or `.blocking_handler(|call| ..)` is the last step of a builder"
+)]
+pub trait HasHandler {}
+
+/// Has a lifetime, so that the bound is checked where the impl is used.
+#[derive(Debug)]
+pub struct Unfinished<'a>(std::marker::PhantomData<&'a ()>);
+
+/// Says of a definition that programs can add it, and of its builder that it lacks a handler.
+macro_rules! impl_additions {
+    ($definition:ident, $builder:ident) => {
+        impl $crate::core::server::IntoRuntimeItem for $definition {
+            fn into_runtime_item(self) -> $crate::core::server::RuntimeItem {
+                $crate::core::server::RuntimeItem::new(self)
+            }
+        }
+
+        impl $crate::core::server::IntoAddition for $definition {
+            fn into_addition(self) -> $crate::core::server::Addition {
+                $crate::core::server::Addition::item(self)
+            }
+        }
+
+        impl $crate::core::server::IntoAddition for $builder
+        where
+            for<'a> $crate::core::server::Unfinished<'a>: $crate::core::server::HasHandler,
+        {
+            fn into_addition(self) -> $crate::core::server::Addition {
+                unreachable!("a builder has no handler")
+            }
+        }
+    };
+}
+pub(crate) use impl_additions;
+
+impl RegisteredItem {
+    /// Whether its function takes a `&T`.
+    pub(crate) fn takes<T: 'static>(&self) -> bool {
+        let ItemSource::Annotated(item) = &self.source else { return false };
+        let is_there = |injects: &[Inject]| injects.iter().any(Inject::is::<T>);
+        is_there(item.descriptor().injects) || item.0.named().iter().any(|(_, takes)| is_there(takes))
+    }
+
+    /// The item, if it was made at run time and has this key, with the prefix of its mount.
+    pub(super) fn runtime(&self, key: RuntimeKey<'_>) -> Option<&RuntimeItem> {
+        let ItemSource::Runtime(item) = &self.source else { return None };
+        let own = item.key();
+        let found = own.kind == key.kind
+            && match key.kind {
+                ItemKind::Resource => {
+                    comparable_uri(&uri_with_prefix(own.name, &self.prefix)) == comparable_uri(key.name)
+                }
+                _ => self.name() == key.name,
+            };
+        found.then_some(item)
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let own = match &self.source {
+            ItemSource::Annotated(item) => item.descriptor().name,
+            ItemSource::Runtime(item) => &item.spec().name,
+        };
+        if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
+    }
+}
+
+/// What an attribute has put on a function: an item of some kind.
+pub(crate) trait Annotation: Sync {
+    /// What all kinds of items have.
+    fn descriptor(&self) -> &ItemDescriptor;
+
+    fn kind(&self) -> ItemKind;
+
+    /// The functions that its attributes name, by option, and what is injected into each.
+    fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
+        named_functions(self.descriptor())
+    }
+
+    /// Adds its entry to a registry.
+    ///
+    /// # Errors
+    /// It is declared in a way that cannot be served.
+    fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError>;
+}
+
+/// The functions that the attributes of any item may name.
+pub(crate) fn named_functions(item: &ItemDescriptor) -> Vec<(&'static str, Vec<Inject>)> {
+    let completers = item.args.iter().filter_map(|arg| arg.completer());
+    let mut named: Vec<_> = completers.map(|complete| ("complete", complete().injects)).collect();
+    let rules: Vec<Inject> = item.rules.injects().collect();
+    if !rules.is_empty() {
+        named.push(("validate", rules));
+    }
+    named
+}
+
+/// One annotated item, as the linker or a service hands it over.
+#[derive(Clone, Copy)]
+pub struct AnnotatedItem(pub(crate) &'static dyn Annotation);
+
+inventory::collect!(AnnotatedItem);
+
+impl fmt::Debug for AnnotatedItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnnotatedItem").field(self.0.descriptor()).finish()
+    }
+}
+
+impl AnnotatedItem {
+    pub(crate) fn descriptor(&self) -> &'static ItemDescriptor {
+        self.0.descriptor()
+    }
+
+    pub(crate) fn kind(&self) -> ItemKind {
+        self.0.kind()
+    }
+
+    /// Identifies the item; its location does not, since one `macro_rules!` invocation can define several.
+    pub(crate) fn key(&self) -> usize {
+        std::ptr::from_ref(self.0).addr()
+    }
+
+    /// Every annotated free function of the program, by crate, file, line, column and name.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all: Vec<Self> = inventory::iter::<Self>.into_iter().copied().collect();
+        let key = |item: &Self| {
+            let ItemDescriptor { location: at, name, .. } = *item.descriptor();
+            (at.krate(), at.file, at.line, at.column, name)
+        };
+        sort_by(&mut all, |one, other| key(one).cmp(&key(other)));
+        all
+    }
+}

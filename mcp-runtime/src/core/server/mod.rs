@@ -1,0 +1,292 @@
+//! A server: its builder, its registry of items, and the handle that changes it while it runs.
+
+mod assemble;
+mod builder;
+
+mod error;
+mod handle;
+mod identity;
+mod item;
+mod list_cache;
+mod open_capabilities;
+mod registry;
+mod service_block;
+mod transform;
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
+};
+
+pub(crate) use assemble::{Assembly, ItemRules, unknown_page};
+pub use builder::ServerBuilder;
+#[cfg(feature = "cli")]
+pub(crate) use builder::unregistered;
+pub(crate) use builder::warn_of_unregistered_items;
+pub use error::{Error, ErrorKind, Result};
+pub use handle::ServerHandle;
+pub(crate) use identity::Identity;
+pub use item::AnnotatedItem;
+pub(crate) use item::{
+    Addition, Annotation, HasHandler, IntoAddition, IntoRuntimeItem, MadeItem, Named, RegisteredItem,
+    RuntimeItem, RuntimeKey, Unfinished, comparable_uri, impl_additions, named_functions,
+};
+pub(crate) use list_cache::{EncodedPage, List, PageCache, page_of};
+pub(crate) use open_capabilities::{
+    Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
+};
+pub(crate) use registry::{Registry, write_entry};
+pub use service_block::ServiceBlock;
+pub(crate) use transform::Transform;
+pub use transform::{ItemChanges, Transformed};
+
+use crate::{
+    capability::OF_HANDLE,
+    core::{
+        admission::{CallerConcurrency, LimitReached, Owner, RateLimiter},
+        changes::{Hub, ListChanges},
+        config::Options,
+        connection::{AccessRules, RequestContext},
+        context::Settings,
+        crypto::{KeyRing, Seal},
+        extensions::Extensions,
+        item::ItemLayer,
+        store::KeepResults,
+        sync::RwLock,
+    },
+    gate::{audit::AuditLog, telemetry::Telemetry},
+};
+
+/// A server, ready to be served over any transport, any number of times; clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<ServerInner>);
+
+struct ServerInner {
+    identity: Arc<Identity>,
+    options: Options,
+    settings: Arc<Settings>,
+    keys: KeyRing,
+    /// Seals `requestState`.
+    states: Seal,
+    /// Seals cursors of lists.
+    cursors: Seal,
+    /// Seals cursors of tools.
+    pages: Seal,
+    /// The builder's, for items that are added later.
+    layers: Arc<[ItemLayer]>,
+    /// The changes of all items.
+    transforms: Arc<[Transform]>,
+    access_rules: Arc<AccessRules>,
+    /// How often one caller may send a request.
+    rate: Option<RateLimiter>,
+    /// Results that were too large to be sent at once.
+    kept_results: Option<Arc<dyn KeepResults>>,
+    /// How many calls one caller may run at once.
+    caller_concurrency: Option<Arc<CallerConcurrency>>,
+    telemetry: Arc<Telemetry>,
+    audit: Option<Box<dyn AuditLog>>,
+    /// Whether requests are watched even if the program's subscriber does not want their spans.
+    counts_or_audits: bool,
+    items: RwLock<Vec<RegisteredItem>>,
+    /// What opens capabilities, besides the items.
+    opens: RwLock<Vec<Open>>,
+    /// The builder's, for items that are added later.
+    state: Arc<Extensions>,
+    registry: RwLock<Arc<Registry>>,
+    hub: Hub,
+    /// Whether a handle exists, so that items may be added and changes published.
+    has_handle: AtomicBool,
+    /// Whether the server is served to clients whose callers are not identified.
+    without_callers: AtomicBool,
+    /// Whether what a resource returns may differ by caller, and no check decides who is notified of its updates.
+    differs_by_caller: bool,
+    /// Whether the warning was logged that it is not known whom an update concerns.
+    has_warned_of_update: AtomicBool,
+}
+
+impl Drop for ServerInner {
+    fn drop(&mut self) {
+        // no client can get them any more
+        self.registry.read().capabilities.iter().for_each(|capability| capability.stop());
+    }
+}
+
+/// A server that may have been dropped; for work that does not belong to a connection.
+pub(crate) struct WeakServer(Weak<ServerInner>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
+}
+
+impl Server {
+    /// Starts a server of that name and version; [`server!`](macro@crate::server) takes both from the user's `Cargo.toml`.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name, version, "")
+    }
+
+    /// The server's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.identity.name()
+    }
+
+    /// The server's version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        self.0.identity.version()
+    }
+
+    /// The wire's `instructions`.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.0.identity.instructions()
+    }
+
+    /// Whether updates of some resource are those of the caller that reports them.
+    pub(crate) fn differs_by_caller(&self) -> bool {
+        self.0.differs_by_caller
+    }
+
+    /// Records that clients without identified callers are served; returns the items with `scopes`, of which none may
+    /// exist.
+    #[cfg(feature = "http")]
+    pub(crate) fn serve_without_callers(&self) -> Vec<String> {
+        self.0.without_callers.store(true, Ordering::Relaxed);
+        self.registry().scoped()
+    }
+
+    /// A handle that adds and removes items while the server runs, and publishes changes.
+    ///
+    /// Get it before you serve: a server without a handle does not declare `listChanged`, and clients read that once.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        if !self.0.has_handle.swap(true, Ordering::Relaxed) {
+            self.0.open_later(OF_HANDLE.open);
+        }
+        ServerHandle::new(Arc::downgrade(&self.0))
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// Counts one request towards the rate of its owner, if there is one.
+    ///
+    /// # Errors
+    /// The owner has used up its rate.
+    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> Result<(), LimitReached> {
+        let Some(limiter) = &self.0.rate else { return Ok(()) };
+        limiter.take(&owner()).map_err(|wait| LimitReached::Rate(limiter.rate(), wait))
+    }
+
+    /// Results that were too large to be sent at once, if the server keeps them.
+    pub(crate) fn kept_results(&self) -> Option<&Arc<dyn KeepResults>> {
+        self.0.kept_results.as_ref()
+    }
+
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.0.telemetry
+    }
+
+    pub(crate) fn audit(&self) -> Option<&dyn AuditLog> {
+        self.0.audit.as_deref()
+    }
+
+    /// Whether requests are counted or audited.
+    pub(crate) fn counts_or_audits(&self) -> bool {
+        self.0.counts_or_audits
+    }
+
+    /// The metrics in the text format of Prometheus, if they are
+    /// [collected](crate::config::TelemetryOptions::metrics), for a program that serves them itself.
+    #[cfg(feature = "metrics")]
+    #[must_use]
+    pub fn metrics(&self) -> Option<String> {
+        self.0.telemetry.metrics_text(self.audit().map_or(0, |log| log.dropped_in_all()))
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.0.settings
+    }
+
+    /// The keys that seal what clients carry for the server.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "stdio", feature = "cli")),
+        expect(dead_code, reason = "only these transports look at them")
+    )]
+    pub(crate) fn keys(&self) -> &KeyRing {
+        &self.0.keys
+    }
+
+    /// Seals and opens `requestState`.
+    pub(crate) fn states(&self) -> &Seal {
+        &self.0.states
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
+    }
+
+    /// Seals and opens cursors of lists.
+    pub(crate) fn cursors(&self) -> &Seal {
+        &self.0.cursors
+    }
+
+    /// Seals and opens cursors of tools.
+    pub(crate) fn pages(&self) -> &Seal {
+        &self.0.pages
+    }
+
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.0.registry.read().clone()
+    }
+
+    /// Publishes changes to subscribers.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
+    pub(crate) fn identity(&self) -> &Arc<Identity> {
+        &self.0.identity
+    }
+
+    /// How a transport that identifies callers decides what they may do.
+    pub(crate) fn access_rules(&self) -> &Arc<AccessRules> {
+        &self.0.access_rules
+    }
+
+    /// The context of requests of the client that started the program, or that the program itself connected.
+    pub(crate) fn host_context(&self) -> RequestContext {
+        let caller = self.options().stdio.caller.clone();
+        let access_rules = caller.is_some().then(|| self.access_rules().clone());
+        RequestContext { caller, access_rules, ..RequestContext::default() }
+    }
+
+    /// The lists whose changes clients are notified of.
+    pub(crate) fn list_changes(&self) -> ListChanges {
+        // clients read the capabilities once, and a handle may change anything later
+        let changes = self.has_handle();
+        ListChanges { tools: changes, prompts: changes, resources: changes }
+    }
+
+    /// Whether items may be added and changes published.
+    fn has_handle(&self) -> bool {
+        self.0.has_handle.load(Ordering::Relaxed)
+    }
+
+    /// Whether clients are offered tools.
+    pub(crate) fn offers_tools(&self, registry: &Registry) -> bool {
+        !registry.tools.is_empty() || self.has_handle()
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.name())
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,240 @@
+//! The capabilities of a server: parts of the protocol that it has only if something in the program names them. The core
+//! knows no list of them: what names one has a function that opens it, which leads the linker to its code.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use super::{Assembly, Registry, Server};
+use crate::core::{
+    arguments::{BoxFuture, CompletionSource},
+    changes::Filter,
+    connection::ItemKind,
+    dispatch::{ObservedItem, Reply, Request, Response},
+    extensions::Extensions,
+    jsonrpc::Object,
+    protocol::Revision,
+    sort::sort_by,
+};
+
+/// A part of the protocol that a server has only if something of it is named.
+pub(crate) trait Capability: Any + Send + Sync {
+    /// The methods that it answers.
+    fn methods(&self) -> &'static [&'static str];
+
+    /// Adds what the server declares of it.
+    fn declare(&self, declared: &mut Declared);
+
+    /// Answers a request for one of its methods. The registry is the one that it is in.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    fn answer(
+        self: Arc<Self>,
+        server: &Server,
+        registry: &Registry,
+        request: Request<'_>,
+    ) -> Result<Response, Reply>;
+
+    /// What a request for one of its methods is about, as logs have it.
+    fn observed(&self, request: &Request<'_>) -> ObservedItem {
+        let _of_no_item = request;
+        ObservedItem::None
+    }
+
+    /// How an argument of its item with this name or URI completes; `None` if it has no items of that kind.
+    ///
+    /// # Errors
+    /// The client may not call the item, or it does not exist.
+    fn completion<'r>(
+        &'r self,
+        server: &Server,
+        request: &Request<'_>,
+        kind: ItemKind,
+        name: &str,
+        argument: &str,
+    ) -> Option<Result<CompletionOfItem<'r>, Reply>> {
+        let _has_no_items = (server, request, kind, name, argument);
+        None
+    }
+
+    /// What of it has `scopes`, for an error message.
+    fn scoped(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether what a client subscribes to differs by caller, and nothing decides who is notified of its changes.
+    fn differs_by_caller(&self) -> bool {
+        false
+    }
+
+    /// Subscribes a filter to those of the resources that the client may subscribe to; returns these.
+    ///
+    /// # Errors
+    /// The reply that refuses the subscription.
+    fn subscribe_to_resources<'u>(
+        &self,
+        server: &Server,
+        request: &Request<'_>,
+        uris: &'u [String],
+        filter: &Filter,
+    ) -> Result<Vec<&'u str>, Reply> {
+        let _of_no_resource = (server, request, uris, filter);
+        Ok(Vec::new())
+    }
+
+    /// Checks whether a client may subscribe to what it names by ids in `subscriptions/listen`.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    fn check_subscriber(&self, request: &Request<'_>) -> Result<(), Reply> {
+        let _for_all = request;
+        Ok(())
+    }
+
+    /// Subscribes a filter to what has this id and belongs to this owner; `false` if it does not exist, or no longer
+    /// changes.
+    fn subscribe(&self, id: &str, owner: Option<&str>, filter: &Filter) -> bool {
+        let _unknown = (id, owner, filter);
+        false
+    }
+
+    /// Ready when none of its functions runs outside of a request.
+    #[cfg_attr(
+        not(any(feature = "stdio", feature = "http")),
+        expect(dead_code, reason = "only stdio and HTTP wait at shutdown")
+    )]
+    fn wait_until_idle(self: Arc<Self>) -> BoxFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Cancels the functions that run outside of requests: no client can get their results any more.
+    fn stop(&self) {}
+}
+
+/// How an argument completes, and the state of its item; `None` if it has no values to offer.
+pub(crate) type CompletionOfItem<'r> = Option<(&'r CompletionSource, &'r Arc<Extensions>)>;
+
+/// A capability that is opened once and stays open, so that what it has begun can be brought to its end.
+pub(crate) trait Lasting: Capability {
+    /// Its state on a server.
+    fn open(assembly: &mut Assembly<'_>) -> Arc<Self>
+    where
+        Self: Sized;
+}
+
+/// A capability with the items of one kind, which is made anew whenever the items of the server change.
+pub(crate) trait Catalog: Capability + Default {
+    /// All items have been added.
+    fn finish(&mut self, assembly: &mut Assembly<'_>);
+}
+
+/// A function that opens what an item, an option or a method of the builder names.
+pub(crate) type Open = fn(&mut Assembly<'_>);
+
+/// The capabilities of one server; clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Capabilities {
+    by_type: Extensions,
+    all: Vec<Arc<dyn Capability>>,
+}
+
+impl Capabilities {
+    pub(super) fn insert<C: Capability>(&mut self, capability: Arc<C>) {
+        self.by_type.insert(capability.clone());
+        self.all.push(capability);
+    }
+
+    /// Those of both.
+    pub(super) fn and(mut self, others: &Self) -> Self {
+        self.by_type = self.by_type.with(&others.by_type);
+        self.all.extend(others.all.iter().cloned());
+        self
+    }
+
+    pub(crate) fn get<C: Capability>(&self) -> Option<&Arc<C>> {
+        self.by_type.get()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Capability>> {
+        self.all.iter()
+    }
+
+    /// The one that answers a method.
+    pub(crate) fn of_method(&self, method: &str) -> Option<&Arc<dyn Capability>> {
+        self.all.iter().find(|capability| capability.methods().contains(&method))
+    }
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Capabilities({})", self.all.len())
+    }
+}
+
+/// What a server declares of its capabilities.
+pub(crate) struct Declared {
+    pub(crate) revision: Revision,
+    /// Whether changes of lists are declared.
+    notifies: bool,
+    members: Vec<(&'static str, &'static str)>,
+    extensions: Vec<(&'static str, &'static str)>,
+}
+
+impl Declared {
+    pub(crate) fn new(revision: Revision, notifies: bool) -> Self {
+        Self { revision, notifies, members: Vec::new(), extensions: Vec::new() }
+    }
+
+    /// Adds a member of `capabilities`; the value is JSON.
+    pub(crate) fn member(&mut self, key: &'static str, value: &'static str) {
+        self.members.push((key, value));
+    }
+
+    /// Adds a member whose list changes while the server runs, if it has a handle.
+    pub(crate) fn list(&mut self, key: &'static str) {
+        self.member(key, if self.notifies { r#"{"listChanged":true}"# } else { "{}" });
+    }
+
+    /// Adds such a member whose items can be subscribed to.
+    pub(crate) fn list_with_subscriptions(&mut self, key: &'static str) {
+        self.member(key, if self.notifies { r#"{"listChanged":true,"subscribe":true}"# } else { "{}" });
+    }
+
+    /// Adds a member of `extensions`; the settings are JSON.
+    pub(crate) fn extension(&mut self, key: &'static str, settings: &'static str) {
+        self.extensions.push((key, settings));
+    }
+
+    /// Writes the members, ordered by their keys, whatever order the capabilities were opened in.
+    pub(crate) fn write(mut self, object: &mut Object<'_>) {
+        sort_by(&mut self.members, |one, other| one.cmp(other));
+        sort_by(&mut self.extensions, |one, other| one.cmp(other));
+        object.object("capabilities", |c| {
+            for (key, value) in self.members {
+                c.raw(key, value);
+            }
+            if !self.extensions.is_empty() {
+                c.object("extensions", |e| {
+                    for (key, settings) in self.extensions {
+                        e.raw(key, settings);
+                    }
+                });
+            }
+        });
+    }
+}
+
+impl Server {
+    /// Waits until no function runs outside of a request.
+    #[cfg(any(feature = "stdio", feature = "http"))]
+    pub(crate) async fn wait_until_idle(&self) {
+        for capability in self.registry().capabilities.iter() {
+            capability.clone().wait_until_idle().await;
+        }
+    }
+
+    /// Cancels the functions that run outside of requests.
+    #[cfg(any(feature = "stdio", feature = "http"))]
+    pub(crate) fn stop_background(&self) {
+        self.registry().capabilities.iter().for_each(|capability| capability.stop());
+    }
+}

@@ -1,0 +1,244 @@
+//! Tools made at run time: a name, a schema and a closure.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Hints, IntoToolResult, ToolEntry, ToolSpec, schema::HandWrittenSchema};
+use crate::core::{
+    arguments::decode_member,
+    context::Context,
+    error::ToolError,
+    item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
+};
+
+/// One call of a tool made at run time.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// The arguments, which are valid under the tool's schema. Absent ones have the `default` of their schema.
+    pub arguments: Value,
+    /// The context of the request.
+    pub context: Context,
+    pub(crate) tool: Arc<ToolEntry>,
+}
+
+impl ToolCall {
+    /// The argument `name` as a `T`; an absent argument is deserialized from `null`.
+    ///
+    /// # Errors
+    /// It is not a `T`; the message names it and is shown to the model. For a name that the input schema does not have,
+    /// the failure is private.
+    pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
+        let value = self.arguments.get(name);
+        decode_member(name, value.unwrap_or(&Value::Null)).map_err(|error| match value {
+            Some(_) => ToolError::new(error),
+            None if self.tool.is_unknown_argument(name) => ToolError::private(format!(
+                "the handler reads the argument `{name}`, and the input schema has no `{name}`\nadd it there, or name one that it has"
+            )),
+            None => ToolError::new(format!("`{name}` is missing")),
+        })
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCall")
+            .field("arguments", &self.arguments)
+            .field("context", &self.context)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tool made at run time.
+///
+/// ```
+/// use mcp_runtime::{ToolError, tool::{ToolCall, ToolDef}};
+/// use serde_json::json;
+///
+/// let tool = ToolDef::builder("shout")
+///     .description("Say it louder")
+///     .input_schema(json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}))
+///     .handler(|call: ToolCall| async move { Ok::<_, ToolError>(call.arg::<String>("text")?.to_uppercase()) });
+/// assert_eq!(tool.name(), "shout");
+/// ```
+#[derive(Clone)]
+pub struct ToolDef {
+    pub(crate) spec: ToolSpec,
+    pub(crate) handler: DynHandler<ToolCall>,
+}
+
+impl ToolDef {
+    /// Starts building a tool with this name.
+    pub fn builder(name: impl Into<String>) -> ToolBuilder {
+        let item = ItemSpec { name: name.into(), ..ItemSpec::default() };
+        ToolBuilder(ToolSpec { item, ..ToolSpec::default() })
+    }
+
+    /// The wire's `name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.spec.item.name
+    }
+}
+
+impl fmt::Debug for ToolDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.spec.fmt(f)
+    }
+}
+
+/// Builds a [`ToolDef`](crate::tool::ToolDef); [`handler`](Self::handler) is the last step.
+#[derive(Debug, Clone, Default)]
+#[must_use = "a tool is complete with its handler"]
+pub struct ToolBuilder(ToolSpec);
+
+impl_item_setters!(ToolBuilder, "tool");
+
+impl ToolBuilder {
+    pub(crate) fn item_mut(&mut self) -> &mut ItemSpec {
+        &mut self.0.item
+    }
+
+    pub(crate) fn spec_mut(&mut self) -> &mut ToolSpec {
+        &mut self.0
+    }
+
+    /// Sets the wire's `inputSchema`, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
+    /// must conform to it, else adding the tool fails; `maxLength` is added to a `pattern` without one.
+    pub fn input_schema(mut self, schema: Value) -> Self {
+        self.0.input_schema = Some(HandWrittenSchema { schema, is_trusted: false });
+        self
+    }
+
+    /// Sets the wire's `inputSchema` to one that was written for another program, such as OpenAPI's: it is published as
+    /// it is. Arguments are checked against the part of it that can be enforced; the rest is for the handler to check.
+    ///
+    /// ```
+    /// use mcp_runtime::tool::{ToolCall, ToolDef};
+    /// use serde_json::json;
+    ///
+    /// let tool = ToolDef::builder("pay")
+    ///     .trusted_input_schema(json!({
+    ///         "type": "object",
+    ///         "properties": { "iban": { "type": "string", "nullable": true, "pattern": "^(?!XX)", "example": "DE02" } }
+    ///     }))
+    ///     .handler(|call: ToolCall| async move { format!("{:?}", call.arguments) });
+    /// ```
+    pub fn trusted_input_schema(mut self, schema: Value) -> Self {
+        self.0.input_schema = Some(HandWrittenSchema { schema, is_trusted: true });
+        self
+    }
+
+    /// Sets the wire's `outputSchema`; results are validated against it.
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: false });
+        self
+    }
+
+    /// Sets the wire's `outputSchema` to one that was written for another program; results are validated against the
+    /// part of it that can be enforced. See [`trusted_input_schema`](Self::trusted_input_schema).
+    pub fn trusted_output_schema(mut self, schema: Value) -> Self {
+        self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: true });
+        self
+    }
+
+    /// Sets the hints on its behaviour.
+    pub fn hints(mut self, hints: impl FnOnce(&mut Hints)) -> Self {
+        hints(&mut self.0.hints);
+        self
+    }
+
+    /// Sets the entry's `_meta`, an object.
+    #[allow(clippy::needless_pass_by_value, reason = "`meta(json!(..))` reads best")]
+    pub fn meta(mut self, meta: Value) -> Self {
+        self.0.item.meta = Some(meta.to_string());
+        self
+    }
+
+    /// Sets how long a call may take.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.0.timeout = Some(limit);
+        self
+    }
+
+    /// Sets how many calls may run at once.
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.0.max_concurrency = Some(calls);
+        self
+    }
+
+    /// Leaves the value of an argument, a property of the input schema, out of traces and the audit log.
+    pub fn secret(mut self, argument: impl Into<String>) -> Self {
+        self.0.item.secrets.push(argument.into());
+        self
+    }
+
+    /// Makes an argument a [cursor](super::Cursor), with which a client asks for the next [`Page`](super::Page). The input schema
+    /// has it as an optional string; the handler reads it with [`ToolCall::arg`].
+    ///
+    /// ```
+    /// use mcp_runtime::tool::{Cursor, Page, ToolCall, ToolDef};
+    /// use serde_json::json;
+    ///
+    /// let properties = json!({ "to": { "type": "integer" }, "cursor": { "type": "string" } });
+    /// let schema = json!({ "type": "object", "properties": properties, "required": ["to"] });
+    /// let count = ToolDef::builder("count").input_schema(schema).cursor("cursor").handler(|call: ToolCall| async move {
+    ///     let cursor: Option<Cursor> = call.arg("cursor")?;
+    ///     let start: u32 = cursor.map(|cursor| cursor.position()).transpose()?.unwrap_or(1);
+    ///     let page = Page::new((start..=call.arg("to")?).take(100).collect());
+    ///     Ok::<_, mcp_runtime::ToolError>(page.next(&(start + 100)))
+    /// });
+    /// ```
+    pub fn cursor(mut self, argument: impl Into<String>) -> Self {
+        self.0.cursors.push(argument.into());
+        self
+    }
+
+    /// Refuses strings for other types instead of coercing them.
+    pub fn strict(mut self) -> Self {
+        self.0.strict = true;
+        self
+    }
+
+    /// Sets the URI of the page that shows its results; the server must have a resource of that URI.
+    ///
+    /// See [MCP Apps](https://github.com/modelcontextprotocol/ext-apps).
+    pub fn ui(mut self, resource: impl Into<String>) -> Self {
+        self.0.ui = Some(resource.into());
+        self
+    }
+
+    /// Sets the handler and builds the tool.
+    pub fn handler<F, Fut>(mut self, handler: F) -> ToolDef
+    where
+        F: Fn(ToolCall) -> Fut + Send + Sync + 'static, // `move |call| { let x = x.clone(); async move { .. } }`
+        Fut: AsyncReply + Send + 'static,
+        Fut::Reply: IntoToolResult,
+    {
+        self.0.returns_page = Fut::Reply::IS_PAGE;
+        ToolDef { spec: self.0, handler: async_handler(handler, Fut::Reply::into_tool_result) }
+    }
+
+    /// Sets a plain handler, which runs on the blocking pool, and builds the tool.
+    pub fn blocking_handler<F, R>(mut self, handler: F) -> ToolDef
+    where
+        F: Fn(ToolCall) -> R + Send + Sync + 'static,
+        R: PlainReply + 'static,
+    {
+        self.0.returns_page = R::IS_PAGE;
+        ToolDef { spec: self.0, handler: blocking_handler(handler, R::into_tool_result) }
+    }
+}
+
+/// What a plain handler returns: [`IntoToolResult`] by another name, since its message has to speak of futures.
+#[diagnostic::on_unimplemented(
+    message = "a plain handler cannot return `{Self}`",
+    label = "cannot be converted into a tool result",
+    note = "a handler that is async goes to `.handler(|call| async move {{ .. }})`",
+    note = "a plain one returns what a tool may: text, a number, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these"
+)]
+pub trait PlainReply: IntoToolResult {}
+#[diagnostic::do_not_recommend]
+impl<R: IntoToolResult> PlainReply for R {}

@@ -1,0 +1,425 @@
+//! A tool of a server: its compiled schemas, and its entry in `tools/list` for each revision.
+
+use std::{any::Any, collections::HashMap, sync::Arc};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::{
+    Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
+    header_param::header_params,
+    schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
+};
+use crate::{
+    core::{
+        arguments::{
+            AnyArg, ArgumentChange, BoundRule, GivenArguments, ToolInput, declaration_errors, has_flatten,
+        },
+        connection::{Access, AccessError, HeaderParam, ItemKind, ItemView},
+        context::Continuation,
+        extensions::Extensions,
+        item::{BuildError, Function, ItemFunction},
+        jsonrpc::Object,
+        protocol::Revision,
+    },
+    schema::{Attempts, Validator, flat_root, nearest, needs_validation, without_enforced},
+};
+
+/// A tool as the server offers it.
+#[derive(Debug)]
+pub(crate) struct ToolEntry {
+    pub(crate) spec: ToolSpec,
+    pub(crate) handler: ToolHandler,
+    pub(crate) state: Arc<Extensions>,
+    pub(crate) input: ToolInput,
+    /// For keywords of the input schema that decoding does not enforce.
+    pub(crate) input_validator: Option<Validator>,
+    pub(crate) output: Option<OutputSchema>,
+    /// Permits of `max_concurrency`.
+    pub(crate) permits: Option<Arc<Semaphore>>,
+    /// How its calls continue outside of their requests; set when the server's options are known.
+    pub(crate) continuation: Option<Arc<dyn Continuation>>,
+    /// The arguments that the server has sealed.
+    pub(crate) cursors: Vec<String>,
+    /// Headers that mirror arguments.
+    pub(crate) header_params: Vec<HeaderParam>,
+    /// Arguments that its function gets from the server, if there are any.
+    pub(crate) given: Option<Box<GivenArguments>>,
+    /// The URI of its page as registered on this server; set when all resources are known.
+    pub(crate) page: Option<String>,
+}
+
+/// The function of a tool.
+pub(crate) type ToolHandler = ItemFunction<ToolCall>;
+
+/// The tools of a server, by name.
+#[derive(Debug, Default)]
+pub(crate) struct ToolCatalog {
+    entries: Vec<Arc<ToolEntry>>,
+    index: HashMap<String, usize>,
+}
+
+impl ToolCatalog {
+    pub(crate) fn new(entries: Vec<Arc<ToolEntry>>) -> Self {
+        let index = entries.iter().enumerate().map(|(n, tool)| (tool.spec.item.name.clone(), n)).collect();
+        Self { entries, index }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        self.entries.iter()
+    }
+
+    /// The tool with this name.
+    ///
+    /// # Errors
+    /// It does not exist, or may not be called.
+    pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<ToolEntry>, AccessError<'_>> {
+        let tool = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
+        access.check(tool.view())?;
+        Ok(tool)
+    }
+
+    /// The most similar name among the visible ones.
+    pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
+        let visible = self.entries.iter().filter(|tool| access.sees(tool.view()));
+        nearest(name, visible.map(|tool| tool.spec.item.name.as_str()))
+    }
+}
+
+impl ToolEntry {
+    /// The entry of an annotated tool, on a server all of whose tools may be `strict`.
+    pub(crate) fn annotated(
+        name: String,
+        def: &'static ToolDescriptor,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+        state: Arc<Extensions>,
+        strict: bool,
+    ) -> Result<Self, BuildError> {
+        let mut spec = ToolSpec::new(name, def);
+        spec.strict |= strict;
+        let args = def.item.args;
+        let error = |text: String| spec.build_error(text);
+        // the schema's errors name a parameter less plainly than these
+        let mut errors: Vec<_> = check_flatten(args).err().into_iter().collect();
+        errors.extend(declaration_errors(args));
+        let rules = def.item.rules.bind(args).unwrap_or_else(|found| {
+            errors.extend(found);
+            Vec::new()
+        });
+        let schemas = if errors.is_empty() {
+            input_schema(&def.item, spec.strict)
+        } else {
+            Ok((Value::Null, Value::Null))
+        };
+        let output = output_schema(def);
+        match &schemas {
+            Ok((schema, _)) if errors.is_empty() => {
+                errors.extend(args.iter().filter_map(|arg| check_header(*arg, schema).err()));
+            }
+            Ok(_) => {}
+            Err(text) => errors.push(text.clone()),
+        }
+        errors.extend(output.as_ref().err().cloned());
+        errors.extend(check_tool_name(&spec.item.name).err());
+        BuildError::check_all(errors.into_iter().map(error).collect())?;
+        let ((schema, unenforced), output) = (schemas.map_err(error)?, output.map_err(error)?);
+        // decoding a struct that is the whole object ignores members that `strict` refuses
+        let input_validator = if needs_validation(&unenforced) || (spec.strict && has_flatten(args)) {
+            let checked = without_enforced(&schema, &unenforced);
+            Some(Validator::compile(&checked).map_err(|e| error(e.to_string()))?.null_is_absent())
+        } else {
+            None
+        };
+        let flat = if has_flatten(args) { flat_root(&schema) } else { None };
+        let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
+        // a schema that cannot be compiled has no alternatives, or is an error of the validator
+        input.attempts = Attempts::compile(&unenforced).unwrap_or_default();
+        if let Some(flat) = flat {
+            input = input.published_as(flat);
+        }
+        input.rules = rules.iter().filter_map(BoundRule::title).collect();
+        let handler = ToolHandler::Annotated(Function::new(def.handler, args, rules, this));
+        Self::new(spec, handler, state, input, input_validator, output)
+    }
+
+    /// The entry of a tool made at run time.
+    pub(crate) fn runtime(
+        name: String,
+        tool: &ToolDef,
+        state: Arc<Extensions>,
+        strict: bool,
+    ) -> Result<Self, BuildError> {
+        let mut spec = tool.spec.clone();
+        spec.item.name = name;
+        spec.strict |= strict;
+        let error = |text: String| spec.build_error(text);
+        if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
+            return Err(error(text));
+        }
+        let any = || HandWrittenSchema { schema: json!({"type": "object"}), is_trusted: false };
+        let schema = spec.input_schema.clone().unwrap_or_else(any);
+        let properties = schema.schema.get("properties");
+        let is_missing = |name: &&String| properties.is_some_and(|known| known.get(name.as_str()).is_none());
+        if let Some(name) = spec.cursors.iter().find(is_missing) {
+            return Err(error(format!(
+                "the cursor `{name}` is not a property of the input schema\nadd it as a string"
+            )));
+        }
+        // a misspelt name would leave the value in traces and the audit log
+        if let Some(name) = spec.item.secrets.iter().find(is_missing) {
+            return Err(error(format!(
+                "the secret `{name}` is not a property of the input schema\nadd it there, or name one that is"
+            )));
+        }
+        let (input, validator) = schema.into_input(&spec.item.name).map_err(error)?;
+        let output =
+            spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;
+        Self::new(spec, ToolHandler::Runtime(tool.handler.clone()), state, input, Some(validator), output)
+    }
+
+    fn new(
+        spec: ToolSpec,
+        handler: ToolHandler,
+        state: Arc<Extensions>,
+        input: ToolInput,
+        input_validator: Option<Validator>,
+        output: Option<OutputSchema>,
+    ) -> Result<Self, BuildError> {
+        check_tool_name(&spec.item.name).map_err(|text| spec.item.build_error(text))?;
+        let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
+        let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
+        let permits = spec.max_concurrency.map(permits);
+        let parameters = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name().to_owned());
+        let cursors: Vec<String> = parameters.chain(spec.cursors.iter().cloned()).collect();
+        if spec.returns_page && cursors.is_empty() {
+            let fix = match &handler {
+                ItemFunction::Annotated(_) => "add a parameter `cursor: Option<Cursor>`",
+                ItemFunction::Runtime(_) => "add a string to the input schema and name it with `.cursor(..)`",
+            };
+            return Err(spec.build_error(format!(
+                "it returns a `Page`, and takes no cursor, with which a client asks for the next page\n{fix}, or return `Json<Vec<T>>`"
+            )));
+        }
+        Ok(Self {
+            spec,
+            handler,
+            state,
+            input,
+            input_validator,
+            output,
+            permits,
+            continuation: None,
+            cursors,
+            header_params,
+            given: None,
+            page: None,
+        })
+    }
+
+    /// Changes what clients see of arguments, and what the function gets; and follows a change of the name.
+    ///
+    /// # Errors
+    /// A value does not fit its argument, an argument that is required is hidden, or the name is not one of a tool.
+    pub(crate) fn change_arguments(
+        &mut self,
+        changes: &[(String, ArgumentChange)],
+    ) -> Result<(), BuildError> {
+        self.input.name.clone_from(&self.spec.item.name);
+        let mut errors: Vec<_> = check_tool_name(&self.spec.item.name).err().into_iter().collect();
+        let mut shown = self.input.published().clone();
+        let mut given = GivenArguments::default();
+        for (name, change) in changes {
+            if let ArgumentChange::Default(value) | ArgumentChange::Fix(value) = change {
+                errors.extend(self.value_error(name, value));
+            }
+            let property = shown.get_mut("properties").and_then(|properties| properties.get_mut(name));
+            let property = property.and_then(Value::as_object_mut);
+            match change {
+                ArgumentChange::Describe(text) => {
+                    property.map(|property| property.insert("description".into(), text.as_str().into()));
+                }
+                ArgumentChange::Default(value) => {
+                    property.map(|property| property.insert("default".into(), value.clone()));
+                    remove_required(&mut shown, name);
+                    given.defaults.push((name.clone(), value.clone()));
+                }
+                ArgumentChange::Fix(value) => {
+                    hide(&mut shown, name);
+                    given.hidden.push((name.clone(), Some(value.clone())));
+                }
+                ArgumentChange::Hide => {
+                    if remove_required(&mut shown, name) {
+                        errors.push(format!("`{name}` is required, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
+                    }
+                    hide(&mut shown, name);
+                    given.hidden.push((name.clone(), None));
+                }
+            }
+        }
+        let error = |text: String| self.spec.build_error(text);
+        BuildError::check_all(errors.into_iter().map(error).collect())?;
+        if !changes.is_empty() {
+            self.header_params = header_params(&shown).map_err(|text| self.spec.build_error(text))?;
+            self.input.show(shown);
+            self.given = Some(given).filter(|given| !given.is_empty()).map(Box::new);
+        }
+        Ok(())
+    }
+
+    /// Why the function cannot get this value.
+    fn value_error(&self, name: &str, value: &Value) -> Option<String> {
+        let errors = self.input.value_errors(name, value);
+        let arg = self.handler.args().iter().find(|arg| arg.name() == name && !arg.is_flatten());
+        let found = errors
+            .into_iter()
+            .next()
+            .or_else(|| arg?.json_error(value).map(|error| format!("{name}: {error}")))?;
+        Some(format!("a transform gives it another value than it takes: {found}"))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.item.name
+    }
+
+    /// Whether clients cannot know an argument: the input schema lists its properties without this one.
+    pub(crate) fn is_unknown_argument(&self, name: &str) -> bool {
+        let schema = &self.input.schema;
+        let open = ["allOf", "anyOf", "oneOf", "$ref", "patternProperties", "additionalProperties"];
+        schema.get("properties").is_some_and(|properties| properties.get(name).is_none())
+            && !open
+                .iter()
+                .any(|keyword| schema.get(*keyword).is_some_and(|value| *value != Value::Bool(false)))
+    }
+
+    /// What decides who may call it.
+    pub(crate) fn view(&self) -> ItemView<'_> {
+        let ToolSpec { item, tags, .. } = &self.spec;
+        ItemView { kind: ItemKind::Tool, name: &item.name, scopes: &item.scopes, tags }
+    }
+
+    /// Appends its entry in `tools/list`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
+        let args = self.handler.args();
+        let mut entry = Object::new(out);
+        entry.str("name", &self.spec.item.name);
+        self.spec.item.write_texts(&mut entry, revision);
+        write_input_schema(entry.key("inputSchema"), self.input.published(), args);
+        if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
+            let schema = if revision.is_modern() { &output.natural } else { &output.legacy };
+            // `true` accepts any value; the protocol requires an object
+            match schema {
+                Value::Bool(true) => entry.raw("outputSchema", "{}"),
+                schema => entry.value("outputSchema", schema),
+            };
+        }
+        if revision >= Revision::V2025_03_26 && self.spec.hints != Hints::default() {
+            let hints = self.spec.hints;
+            entry.object("annotations", |a| {
+                let hints = [
+                    ("readOnlyHint", hints.read_only),
+                    ("destructiveHint", hints.destructive),
+                    ("idempotentHint", hints.idempotent),
+                    ("openWorldHint", hints.open_world),
+                ];
+                for (key, hint) in hints {
+                    if let Some(hint) = hint {
+                        a.value(key, &hint);
+                    }
+                }
+            });
+        }
+        if revision >= Revision::V2025_06_18 {
+            self.write_meta(&mut entry);
+        }
+        entry.end();
+    }
+
+    /// Tags are in `_meta`, where registries look for them, and so are the members of the apps extension.
+    fn write_meta(&self, entry: &mut Object<'_>) {
+        let ToolSpec { item, visibility, tags, .. } = &self.spec;
+        let mut meta: Map<String, Value> =
+            item.meta.as_deref().and_then(|meta| serde_json::from_str(meta).ok()).unwrap_or_default();
+        if !tags.is_empty() {
+            meta.entry("tags").or_insert_with(|| json!(tags));
+        }
+        if (self.page.is_some() || !visibility.is_empty())
+            && let Value::Object(ui) = meta.entry("ui").or_insert_with(|| json!({}))
+        {
+            if let Some(page) = &self.page {
+                ui.insert("resourceUri".into(), page.as_str().into());
+            }
+            if !visibility.is_empty() {
+                ui.insert("visibility".into(), json!(visibility));
+            }
+        }
+        if let Some(page) = &self.page {
+            // deprecated, but the first hosts read only this
+            meta.insert("ui/resourceUri".into(), page.as_str().into());
+        }
+        if !meta.is_empty() {
+            entry.value("_meta", &meta);
+        }
+    }
+}
+
+fn hide(schema: &mut Value, name: &str) {
+    remove_required(schema, name);
+    let is_empty = schema.get_mut("properties").and_then(Value::as_object_mut).is_some_and(|properties| {
+        properties.remove(name);
+        properties.is_empty()
+    });
+    if let Some(root) = schema.as_object_mut().filter(|_| is_empty) {
+        root.remove("properties");
+    }
+}
+
+/// Makes a property optional; returns whether it was required.
+fn remove_required(schema: &mut Value, name: &str) -> bool {
+    let Some(root) = schema.as_object_mut() else { return false };
+    let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) else { return false };
+    let before = required.len();
+    required.retain(|required| required != name);
+    let (was_required, is_empty) = (required.len() < before, required.is_empty());
+    if is_empty {
+        root.remove("required");
+    }
+    was_required
+}
+
+/// Writes the properties in the order in which the arguments are declared; the map has them sorted.
+fn write_input_schema(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) {
+    let mut root = Object::new(out);
+    root.value("type", &schema["type"]);
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        root.object("properties", |p| {
+            let declared = args.iter().map(|arg| arg.name()).filter(|name| properties.contains_key(*name));
+            let others = properties
+                .keys()
+                .map(String::as_str)
+                .filter(|name| !args.iter().any(|arg| arg.name() == *name));
+            for name in declared.chain(others) {
+                p.escaped_value(name, &properties[name]);
+            }
+        });
+    }
+    for (key, value) in
+        schema.as_object().into_iter().flatten().filter(|(k, _)| *k != "type" && *k != "properties")
+    {
+        root.escaped_value(key, value);
+    }
+    root.end();
+}
+
+/// The format that the specification recommends, and clients enforce.
+fn check_tool_name(name: &str) -> Result<(), String> {
+    let is_right = (1..=128).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    if is_right {
+        return Ok(());
+    }
+    Err(format!("`{name}` is not a tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`"))
+}

@@ -1,0 +1,42 @@
+//! Tools: how an attribute or a builder describes one, what it may return, and its entry in `tools/list`.
+
+mod added;
+mod builder;
+mod entry;
+mod header_param;
+pub(crate) mod output;
+mod page;
+mod result_limit;
+mod schema;
+pub(crate) mod spec;
+
+pub use builder::{ToolBuilder, ToolCall, ToolDef};
+pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
+#[cfg(feature = "client")]
+pub(crate) use header_param::header_params;
+pub(crate) use output::write_tool_result;
+pub(crate) use output::{AnyToolOutput, Structured};
+pub use output::{IntoToolResult, ToolResult};
+pub use page::Page;
+#[cfg(feature = "client")]
+pub(crate) use schema::input_schema;
+pub(crate) use spec::ToolDescriptor;
+pub(crate) use spec::ToolSpec;
+pub(crate) use spec::ToolTask;
+pub use spec::{Hints, TaskMode};
+
+pub use crate::core::arguments::Cursor;
+#[cfg(feature = "macros")]
+pub use mcp_runtime_macros::mcp_rule;
+
+/// The marker of an annotated tool; name it in `.tool::<name>()`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "not annotated with `#[mcp_tool]`",
+    note = "put `#[mcp_tool]` on the function, and import it by name"
+)]
+pub trait Tool {
+    #[doc(hidden)]
+    const DESCRIPTOR: &'static ToolDescriptor;
+}

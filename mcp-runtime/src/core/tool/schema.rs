@@ -1,0 +1,266 @@
+//! The schemas that a tool publishes: generated from its parameters and its return type, or written by hand, and
+//! checked for what clients cannot use.
+
+use serde_json::{Map, Value, json};
+
+use super::ToolDescriptor;
+use crate::{
+    core::{
+        arguments::{AnyArg, ToolInput, has_flatten},
+        item::ItemDescriptor,
+    },
+    schema::{
+        Direction, Validator, cap_patterns, check_schema, conform_published_values, enforceable_part,
+        generator, generator_for_output, hoist_defs, minimize, subschemas, wrap_for_legacy,
+    },
+};
+
+/// A schema of a tool made at run time.
+#[derive(Debug, Clone)]
+pub(super) struct HandWrittenSchema {
+    pub(super) schema: Value,
+    /// Whether it is published as it is, though not all of it may be enforced.
+    pub(super) is_trusted: bool,
+}
+
+impl HandWrittenSchema {
+    /// The schema that clients see, and the one that is enforced.
+    ///
+    /// # Errors
+    /// It cannot be enforced, or clients cannot use it.
+    fn check(self) -> Result<(Value, Value), String> {
+        let Self { mut schema, is_trusted } = self;
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            // clients refuse a whole list for a property whose schema is not an object
+            properties.values_mut().for_each(replace_boolean);
+        }
+        if is_trusted {
+            check_schema(&schema)
+                .map_err(|error| format!("{error}\nif it is of another dialect, name that in `$schema`"))?;
+            let mut enforced = enforceable_part(&schema);
+            cap_patterns(&mut enforced);
+            return Ok((schema, enforced));
+        }
+        cap_patterns(&mut schema);
+        let trusted = "\nif it was written for another program, pass it to `.trusted_input_schema(..)` or `.trusted_output_schema(..)`";
+        Validator::compile(&schema).map_err(|error| format!("{error}{trusted}"))?;
+        check_schema(&schema)?;
+        conform_published_values(&mut schema).map_err(|error| error.to_string())?;
+        Ok((schema.clone(), schema))
+    }
+
+    /// The input of a tool, with the validator of its arguments.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(super) fn into_input(self, name: &str) -> Result<(ToolInput, Validator), String> {
+        if self.schema.get("type") != Some(&Value::from("object")) {
+            return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
+        }
+        let is_trusted = self.is_trusted;
+        let (published, enforced) = self.check()?;
+        let validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
+        let input = ToolInput::from_schema(name.to_owned(), enforced);
+        Ok((if is_trusted { input.published_as(published) } else { input }, validator))
+    }
+
+    /// The schema of structured results.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(super) fn into_output(self) -> Result<OutputSchema, String> {
+        let (published, enforced) = self.check()?;
+        OutputSchema::new(published, &enforced)
+    }
+}
+
+fn replace_boolean(property: &mut Value) {
+    match property {
+        Value::Bool(true) => *property = json!({}),
+        Value::Bool(false) => *property = json!({ "not": {} }),
+        _ => {}
+    }
+}
+
+/// The schema of structured results.
+#[derive(Debug)]
+pub(crate) struct OutputSchema {
+    pub(super) natural: Value,
+    /// For clients of legacy revisions, which accept only objects.
+    pub(super) legacy: Value,
+    /// Whether structured values are wrapped for legacy clients as well.
+    pub(crate) wrap: bool,
+    pub(crate) validator: Validator,
+}
+
+/// The schema of a tool's arguments, and the part of it that parameter rules do not enforce.
+///
+/// # Errors
+/// A published default or example does not conform.
+pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value, Value), String> {
+    let mut generator = generator();
+    let mut root = Map::new();
+    if let [arg] = item.args
+        && arg.is_flatten()
+    {
+        let mut schema = arg.property_schema(&mut generator).to_value();
+        hoist_defs(&mut schema, generator.take_definitions(true));
+        root = match schema {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+    } else if !item.args.is_empty() {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for arg in item.args {
+            properties.insert(arg.name().to_owned(), arg.property_schema(&mut generator).to_value());
+            if arg.required() {
+                required.push(Value::from(arg.name()));
+            }
+        }
+        root.insert("properties".into(), Value::Object(properties));
+        if !required.is_empty() {
+            root.insert("required".into(), Value::Array(required));
+        }
+    }
+    root.insert("type".into(), "object".into());
+    let mut root = Value::Object(root);
+    let definitions = generator.take_definitions(true);
+    if !definitions.is_empty() {
+        hoist_defs(&mut root, definitions);
+    }
+    check_names(&root)?;
+    for arg in item.args {
+        let schema = if arg.is_flatten() { Some(&root) } else { root["properties"].get(arg.name()) };
+        if let Some(error) = schema.and_then(|schema| arg.key_error(&root, schema)) {
+            return Err(error);
+        }
+    }
+    cap_patterns(&mut root);
+    // before `minimize`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
+    let unenforced = without_rule_keywords(&root, item.args);
+    if strict && let Some(root) = root.as_object_mut() {
+        // members of alternatives are evaluated as well, and so are all members if a field is a map
+        let composed = ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|keyword| root.contains_key(*keyword));
+        let keyword = if composed { "unevaluatedProperties" } else { "additionalProperties" };
+        root.entry(keyword).or_insert(false.into());
+    }
+    minimize(&mut root, Direction::Input);
+    for arg in item.args.iter().filter(|arg| arg.header().is_some()) {
+        if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
+            add_string_type(property);
+        }
+    }
+    conform_published_values(&mut root).map_err(|error| error.to_string())?;
+    Ok((root, unenforced))
+}
+
+/// Two fields of one name: schemars lists the name twice, and a value for both cannot be sent.
+fn check_names(schema: &Value) -> Result<(), String> {
+    let Some(map) = schema.as_object() else { return Ok(()) };
+    let required = map.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (index, name) in required.iter().enumerate() {
+        if required.iter().take(index).any(|other| other == name) {
+            return Err(format!("two fields of a struct are named {name}\nrename one of them"));
+        }
+    }
+    let mut checked = Ok(());
+    subschemas(map, |_, child| {
+        if checked.is_ok() {
+            checked = check_names(child);
+        }
+    });
+    checked
+}
+
+/// The input schema without the keywords that parameter rules enforce.
+fn without_rule_keywords(schema: &Value, args: &[&'static dyn AnyArg]) -> Value {
+    let mut schema = schema.clone();
+    if has_flatten(args) {
+        return schema;
+    }
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        for (name, property) in properties.iter_mut() {
+            let Some(arg) = args.iter().find(|arg| arg.name() == name) else { continue };
+            let Some(property) = property.as_object_mut() else { continue };
+            let keywords = arg.rule_keywords();
+            property.retain(|key, _| !keywords.iter().any(|keyword| keyword == key));
+        }
+    }
+    schema
+}
+
+/// A parameter that is the whole `arguments` object must have a type that can be an object.
+pub(super) fn check_flatten(args: &[&'static dyn AnyArg]) -> Result<(), String> {
+    fn may_be_object(schema: &Value) -> bool {
+        let branches = || ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
+        match schema.get("type") {
+            Some(Value::String(name)) => name == "object",
+            Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+            _ => match branches() {
+                Some(branches) => branches.iter().any(may_be_object),
+                None => schema.get("enum").is_none() && schema.get("const").is_none(),
+            },
+        }
+    }
+    let Some(arg) = args.first().filter(|arg| arg.is_flatten()) else { return Ok(()) };
+    let mut generator = generator();
+    let mut schema = arg.property_schema(&mut generator).to_value();
+    hoist_defs(&mut schema, generator.take_definitions(true));
+    if may_be_object(&schema) {
+        return Ok(());
+    }
+    Err(format!("`{}` with `flatten` is not an object\nmake it a struct, or remove `flatten`", arg.name()))
+}
+
+/// An enum that is not a string, or a type with bounds of its own, cannot be mirrored.
+pub(super) fn check_header(arg: &'static dyn AnyArg, schema: &Value) -> Result<(), String> {
+    let Some(header) = arg.header() else { return Ok(()) };
+    let property = schema.get("properties").and_then(|properties| properties.get(arg.name()));
+    match property.and_then(|p| p.get("type")).and_then(Value::as_str) {
+        Some("string" | "boolean" | "integer") => Ok(()),
+        _ => Err(format!(
+            "`{}` cannot be mirrored into the header `{header}`\nmake it a string, a bool or an integer",
+            arg.name()
+        )),
+    }
+}
+
+/// Adds `type` to an enum of strings: clients mirror only properties with a primitive `type`, and schemars omits it on
+/// an enum with documented variants.
+fn add_string_type(property: &mut Value) {
+    let choices = property.get("oneOf").or(property.get("enum")).and_then(Value::as_array);
+    let is_string = |choice: &Value| choice.get("const").unwrap_or(choice).is_string();
+    if choices.is_some_and(|choices| choices.iter().all(is_string))
+        && let Some(property) = property.as_object_mut()
+    {
+        property.entry("type").or_insert_with(|| "string".into());
+    }
+}
+
+pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>, String> {
+    let mut generator = generator_for_output();
+    let schema = match (def.output_type, def.output) {
+        (Some(output), _) => Some((output.schema)(&mut generator)),
+        (None, Some(out)) => out.schema(&mut generator),
+        (None, None) => None,
+    };
+    let Some(schema) = schema else { return Ok(None) };
+    let mut root = schema.to_value();
+    hoist_defs(&mut root, generator.take_definitions(true));
+    check_names(&root)?;
+    minimize(&mut root, Direction::Output);
+    conform_published_values(&mut root).map_err(|error| error.to_string())?;
+    let enforced = root.clone();
+    OutputSchema::new(root, &enforced).map(Some)
+}
+
+impl OutputSchema {
+    /// Of the schema that clients see, and the one that is enforced.
+    fn new(natural: Value, enforced: &Value) -> Result<Self, String> {
+        let wrap = natural.get("type") != Some(&Value::from("object"));
+        let legacy = if wrap { wrap_for_legacy(&natural) } else { natural.clone() };
+        let validator = Validator::compile(enforced).map_err(|e| e.to_string())?;
+        Ok(Self { natural, legacy, wrap, validator })
+    }
+}

@@ -1,0 +1,208 @@
+//! What describes a tool: the descriptor that an attribute expands to, and the form that builders share with it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
+
+use super::schema::HandWrittenSchema;
+use crate::core::{
+    arguments::{Call, HandlerResult},
+    context::Continuation,
+    error::Failure,
+    item::{BuildError, Handler, ItemDescriptor, ItemSpec},
+    item_output::ItemOutput,
+    server::Assembly,
+    tool::{AnyToolOutput, Structured, ToolResult},
+};
+use schemars::{Schema, SchemaGenerator};
+
+/// Hints on a tool's behaviour: the wire's `annotations`; `None` leaves a hint out.
+///
+/// See [tool annotations](https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hints {
+    /// `readOnlyHint`
+    pub read_only: Option<bool>,
+    /// `destructiveHint`
+    pub destructive: Option<bool>,
+    /// `idempotentHint`
+    pub idempotent: Option<bool>,
+    /// `openWorldHint`
+    pub open_world: Option<bool>,
+}
+
+/// How the calls of a tool become tasks, for clients that declare `io.modelcontextprotocol/tasks`.
+///
+/// For all other clients such a tool runs within its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskMode {
+    /// Every call becomes a task before its function begins.
+    Capable,
+    /// As `Capable`, and clients of 2026-07-28 that do not declare the extension are refused.
+    Required,
+    /// The function decides, with [`Context::start_task`](crate::Context::start_task).
+    Manual,
+}
+
+/// How calls of a tool become tasks, and the capability that this needs.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolTask {
+    pub(crate) mode: TaskMode,
+    pub(crate) open: OpenTasks,
+}
+
+/// Opens the capability for a tool whose `max_concurrency` has these permits.
+pub(crate) type OpenTasks = fn(&mut Assembly<'_>, TaskMode, Option<Arc<Semaphore>>) -> Arc<dyn Continuation>;
+
+/// One annotated tool.
+#[derive(Clone, Copy)]
+pub struct ToolDescriptor {
+    /// What all kinds of items have.
+    pub item: ItemDescriptor,
+    /// `readOnlyHint`
+    pub read_only: Option<bool>,
+    /// `destructiveHint`
+    pub destructive: Option<bool>,
+    /// `idempotentHint`
+    pub idempotent: Option<bool>,
+    /// `openWorldHint`
+    pub open_world: Option<bool>,
+    /// Milliseconds that a call may take.
+    pub timeout_ms: Option<u64>,
+    /// How many calls may run at once.
+    pub max_concurrency: Option<usize>,
+    /// Sent in `_meta`.
+    pub tags: &'static [&'static str],
+    /// Whether unknown arguments and strings for other types are refused.
+    pub strict: bool,
+    /// The URI of the page that shows its results.
+    pub ui: Option<&'static str>,
+    /// Who may call it: `model`, `app` or both; empty for the default.
+    pub visibility: &'static [&'static str],
+    /// How calls become tasks.
+    pub task: Option<ToolTask>,
+    /// How the return type is converted.
+    pub output: Option<&'static dyn AnyToolOutput>,
+    /// The type of `structuredContent`.
+    pub output_type: Option<OutputType>,
+    /// Decodes the arguments and calls the function.
+    pub handler: Handler,
+}
+
+fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
+    Err(Failure::private("the tool has no handler").into())
+}
+
+impl ToolDescriptor {
+    /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
+    pub const EMPTY: Self = Self {
+        item: ItemDescriptor::EMPTY,
+        read_only: None,
+        destructive: None,
+        idempotent: None,
+        open_world: None,
+        timeout_ms: None,
+        max_concurrency: None,
+        tags: &[],
+        strict: false,
+        ui: None,
+        visibility: &[],
+        task: None,
+        output: None,
+        output_type: None,
+        handler: missing_handler,
+    };
+
+    /// What an attribute may leave out, of a function with this result.
+    #[must_use]
+    pub const fn returning(output: &'static dyn AnyToolOutput) -> Self {
+        Self { output: Some(output), ..Self::EMPTY }
+    }
+}
+
+impl fmt::Debug for ToolDescriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolDescriptor").field("item", &self.item).finish_non_exhaustive()
+    }
+}
+
+/// A tool without its function, whether an attribute or a builder describes it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolSpec {
+    pub(crate) item: ItemSpec,
+    /// The wire's `inputSchema`; an annotated tool's comes from its parameters.
+    pub(super) input_schema: Option<HandWrittenSchema>,
+    /// The wire's `outputSchema`; an annotated tool's comes from its return type.
+    pub(super) output_schema: Option<HandWrittenSchema>,
+    pub(crate) hints: Hints,
+    /// The arguments that are cursors, of a tool made at run time; an annotated tool's are known by their types.
+    pub(super) cursors: Vec<String>,
+    /// Whether its function returns a [`Page`](super::Page).
+    pub(super) returns_page: bool,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_concurrency: Option<usize>,
+    pub(crate) strict: bool,
+    /// The URI of the page that shows its results, without the prefix of a mount.
+    pub(crate) ui: Option<String>,
+    /// Who may call it: `model`, `app` or both; empty for the default.
+    pub(crate) visibility: &'static [&'static str],
+    pub(crate) tags: &'static [&'static str],
+    pub(crate) task: Option<ToolTask>,
+}
+
+impl ToolSpec {
+    pub(crate) fn new(name: String, def: &ToolDescriptor) -> Self {
+        Self {
+            item: ItemSpec::new(name, &def.item),
+            input_schema: None,
+            output_schema: None,
+            cursors: Vec::new(),
+            returns_page: def.output.is_some_and(|output| output.is_page()),
+            hints: Hints {
+                read_only: def.read_only,
+                destructive: def.destructive,
+                idempotent: def.idempotent,
+                open_world: def.open_world,
+            },
+            timeout: def.timeout_ms.map(Duration::from_millis),
+            max_concurrency: def.max_concurrency,
+            strict: def.strict,
+            ui: def.ui.map(str::to_owned),
+            visibility: def.visibility,
+            tags: def.tags,
+            task: def.task,
+        }
+    }
+
+    /// An error in this tool, at its location.
+    pub(crate) fn build_error(&self, text: impl fmt::Display) -> BuildError {
+        self.item.build_error(format_args!("tool `{}`: {text}", self.item.name))
+    }
+}
+
+/// Return types that do not determine the type of their structured content.
+#[diagnostic::on_unimplemented(
+    message = "`output` does not apply to a tool that returns `{Self}`",
+    label = "not a `ToolResult`",
+    note = "return `ToolResult`, or remove `output`: `Json<T>` publishes the schema of `T` automatically"
+)]
+pub trait Untyped {}
+impl Untyped for ToolResult {}
+#[diagnostic::do_not_recommend]
+impl<T: Untyped, E> Untyped for Result<T, E> {}
+
+/// A type named by `output = Type`.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputType {
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl OutputType {
+    /// The schema of `T`, for a function that returns `R`.
+    #[must_use]
+    pub const fn of<T: Structured, R: Untyped>() -> Self {
+        Self { schema: |generator| generator.subschema_for::<T>() }
+    }
+}

@@ -1,0 +1,536 @@
+//! The audit log: one line of JSON for each call, and for each request that is refused.
+//!
+//! A line says when, who, what, how it ended and how long it took:
+//!
+//! ```json
+//! {"time":"2026-11-22T21:04:36.120Z","event":"call","method":"tools/call","kind":"tool","item":"transfer","arguments":["account","amount"],"outcome":"tool_error","issuer":"https://id.example.com","subject":"ada","address":"192.0.2.7","request":"7","trace":"0af7651916cd43dd8448eb211c80319c","ms":12.5}
+//! ```
+//!
+//! | member | value |
+//! |---|---|
+//! | `event` | `call`; `task`, a call that went on as a task and has ended; `refused`, which no item got to see; `dropped`, in place of lines that the sink was too slow for |
+//! | `method`, `kind`, `item` | of a call: the method, `tool`, `resource` or `prompt`, and its wire name or URI |
+//! | `arguments` | the names of the arguments; with [`values`](Audit::values) an object, but for those that are secret |
+//! | `outcome` | `ok`, `tool_error`, `error`, `input_required`, `task`, `cancelled`, `refused` |
+//! | `outcome` of a task | `completed`, `tool_error`, `failed`, `cancelled`, `expired` (no client asked for it in time) |
+//! | `task` | the id of the task; its first eight characters if it belongs to no principal, since who has the id may see it |
+//! | `reason` | why it was refused or has failed: `scopes`, `timeout`, `token_expired`, ..; see [the list](crate::guide::telemetry#reasons) |
+//! | `scopes` | the scopes that the caller lacks, separated by spaces |
+//! | `code`, `status` | of a JSON-RPC error; of a refusal over HTTP |
+//! | `issuer`, `subject`, `client_id`, `address` | the caller, the OAuth client that it uses, and its address, as far as they are known |
+//! | `request`, `trace` | the request's id as JSON text, and the trace that the request is part of |
+//! | `ms` | milliseconds |
+//! | `count` | of `dropped`: how many lines are missing here |
+//!
+//! More members of your own are [fields](Audit::field). A line has a [bounded length](Audit::max_line): texts are cut, and
+//! end with `…` then. Characters that some readers take for the end of a line, such as U+2028, are escaped, so that a line
+//! is a line for all of them.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    fs::OpenOptions,
+    io::Write,
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Map, Value};
+
+use crate::core::{
+    connection::Principal,
+    invoke::discard,
+    jsonrpc::{Object, write_array, write_string},
+    sync::Mutex,
+};
+
+/// What gets the lines.
+type Sink = Box<dyn FnMut(&str) + Send>;
+
+/// The value of a field of a principal.
+type FieldValue = Box<dyn Fn(&Principal) -> Value + Send + Sync>;
+
+/// Bytes of a line, unless the options say otherwise.
+const MAX_LINE: usize = 16 << 10;
+/// The least that the options may say.
+const MIN_LINE: usize = 8 << 10;
+/// Bytes of a line besides its arguments, at most.
+const MAX_REST: usize = 4 << 10;
+/// Bytes of a text as it is written, at most.
+const MAX_TEXT: usize = 256;
+/// Bytes of the value of a field, as it is written, at most.
+const MAX_FIELD: usize = 128;
+/// Fields, at most.
+const MAX_FIELDS: usize = 8;
+/// Bytes of the name of an argument, as it is written, at most.
+const MAX_NAME: usize = 120;
+/// Names of arguments in one line, at most.
+const MAX_NAMES: usize = 64;
+/// What a text ends with that was cut.
+const CUT: &str = "…";
+
+/// The members that a field may not be named like.
+const MEMBERS: [&str; 21] = [
+    "time",
+    "event",
+    "method",
+    "kind",
+    "item",
+    "arguments",
+    "outcome",
+    "reason",
+    "scopes",
+    "task",
+    "code",
+    "status",
+    "issuer",
+    "subject",
+    "client_id",
+    "address",
+    "request",
+    "trace",
+    "ms",
+    "count",
+    "",
+];
+
+/// Lines that wait for their sink, unless the options say otherwise.
+const CAPACITY: usize = 4096;
+/// How long a server that is dropped waits for its sink to take the lines that are left.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
+/// Where the audit log goes, and what is in it; for [`ServerBuilder::audit`](crate::ServerBuilder::audit).
+///
+/// A thread of its own passes the lines on, so that a slow sink never holds up a call: up to
+/// [`capacity`](Self::capacity) lines wait, the rest is counted, and the count is a line of its own.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use mcp_runtime::{audit::Audit, prelude::*, testing::TestServer};
+/// use serde_json::{Value, json};
+///
+/// /// Signs in.
+/// #[mcp_tool]
+/// fn sign_in(user: String, #[mcp(secret)] password: String) -> String {
+///     format!("welcome, {user} ({})", password.len())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> mcp_runtime::Result<()> {
+/// let lines = Arc::new(Mutex::new(Vec::new()));
+/// let sink = lines.clone();
+/// let audit = Audit::to(move |line: &str| sink.lock().unwrap().push(line.to_owned())).values();
+/// let server = TestServer::new(mcp_runtime::server!().tool::<sign_in>().audit(audit))?;
+/// server.call("sign_in", json!({ "user": "ada", "password": "xyzzy" })).await.expect_ok();
+/// drop(server);
+///
+/// let line: Value = serde_json::from_str(&lines.lock().unwrap()[0]).unwrap();
+/// assert_eq!(line["item"], "sign_in");
+/// assert_eq!(line["arguments"], json!({ "user": "ada", "password": "[secret]" }));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub struct Audit {
+    sink: Result<Sink, String>,
+    capacity: usize,
+    values: bool,
+    max_line: usize,
+    fields: Vec<(String, FieldValue)>,
+}
+
+impl Audit {
+    fn new(sink: Result<Sink, String>) -> Self {
+        Self { sink, capacity: CAPACITY, values: false, max_line: MAX_LINE, fields: Vec::new() }
+    }
+
+    /// Passes each line, without its line end, to a function. It may block.
+    pub fn to(sink: impl FnMut(&str) + Send + 'static) -> Self {
+        Self::new(Ok(Box::new(sink)))
+    }
+
+    /// Writes the lines to a writer, and flushes it after each. Errors are logged, and the line is lost.
+    pub fn to_writer(mut writer: impl Write + Send + 'static) -> Self {
+        Self::to(move |line| {
+            if let Err(error) = writeln!(writer, "{line}").and_then(|()| writer.flush()) {
+                tracing::error!(%error, "a line of the audit log could not be written");
+            }
+        })
+    }
+
+    /// Appends the lines to a file, which is created if it does not exist. The server is not built if it cannot be
+    /// opened.
+    pub fn to_file(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        match OpenOptions::new().create(true).append(true).open(path) {
+            Ok(file) => Self::to_writer(file),
+            Err(error) => {
+                Self::new(Err(format!("the audit log `{}` cannot be opened: {error}", path.display())))
+            }
+        }
+    }
+
+    /// Sets how many lines may wait for the sink; 4096 by default, and at least one.
+    pub fn capacity(mut self, lines: usize) -> Self {
+        self.capacity = lines.max(1);
+        self
+    }
+
+    /// Writes the values of arguments of items that exist, but for those that are declared `#[mcp(secret)]` or with
+    /// [`ToolBuilder::secret`](crate::tool::ToolBuilder::secret).
+    pub fn values(mut self) -> Self {
+        self.values = true;
+        self
+    }
+
+    /// Sets how many bytes a line may have: 16 KiB by default, and at least 8 KiB. Of longer ones the values of arguments
+    /// are cut first.
+    pub fn max_line(mut self, bytes: usize) -> Self {
+        self.max_line = bytes.max(MIN_LINE);
+        self
+    }
+
+    /// Adds a member to each line whose caller is known: text, a number, or nothing. At most 8 can be added, and a value
+    /// of more than 128 bytes is cut.
+    ///
+    /// ```
+    /// use mcp_runtime::audit::Audit;
+    ///
+    /// let audit = Audit::to_writer(std::io::stderr())
+    ///     .field("tenant", |principal| principal.claims()?.get("tenant").cloned());
+    /// let server = mcp_runtime::server!().discover().audit(audit);
+    /// ```
+    pub fn field<V: Into<Value>>(
+        mut self,
+        name: impl Into<String>,
+        value: impl Fn(&Principal) -> Option<V> + Send + Sync + 'static,
+    ) -> Self {
+        let value = move |principal: &Principal| value(principal).map_or(Value::Null, Into::into);
+        self.fields.push((name.into(), Box::new(value)));
+        self
+    }
+
+    /// What is wrong with the fields.
+    fn check_fields(&self) -> Result<(), String> {
+        let names: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_str()).collect();
+        if names.len() > MAX_FIELDS {
+            return Err(format!(
+                "the audit log has {} fields, and at most {MAX_FIELDS} are written",
+                names.len()
+            ));
+        }
+        for (index, name) in names.iter().enumerate() {
+            if MEMBERS.contains(name) || names.iter().take(index).any(|earlier| earlier == name) {
+                return Err(format!(
+                    "the field `{name}` of the audit log has the name of another member\ngive it one of its own"
+                ));
+            }
+            if name.len() > 32 {
+                return Err(format!(
+                    "the name of the field `{name}` of the audit log is longer than 32 bytes"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What opens the log.
+    pub(crate) fn opener(self) -> OpenAudit {
+        Box::new(|| self.open())
+    }
+
+    fn open(self) -> Result<Box<dyn AuditLog>, String> {
+        self.check_fields()?;
+        let Self { sink, capacity, values, max_line, fields } = self;
+        let mut sink = sink?;
+        let (lines, waiting) = sync_channel::<String>(capacity);
+        let (ended, end) = channel();
+        let write = move || {
+            // ends when the log is dropped, after the lines that wait
+            while let Ok(line) = waiting.recv() {
+                // a panic of the sink loses its line
+                let _contained = catch_unwind(AssertUnwindSafe(|| sink(&line))).map_err(discard);
+            }
+            drop(ended);
+        };
+        let thread = thread::Builder::new().name("mcp audit log".into());
+        thread.spawn(write).map_err(|error| format!("the thread of the audit log cannot start: {error}"))?;
+        Ok(Box::new(RunningLog {
+            lines: Some(lines),
+            end: Mutex::new(end),
+            dropped: AtomicU64::new(0),
+            dropped_in_all: AtomicU64::new(0),
+            values,
+            max_line,
+            fields: fields.into(),
+        }))
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audit")
+            .field("capacity", &self.capacity)
+            .field("values", &self.values)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts the log of a server, or says what is wrong with it: its sink cannot be opened, or two members would have one name.
+/// A builder has it, so that only a program that asks for the log contains it.
+pub(crate) type OpenAudit = Box<dyn FnOnce() -> Result<Box<dyn AuditLog>, String> + Send>;
+
+/// The audit log of a running server.
+pub(crate) trait AuditLog: Send + Sync {
+    /// Whether values are written.
+    fn has_values(&self) -> bool;
+
+    /// Writes a line, unless too many wait.
+    fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>));
+
+    /// How many lines the sink was too slow for.
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "metrics count them"))]
+    fn dropped_in_all(&self) -> u64;
+
+    /// The names of arguments as JSON, as many as a line may have.
+    fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8>;
+
+    /// Arguments with their values as JSON, as much as a line may have: each has its share of the room that is left.
+    fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8>;
+
+    /// Writes who has sent a request, as far as it is known.
+    fn write_caller(&self, line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>);
+
+    /// Writes a text that may come from a client, cut if it is long.
+    fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str);
+}
+
+/// A log, and the thread that passes its lines on.
+struct RunningLog {
+    /// Unset while the log is dropped.
+    lines: Option<SyncSender<String>>,
+    /// Disconnected when the thread has ended.
+    end: Mutex<Receiver<()>>,
+    /// Lines since the last one that was not dropped.
+    dropped: AtomicU64,
+    /// Lines since the start.
+    dropped_in_all: AtomicU64,
+    /// Whether values are written.
+    values: bool,
+    max_line: usize,
+    fields: Box<[(String, FieldValue)]>,
+}
+
+impl AuditLog for RunningLog {
+    fn has_values(&self) -> bool {
+        self.values
+    }
+
+    fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>)) {
+        let missing = self.dropped.swap(0, Ordering::Relaxed);
+        if missing > 0 && !self.send(line("dropped", &|line| _ = line.value("count", &missing))) {
+            self.dropped.fetch_add(missing, Ordering::Relaxed);
+            self.count_dropped();
+            return;
+        }
+        if !self.send(line(event, members)) {
+            self.count_dropped();
+        }
+    }
+
+    fn dropped_in_all(&self) -> u64 {
+        self.dropped_in_all.load(Ordering::Relaxed)
+    }
+
+    fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
+        let (mut out, mut room) = (Vec::new(), self.max_line - MAX_REST);
+        let mut is_cut = arguments.len() > MAX_NAMES;
+        let fits = |name: &&String| {
+            let size = written(&cut(name, MAX_NAME)) + 3;
+            is_cut |= size > room;
+            room = room.saturating_sub(size);
+            room > 0
+        };
+        let mut names: Vec<Cow<'_, str>> =
+            arguments.keys().take(MAX_NAMES).take_while(fits).map(|name| cut(name, MAX_NAME)).collect();
+        if is_cut {
+            names.push(CUT.into());
+        }
+        write_array(&mut out, names, |out, name| write_string(out, &name));
+        out
+    }
+
+    fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
+        let room = self.max_line - MAX_REST;
+        let mut out = Vec::new();
+        let mut object = Object::new(&mut out);
+        let mut used = 2;
+        for (index, (name, value)) in arguments.iter().enumerate() {
+            let left = room.saturating_sub(used);
+            let others = arguments.len() - index;
+            let name = cut(name, MAX_NAME);
+            let Some(share) = (left / others.min(8)).checked_sub(MAX_NAME + 8).filter(|share| *share > 64)
+            else {
+                object.value(CUT, &format!("{others} more"));
+                break;
+            };
+            let json = escape_line_ends(value.to_string());
+            used += written(&name) + 6;
+            if json.len() <= share {
+                used += json.len();
+                object.escaped_key(&name).extend_from_slice(json.as_bytes());
+            } else {
+                let text = value.as_str().unwrap_or(&json);
+                let start = cut(text, share - 48);
+                let text = format!("{start} ({} bytes)", text.len());
+                used += written(&text) + 2;
+                write_string(object.escaped_key(&name), &text);
+            }
+        }
+        object.end();
+        out
+    }
+
+    fn write_caller(&self, line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>) {
+        if let Some(caller) = caller {
+            write_text(line, "issuer", caller.issuer());
+            write_text(line, "subject", caller.subject());
+            if let Some(client) = caller.client_id() {
+                write_text(line, "client_id", client);
+            }
+            for (name, value) in &self.fields {
+                // a user's code
+                let value = catch_unwind(AssertUnwindSafe(|| value(caller)));
+                match value.unwrap_or_else(|panic| {
+                    discard(panic);
+                    tracing::error!(field = name, "the function of a field of the audit log panicked");
+                    Value::Null
+                }) {
+                    Value::Null => {}
+                    Value::String(text) => write_string(line.escaped_key(name), &cut(&text, MAX_FIELD)),
+                    value => {
+                        let json = value.to_string();
+                        if written(&json) <= MAX_FIELD {
+                            line.escaped_key(name).extend_from_slice(json.as_bytes());
+                        } else {
+                            write_string(line.escaped_key(name), &cut(&json, MAX_FIELD));
+                        }
+                    }
+                }
+            }
+        }
+        line.opt_str("address", address.map(|address| address.to_string()).as_deref());
+    }
+
+    fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str) {
+        write_text(line, key, text);
+    }
+}
+
+impl RunningLog {
+    fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        self.dropped_in_all.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn send(&self, line: String) -> bool {
+        let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
+        !matches!(sent, Some(Err(TrySendError::Full(_))))
+    }
+}
+
+impl Drop for RunningLog {
+    fn drop(&mut self) {
+        let missing = self.dropped.load(Ordering::Relaxed);
+        if missing > 0 {
+            self.send(line("dropped", &|line| _ = line.value("count", &missing)));
+        }
+        self.lines = None;
+        if self.end.lock().recv_timeout(LAST_LINES) == Err(RecvTimeoutError::Timeout) {
+            tracing::error!("the sink of the audit log is too slow: its last lines may be lost");
+        }
+    }
+}
+
+impl fmt::Debug for RunningLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningLog").field("values", &self.values).finish_non_exhaustive()
+    }
+}
+
+/// Writes a text that may come from a client, cut if it is long.
+fn write_text(line: &mut Object<'_>, key: &str, text: &str) {
+    line.str(key, &cut(text, MAX_TEXT));
+}
+
+/// Bytes of a character in a line.
+fn width(c: char) -> usize {
+    match c {
+        '"' | '\\' => 2,
+        c if c < ' ' || ends_line(c) => 6,
+        c => c.len_utf8(),
+    }
+}
+
+/// Bytes of a text in a line.
+fn written(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// As much of a text as has so many bytes in a line, with a mark if that is not all of it.
+fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
+    let (mut used, mut end) = (0, 0);
+    for (at, c) in text.char_indices() {
+        used += width(c);
+        if used > bytes {
+            return format!("{}{CUT}", text.get(..end).unwrap_or_default()).into();
+        }
+        if used + CUT.len() <= bytes {
+            end = at + c.len_utf8();
+        }
+    }
+    text.into()
+}
+
+/// Whether some reader takes a character, which JSON does not escape, for the end of a line, or lets it change how the
+/// line looks.
+fn ends_line(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// JSON without such characters.
+fn escape_line_ends(json: String) -> String {
+    use fmt::Write as _;
+    if json.is_ascii() && !json.contains('\u{7f}') {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if ends_line(c) {
+            // writing to a string cannot fail
+            let _written = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// One line without its end.
+fn line(event: &str, members: &dyn Fn(&mut Object<'_>)) -> String {
+    let mut out = Vec::with_capacity(384);
+    let mut object = Object::new(&mut out);
+    object.str("time", &humantime::format_rfc3339_millis(SystemTime::now()).to_string());
+    object.str("event", event);
+    members(&mut object);
+    object.end();
+    escape_line_ends(String::from_utf8(out).unwrap_or_default())
+}

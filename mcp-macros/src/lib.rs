@@ -79,7 +79,7 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 ///
 #[doc = include_str!("examples/mcp_service.md")]
 ///
-/// Option: `crate`.
+/// Options: `markers = module`, which adds a module with a marker of each method, for typed calls of a client; `crate`.
 #[proc_macro_attribute]
 pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
     expand_or_keep(options.into(), block.into(), |options, block| service::expand(options, &block)).into()

@@ -16,12 +16,12 @@ pub use serde;
 
 pub use crate::{
     capability::prompts::{
-        Prompt,
+        Prompt, TypedPrompt,
         output::{PromptOutput, prompt_output},
         spec::PromptDescriptor,
     },
     capability::resources::{
-        Resource,
+        Resource, TypedResource,
         listed::{list, list_blocking},
         output::{AnyResourceOutput, ResourceOutput, resource_output},
         spec::ResourceDescriptor,
@@ -43,7 +43,7 @@ pub use crate::{
         item_output::ItemOutput,
         server::{AnnotatedItem, ServiceBlock},
         tool::{
-            TaskMode, Tool,
+            TaskMode, Tool, TypedTool,
             output::{AnyToolOutput, ToolOutput, tool_output},
             spec::{OutputType, ToolDescriptor},
         },

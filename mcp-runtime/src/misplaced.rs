@@ -8,6 +8,8 @@ use std::marker::PhantomData;
 
 #[cfg(all(feature = "client", not(feature = "client-oauth")))]
 use crate::client::ClientBuilder;
+#[cfg(all(feature = "client-oauth", not(feature = "client-browser")))]
+use crate::client::OAuth;
 #[cfg(feature = "client")]
 use crate::client::{Client, Error as ClientError};
 #[cfg(feature = "http")]
@@ -69,6 +71,29 @@ misplaced! {
         fn resource<T>(&Self) -> ServerBuilder;
         fn prompt<T>(&Self) -> ServerBuilder;
     } BeforeBuild
+}
+
+/// What a running server does, through its handle.
+#[diagnostic::on_unimplemented(
+    message = "a builder has no server yet that this could change",
+    label = "a method of the server's handle",
+    note = "a server that is built has one: `let server = builder.build()?; let handle = server.handle();`",
+    note = "`.with_handle(|handle| ..)` gets it when `.run()` has built the server; a function takes `&ServerHandle`"
+)]
+pub trait HandleMethod {}
+
+misplaced! {
+    impl ServerBuilder {
+        fn handle<R>(&Self) -> R;
+        fn tools_changed<>(&Self);
+        fn prompts_changed<>(&Self);
+        fn resources_changed<>(&Self);
+        fn resource_updated<A>(&Self, A);
+        fn resource_updated_for<A, B>(&Self, A, B);
+        fn end_subscriptions<>(&Self);
+        fn reload_keys<>(&Self) -> Result<()>;
+        fn reload_auth<>(&Self) -> Result<()>;
+    } HandleMethod
 }
 
 /// An option of `.limits(..)`, of all transports.
@@ -499,4 +524,20 @@ impl ClientBuilder {
     pub fn oauth<A: ClientOauthFeature>(self, _: A) -> Self {
         unreachable!("no call of this method compiles")
     }
+}
+
+/// The feature `client-browser`.
+#[cfg(all(feature = "client-oauth", not(feature = "client-browser")))]
+#[diagnostic::on_unimplemented(
+    message = "this method needs the feature `client-browser` of `mcp-runtime`",
+    label = "the feature `client-browser` is off",
+    note = "add it to the dependency in Cargo.toml: `features = [\"client-browser\"]`"
+)]
+pub trait ClientBrowserFeature {}
+
+#[cfg(all(feature = "client-oauth", not(feature = "client-browser")))]
+misplaced! {
+    impl OAuth {
+        fn open_browser<>(Self) -> Self;
+    } ClientBrowserFeature
 }

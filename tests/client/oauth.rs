@@ -433,3 +433,46 @@ async fn tokens_are_kept_in_the_keyring_that_the_program_has_set() {
     drop(connect().await.unwrap());
     assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.refreshed.load(Ordering::SeqCst)), (1, 1));
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_login_is_opened_in_the_browser_of_the_system() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new("browser");
+    let (issuer, url) = serve().await;
+    // a first launcher that fails, and one that works, which tells what it was given
+    let write = |name: &str, script: &str| {
+        std::fs::write(folder.0.join(name), script).unwrap();
+        std::fs::set_permissions(folder.0.join(name), std::fs::Permissions::from_mode(0o700)).unwrap();
+    };
+    let opened = folder.0.join("opened");
+    write("xdg-open", "#!/bin/sh\nexit 3\n");
+    write(
+        "gio",
+        &format!(
+            "#!/bin/sh\nprintf '%s %s' \"$1\" \"$2\" > '{0}.next'; mv '{0}.next' '{0}'\n",
+            opened.display()
+        ),
+    );
+    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = super::programs::program("browser");
+    command.env("MCP_TESTS_URL", &url).env("PATH", path).stderr(std::process::Stdio::piped());
+    let program = tokio::task::spawn_blocking(move || command.output());
+    super::until(|| opened.exists()).await;
+    let seen = std::fs::read_to_string(&opened).unwrap();
+    let visited = seen.strip_prefix("open ").expect("the URL alone");
+    let page = within(browse(visited.to_owned())).await;
+    assert!(page.starts_with("200 You can close"), "{page}");
+    let output = within(program).await.unwrap().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("called."), "{stderr}");
+    assert!(stderr.contains(&format!("visit {visited}")), "the program shows it as well: {stderr}");
+    assert_eq!(issuer.authorized.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_browser_without_a_user_is_refused() {
+    let oauth = OAuth::client_credentials("me", "secret").any_issuer().open_browser();
+    let error = Client::builder().oauth(oauth).connect("http://127.0.0.1:1/mcp").await.unwrap_err();
+    assert!(matches!(&error, Error::Invalid { what } if what.contains("no user logs in")), "{error}");
+}

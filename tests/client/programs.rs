@@ -56,6 +56,13 @@ async fn what_the_environment_asks_for_is_done() {
             let refused = Client::builder().oauth(oauth).connect(variable("MCP_TESTS_URL")).await;
             eprintln!("refused: {}", refused.unwrap_err());
         }
+        // with a user whose browser is opened
+        Ok("browser") => {
+            let oauth = OAuth::loopback(0, |url| eprintln!("visit {url}")).unwrap().open_browser();
+            let client = Client::builder().oauth(oauth).connect(variable("MCP_TESTS_URL")).await.unwrap();
+            client.call("t", json!({})).await.unwrap();
+            eprintln!("called.");
+        }
         // with the tokens of a file that other processes use
         Ok("tokens") => {
             let oauth = OAuth::headless("http://localhost:1/callback");

@@ -298,3 +298,61 @@ async fn pages_of_a_tool_are_read_back_with_the_cursor_of_the_next() {
         assert_eq!((numbers, pages), ((1..=25).collect(), 3), "{way:?}");
     }
 }
+
+/// A shop of one region.
+struct Shop {
+    region: &'static str,
+}
+
+#[mcp_service(markers = shop)]
+impl Shop {
+    /// Finds what a shop sells
+    #[mcp_tool]
+    async fn find(&self, words: String, #[mcp(range(1..=100))] limit: u32, shelf: &Shelf) -> Json<Vec<Hit>> {
+        let sold = shelf.0.iter().filter(|hit| hit.name.contains(&words)).take(limit as usize);
+        Json(
+            sold.map(|hit| Hit { name: format!("{} in {}", hit.name, self.region), ..hit.clone() }).collect(),
+        )
+    }
+
+    /// A shelf
+    #[mcp_resource(uri = "shelf://{number}")]
+    fn shelf(&self, number: u32) -> String {
+        format!("shelf {number} in {}", self.region)
+    }
+
+    /// Advertises
+    #[mcp_prompt]
+    fn advertise(&self, what: String) -> String {
+        format!("Praise the {what} of {}.", self.region)
+    }
+
+    #[mcp_tool]
+    #[cfg(any())]
+    fn absent(&self, of: Nothing) {}
+}
+
+#[tokio::test]
+async fn methods_of_services_have_typed_calls() {
+    let shelf = || Shelf(vec![Hit { name: "tea".into(), price: None }]);
+    let server = mcp_runtime::server!()
+        .service(Shop { region: "Kent" })
+        .service_as("eu", Shop { region: "Alsace" })
+        .state(shelf())
+        .build()
+        .unwrap();
+    for way in WAYS {
+        let connected = connect(&server, way, Client::builder()).await.unwrap();
+        let client = &connected.client;
+        let hits: Vec<Hit> = client.typed::<shop::find>().call(("te".into(), 5)).await.unwrap();
+        assert_eq!(hits[0].name, "tea in Kent", "{way:?}");
+        let hits = client.typed::<shop::find>().named("eu_find").call(("te".into(), 5)).await.unwrap();
+        assert_eq!(hits[0].name, "tea in Alsace", "{way:?}");
+        let refused = client.typed::<shop::find>().call(("te".into(), 0)).await.unwrap_err();
+        assert!(matches!(&refused, Error::Invalid { what } if what.contains("limit")), "{refused:?}");
+        assert_eq!(client.typed::<shop::shelf>().read((3,)).await.unwrap(), "shelf 3 in Kent");
+        assert_eq!(client.typed::<shop::shelf>().uri((3,)).unwrap(), "shelf://3");
+        let prompt = client.typed::<shop::advertise>().prompt(("tea".into(),)).await.unwrap();
+        assert_eq!(prompt.messages.len(), 1);
+    }
+}

@@ -1,10 +1,11 @@
 //! `#[mcp_service]`: the annotated methods of an `impl` block as a list of items, which the type's values offer together
-//! with those of its other blocks. The block is always emitted, and its list only without errors.
+//! with those of its other blocks, and, if asked for, a marker of each for typed calls. The block is always emitted, and its
+//! list only without errors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{ReceiverKind, Type};
+use syn::{Expr, Path, ReceiverKind, Type};
 
 use crate::attribute::misplaced;
 use crate::diagnostics::Errors;
@@ -15,14 +16,15 @@ use crate::model::kind::{Kind, take_attribute};
 use crate::model::prompt::PromptOptions;
 use crate::model::resource::ResourceOptions;
 use crate::model::tool::ToolOptions;
-use crate::options::entry;
+use crate::options::entry::{self, Form};
+use crate::options::known;
 use crate::syntax::function::Function;
 use crate::syntax::impl_block::ImplBlock;
 use crate::syntax::types::{find_borrow, replace_self};
 
 pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     let errors = Errors::new();
-    let krate = entry::read_crate(options, "`#[mcp_service]`", &errors);
+    let options = ServiceOptions::read(options, &errors);
     let is_item = |attr: &_| Kind::of(attr).is_some();
     let mut block = match ImplBlock::parse(block.clone(), is_item) {
         Ok(block) => block,
@@ -42,8 +44,9 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     let self_ty = block.self_ty.clone();
     let mut constants = TokenStream::new();
     let mut items = Vec::new();
+    let mut markers = TokenStream::new();
     for method in block.methods_mut() {
-        let Some((kind, options)) = take_attribute(&mut method.attrs, &errors) else { continue };
+        let Some((kind, item_options)) = take_attribute(&mut method.attrs, &errors) else { continue };
         check_receiver(method, &errors);
         let name = item_constant(items.len());
         let expand_as = match kind {
@@ -51,7 +54,8 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
             Kind::Resource => expand_method::<ResourceOptions>,
             Kind::Prompt => expand_method::<PromptOptions>,
         };
-        constants.extend(expand_as(options, method, &self_ty, &name, &errors));
+        constants.extend(expand_as(item_options, method, &self_ty, &name, options.markers.as_ref(), &errors));
+        markers.extend(method_marker(method));
         let cfgs = method.cfgs();
         items.push(quote_spanned!(Span::mixed_site()=> #(#cfgs)* #name));
     }
@@ -64,6 +68,9 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     let is_valid = errors.is_empty();
     let mut tokens = block.to_token_stream();
     tokens.extend(errors.finish());
+    if let Some(module) = &options.markers {
+        tokens.extend(marker_module(module, &block.cfgs(), &markers));
+    }
     if is_valid {
         let span = hygienic_at(self_ty.span());
         // a type that cannot be a service is an error at its name
@@ -74,9 +81,53 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
             const __BLOCK: __rt::ServiceBlock = #new(__rt::Location::here(__rt::module_path!()), __ITEMS);
             __rt::inventory::submit! { __BLOCK }
         };
-        tokens.extend(private_scope(krate.as_ref(), &block.cfgs(), &inner));
+        tokens.extend(private_scope(options.krate.as_ref(), &block.cfgs(), &inner));
     }
     tokens
+}
+
+/// The options of the attribute.
+#[derive(Default)]
+struct ServiceOptions {
+    krate: Option<Path>,
+    /// The module with a marker of each method.
+    markers: Option<Ident>,
+}
+
+impl ServiceOptions {
+    fn read(tokens: TokenStream, errors: &Errors) -> Self {
+        let mut options = Self::default();
+        for entry in entry::read(tokens, errors) {
+            match entry.name.as_str() {
+                "crate" => options.krate = entry.path(errors),
+                "markers" => match &entry.form {
+                    Form::Value(Expr::Path(value)) if value.path.get_ident().is_some() => {
+                        options.markers = value.path.get_ident().cloned();
+                    }
+                    _ => entry.report_value("the name of a module that it adds", errors),
+                },
+                _ => entry.report_unknown("`#[mcp_service]`", known::SERVICE, errors),
+            }
+        }
+        options
+    }
+}
+
+/// A braced struct with the name of the method.
+fn method_marker(method: &Function) -> TokenStream {
+    let (shared, ident) = (method.shared_attrs(), &method.sig.ident);
+    quote_spanned!(Span::mixed_site()=> #(#shared)* pub struct #ident {})
+}
+
+/// The module whose types name the methods in `client.typed::<module::method>()`. It is there without a valid service too,
+/// so that naming one of them is not another error.
+fn marker_module(module: &Ident, cfgs: &[TokenStream], markers: &TokenStream) -> TokenStream {
+    quote_spanned! {Span::mixed_site()=>
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(non_snake_case, non_camel_case_types, unreachable_pub, dead_code, missing_debug_implementations)]
+        pub mod #module { #markers }
+    }
 }
 
 fn check_block(block: &ImplBlock, errors: &Errors) {
@@ -117,6 +168,7 @@ fn expand_method<O: ItemOptions + Fields>(
     method: &mut Function,
     self_ty: &Type,
     name: &Ident,
+    markers: Option<&Ident>,
     errors: &Errors,
 ) -> TokenStream {
     let options = replace_self(options, self_ty);
@@ -124,5 +176,5 @@ fn expand_method<O: ItemOptions + Fields>(
     if let Some(path) = &item.common.krate {
         errors.at(path, "`crate` is an option of the service\nwrite `#[mcp_service(crate = ..)]`");
     }
-    service_item(&item, name, &method.shared_attrs())
+    service_item(&item, name, &method.shared_attrs(), markers)
 }

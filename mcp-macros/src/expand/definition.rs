@@ -132,15 +132,37 @@ fn link<O: ItemOptions>(
     private_scope(item.common.krate.as_ref(), &function.shared_attrs(), &inner)
 }
 
-/// A constant with the item of a service.
+/// A constant with the item of a service. In the module `markers` is its marker, which clients name in typed calls, and
+/// builders cannot: a method needs the value of its service.
 pub(crate) fn service_item<O: ItemOptions + Fields>(
     item: &Item<O>,
     name: &Ident,
     attrs: &[TokenStream],
+    markers: Option<&Ident>,
 ) -> TokenStream {
-    let kind = constructor(O::KIND);
+    let (kind, prefix) = (constructor(O::KIND), type_prefix(O::KIND));
     let definition = definition(item);
     let block = quote!({ #definition &__DESCRIPTOR });
+    if let Some(module) = markers {
+        let (def, typed) = (format_ident!("{prefix}Descriptor"), format_ident!("Typed{prefix}"));
+        let (descriptor, ident) = (format_ident!("{name}_DESCRIPTOR"), &item.ident);
+        let signature = signature(item);
+        return quote_spanned! {Span::mixed_site()=>
+            #(#attrs)*
+            #[allow(deprecated)]
+            const #descriptor: &'static __rt::#def = #block;
+            #(#attrs)*
+            #[allow(deprecated)]
+            const #name: __rt::AnnotatedItem = __rt::AnnotatedItem::#kind(#descriptor);
+            #(#attrs)*
+            #[allow(deprecated)]
+            const _: () = {
+                use #module::#ident as __Marker;
+                impl __rt::#typed for __Marker { const TYPED: &'static __rt::#def = #descriptor; }
+                #signature
+            };
+        };
+    }
     quote_spanned! {Span::mixed_site()=>
         #(#attrs)*
         #[allow(deprecated)]

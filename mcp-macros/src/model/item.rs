@@ -152,7 +152,8 @@ impl<O: ItemOptions> Item<O> {
         if self_ty.is_some()
             && let Some(entry) = entries.iter().find(|entry| entry.name == "marker")
         {
-            let message = "`marker` is for free functions, and this is a method of a service\nremove it";
+            let message = "`marker` is for free functions, and this is a method of a service\n\
+                           remove it; `#[mcp_service(markers = shop)]` gives all methods a marker for typed calls";
             errors.at(&entry.key, message);
         }
         if common.description.is_empty() {

@@ -103,6 +103,7 @@ pub(crate) const CSP: &[&str] = &["connect", "resource", "frame", "base_uri"];
 pub(crate) const PERMISSIONS: &[&str] = &["camera", "microphone", "geolocation", "clipboard_write"];
 pub(crate) const ERROR: &[&str] = &["public", "crate"];
 pub(crate) const ERROR_VARIANT: &[&str] = &["public"];
+pub(crate) const SERVICE: &[&str] = &["markers", "crate"];
 pub(crate) const CRATE: &[&str] = &["crate"];
 
 /// What other frameworks call an option, and its name here; used for suggestions only.
@@ -239,6 +240,7 @@ pub(crate) fn usage(option: &str) -> String {
         "requires" => "requires(elicitation, sampling)",
         "tags" => "tags(\"billing\")",
         "marker" => "marker = SearchTool",
+        "markers" => "markers = shop",
         "crate" => "crate = path::to::mcp_runtime",
         "timeout" => "timeout = \"5s\"",
         "max_concurrency" => "max_concurrency = 2",

@@ -52,8 +52,13 @@ impl Command {
             .into_iter()
             .map(|text| text.into_string().map_err(|text| format!("{} is not UTF-8", text.display())))
             .collect::<Result<Vec<_>, _>>()?;
-        let calls_server = arguments.first().is_some_and(|word| ACTIONS.contains(&word.as_str()));
-        let caller = if calls_server { take_caller(&mut arguments)? } else { None };
+        let first = arguments.first().map_or("", String::as_str);
+        let says_caller = ACTIONS.contains(&first) || is_caller_option(first);
+        let caller = if says_caller { take_caller(&mut arguments)? } else { None };
+        let serves = arguments.first().is_none_or(|word| !ACTIONS.contains(&word.as_str()));
+        if serves && caller.is_some() {
+            return Err(misplaced_caller("--as"));
+        }
         let mut arguments = arguments.into_iter();
         let Some(word) = arguments.next() else { return Ok(Self::Default) };
         let command = match &*word {
@@ -87,11 +92,7 @@ impl Command {
         };
         match arguments.next() {
             None => Ok(command),
-            Some(extra) if is_caller_option(&extra) => Err(format!(
-                "`{extra}` is for the commands that call the server: {}\n\
-                 the caller on stdio is set in the program, with `.stdio(|stdio| stdio.caller(..))`",
-                ACTIONS.join(", ")
-            )),
+            Some(extra) if is_caller_option(&extra) => Err(misplaced_caller(&extra)),
             Some(extra) => {
                 let near = nearest(&extra, CALLER_OPTIONS);
                 let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
@@ -108,6 +109,14 @@ const CALLER_OPTIONS: [&str; 3] = ["--as", "--scope", "--claim"];
 
 fn is_caller_option(text: &str) -> bool {
     CALLER_OPTIONS.contains(&text.split_once('=').map_or(text, |(option, _)| option))
+}
+
+fn misplaced_caller(option: &str) -> String {
+    format!(
+        "`{option}` is for the commands that call the server: {}\n\
+         the caller on stdio is set in the program, with `.stdio(|stdio| stdio.caller(..))`",
+        ACTIONS.join(", ")
+    )
 }
 
 /// Removes the options that say who calls, wherever they are: `--as SUBJECT`, `--scope SCOPE` and `--claim NAME=VALUE`.
@@ -243,6 +252,7 @@ mod tests {
         let call = || Action::Call { name: "x".into(), arguments: "{}".into() };
         for line in [
             "call --as ada --scope read --scope write --claim tenant=acme --claim level=3 x",
+            "--as ada --scope=read --scope write call x --claim tenant=acme --claim level=3",
             "call x --as=ada --scope read --claim tenant=acme --scope=write --claim=level=3",
             r#"call x {} --claim tenant="acme" --claim level=3 --as ada --scope read --scope write"#,
         ] {
@@ -260,6 +270,8 @@ mod tests {
             ("call x --as a --claim b=1 --claim b=2", "the claim `b` is given twice"),
             ("call x --scope read", "`--as SUBJECT` is missing"),
             ("call --scopes read x", "did you mean `--scope`?"),
+            ("--as ada", "for the commands that call the server"),
+            ("--as ada --http", "for the commands that call the server"),
             ("stdio --as ada", "`.stdio(|stdio| stdio.caller(..))`"),
         ] {
             assert!(parse(line).is_err_and(|found| found.contains(error)), "{line}: {:?}", parse(line));

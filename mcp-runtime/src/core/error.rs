@@ -233,10 +233,11 @@ impl fmt::Display for ReasonedError {
 impl Error for ReasonedError {}
 
 /// Text is public, any other error is private.
-impl<E: Into<BoxError>> From<E> for ToolError {
-    fn from(error: E) -> Self {
+// rustc shows the name of the parameter to those who implement it for an error of their own
+impl<EveryError: Into<BoxError>> From<EveryError> for ToolError {
+    fn from(error: EveryError) -> Self {
         let error = error.into();
-        if is_text::<E>() { Self::new(error.to_string()) } else { Self::propagate(error) }
+        if is_text::<EveryError>() { Self::new(error.to_string()) } else { Self::propagate(error) }
     }
 }
 

@@ -19,9 +19,27 @@ pub(crate) use spec::PromptDescriptor;
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a prompt",
-    label = "not annotated with `#[mcp_prompt]`"
+    label = "not annotated with `#[mcp_prompt]`",
+    note = "a method is registered with its service: `.service(value)`"
 )]
 pub trait Prompt {
     #[doc(hidden)]
     const DESCRIPTOR: &'static PromptDescriptor;
+}
+
+/// As [`TypedTool`](crate::core::tool::TypedTool), of prompts.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a prompt",
+    label = "not a prompt",
+    note = "a tool is called with `.call((..))`, a resource is read with `.read((..))`"
+)]
+pub trait TypedPrompt {
+    #[doc(hidden)]
+    const TYPED: &'static PromptDescriptor;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Prompt> TypedPrompt for T {
+    const TYPED: &'static PromptDescriptor = T::DESCRIPTOR;
 }

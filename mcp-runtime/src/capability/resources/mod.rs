@@ -39,9 +39,27 @@ pub(crate) use template::percent_decode;
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource",
-    label = "not annotated with `#[mcp_resource]`"
+    label = "not annotated with `#[mcp_resource]`",
+    note = "a method is registered with its service: `.service(value)`"
 )]
 pub trait Resource {
     #[doc(hidden)]
     const DESCRIPTOR: &'static ResourceDescriptor;
+}
+
+/// As [`TypedTool`](crate::core::tool::TypedTool), of resources.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a resource",
+    label = "not a resource",
+    note = "a tool is called with `.call((..))`, a prompt is filled in with `.prompt((..))`"
+)]
+pub trait TypedResource {
+    #[doc(hidden)]
+    const TYPED: &'static ResourceDescriptor;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Resource> TypedResource for T {
+    const TYPED: &'static ResourceDescriptor = T::DESCRIPTOR;
 }

@@ -181,7 +181,7 @@ impl fmt::Debug for Authorizer {
 
 impl Authorizer {
     pub(in crate::client) fn new(oauth: OAuth, server: &str, tls: Arc<ClientConfig>) -> Result<Self, Error> {
-        oauth.check_issuer()?;
+        oauth.check()?;
         let server: Url = server.parse().map_err(|_| Error::invalid(format!("`{server}` is not a URL")))?;
         Ok(Self {
             oauth,
@@ -323,7 +323,7 @@ impl Authorizer {
 
     /// Whether a token takes a user's time.
     fn asks_user(&self) -> bool {
-        matches!(self.oauth.grant, Grant::AuthorizationCode(FrontEnd::User(_) | FrontEnd::Loopback(_)))
+        self.oauth.has_user()
     }
 
     fn has_asked(&self) -> bool {
@@ -705,6 +705,10 @@ impl Authorizer {
             if !scopes.is_empty() {
                 query.append_pair("scope", &scopes.join(" "));
             }
+        }
+        #[cfg(feature = "client-browser")]
+        if self.oauth.opens_browser {
+            super::browser::open_in_background(url.clone());
         }
         let answer = match front_end {
             FrontEnd::User(visit) => self.wait_for_user(visit(url.into())).await,

@@ -7,6 +7,8 @@
 //! OAuth crates do not know; the cryptography is that of `ring`, which TLS uses already.
 
 mod authorizer;
+#[cfg(feature = "client-browser")]
+mod browser;
 mod jwt;
 #[cfg(feature = "client-keyring")]
 mod keyring_tokens;
@@ -42,6 +44,8 @@ pub struct OAuth {
     /// Whether tokens are bound to a key wherever the authorization server does that.
     binds_tokens: bool,
     login_timeout: Duration,
+    /// Whether the URL of a login is opened in a browser.
+    opens_browser: bool,
     /// Whether authorization servers may be anywhere.
     any_address: bool,
     store: Arc<dyn TokenStore>,
@@ -121,6 +125,7 @@ impl OAuth {
             scopes: Vec::new(),
             binds_tokens: false,
             login_timeout: LOGIN_TIMEOUT,
+            opens_browser: false,
             any_address: false,
             store: Arc::new(MemoryTokens::default()),
         }
@@ -301,6 +306,25 @@ impl OAuth {
         self
     }
 
+    /// Also opens the URL of a login in the system's browser (feature `client-browser`), for [`loopback`](Self::loopback) and
+    /// [`authorization_code`](Self::authorization_code). Their functions get the URL all the same: a machine without a
+    /// display has no browser, and a launcher may fail without saying so.
+    ///
+    /// ```no_run
+    /// use mcp_runtime::client::{Client, OAuth};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let oauth = OAuth::loopback(0, |url| eprintln!("if no browser opens, visit {url}"))?.open_browser();
+    /// let server = Client::builder().oauth(oauth).connect("https://example.com/mcp").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "client-browser")]
+    pub fn open_browser(mut self) -> Self {
+        self.opens_browser = true;
+        self
+    }
+
     /// Connects to authorization servers wherever they are, also on this machine, in private networks and by `http:`; for
     /// tests, and for networks that no one else can write to.
     ///
@@ -318,8 +342,20 @@ impl OAuth {
         self
     }
 
-    /// Checks that nothing secret goes to an authorization server that only the MCP server names.
-    fn check_issuer(&self) -> Result<(), super::Error> {
+    /// Whether a person logs in.
+    fn has_user(&self) -> bool {
+        matches!(self.grant, Grant::AuthorizationCode(FrontEnd::User(_) | FrontEnd::Loopback(_)))
+    }
+
+    /// Checks that nothing secret goes to an authorization server that only the MCP server names, and that a browser is not
+    /// opened for no one.
+    fn check(&self) -> Result<(), super::Error> {
+        if self.opens_browser && !self.has_user() {
+            return Err(super::Error::invalid(
+                "no user logs in that `.open_browser()` could open a browser for\n\
+                 remove it, or use `OAuth::loopback`",
+            ));
+        }
         let has_secret =
             self.registered.as_ref().is_some_and(|client| !matches!(client.secret, ClientSecret::None));
         let what = match self.grant {

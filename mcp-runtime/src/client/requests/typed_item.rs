@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::uri_expansion::expand;
 use crate::{
+    capability::{prompts::TypedPrompt, resources::TypedResource},
     client::{
         CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
         connect::shared_client::CallOptions, operation::OperationKind,
@@ -16,10 +17,8 @@ use crate::{
         arguments::AnyArg,
         content::{Bytes, Content, Json},
         item::{ItemDescriptor, Signature},
-        tool::{Cursor, Page, Tool, input_schema},
+        tool::{Cursor, Page, TypedTool, input_schema},
     },
-    prompt::Prompt,
-    resource::Resource,
     schema::Validator,
 };
 
@@ -29,8 +28,9 @@ use crate::{
 /// Arguments are a tuple of what the client sends, `(a,)` for one and `()` for none: injected references are left out, and
 /// a parameter that `#[cfg]` removes is not there. All of them are given: a `default` of the server counts for `None` of an
 /// `Option` only. Arguments with `header` are sent as headers, an argument with `flatten` as the whole object; variables
-/// of a resource's template go into its URI, and the arguments of a prompt are sent as text. Functions with more than 16
-/// arguments, methods of services and functions without a marker have no typed calls.
+/// of a resource's template go into its URI, and the arguments of a prompt are sent as text. A method of a service is named
+/// in the module of `#[mcp_service(markers = ..)]`. Functions with more than 16 arguments and functions without a marker have
+/// no typed calls.
 ///
 /// Arguments of another type do not compile, nor does reading a result back that has no such value:
 ///
@@ -91,36 +91,6 @@ impl<T> TypedItem<T> {
     }
 }
 
-/// Markers of tools: [`Tool`] by another name, whose message is that of a typed call.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool",
-    label = "not a tool",
-    note = "a prompt is filled in with `.prompt((..))`, a resource is read with `.read((..))`"
-)]
-pub trait TypedTool: Tool {}
-#[diagnostic::do_not_recommend]
-impl<T: Tool> TypedTool for T {}
-
-/// As [`TypedTool`], of resources.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a resource",
-    label = "not a resource",
-    note = "a tool is called with `.call((..))`, a prompt is filled in with `.prompt((..))`"
-)]
-pub trait TypedResource: Resource {}
-#[diagnostic::do_not_recommend]
-impl<T: Resource> TypedResource for T {}
-
-/// As [`TypedTool`], of prompts.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a prompt",
-    label = "not a prompt",
-    note = "a tool is called with `.call((..))`, a resource is read with `.read((..))`"
-)]
-pub trait TypedPrompt: Prompt {}
-#[diagnostic::do_not_recommend]
-impl<T: Prompt> TypedPrompt for T {}
-
 impl<T> TypedItem<T> {
     /// Calls a tool. The result is what the function returns: of `Json<T>` the `T`, of `Result<T, E>` the `T`.
     pub fn call<S: TypedSignature>(
@@ -152,7 +122,7 @@ impl<T> TypedItem<T> {
     where
         T: TypedTool,
     {
-        let item = &T::DESCRIPTOR.item;
+        let item = &T::TYPED.item;
         let name = self.name_or(item.name);
         let (arguments, schema) = check(&name, item, S::write(arguments, item.args)?)?;
         // for its headers; the server's own definition is better
@@ -195,7 +165,7 @@ impl<T> TypedItem<T> {
     where
         T: TypedResource + Signature<S>,
     {
-        let descriptor = T::DESCRIPTOR;
+        let descriptor = T::TYPED;
         let template = self.name_or(descriptor.uri.unwrap_or_default());
         let (variables, _) = check(&template, &descriptor.item, S::write(variables, descriptor.item.args)?)?;
         let is_raw = |name: &str| descriptor.item.args.iter().any(|arg| arg.name() == name && arg.is_raw());
@@ -209,7 +179,7 @@ impl<T> TypedItem<T> {
     where
         T: TypedPrompt + Signature<S>,
     {
-        let item = &T::DESCRIPTOR.item;
+        let item = &T::TYPED.item;
         let name = self.name_or(item.name);
         let prepared = S::write(arguments, item.args).and_then(|arguments| check(&name, item, arguments));
         self.request(prepared, move |client, (arguments, _), options, _| async move {

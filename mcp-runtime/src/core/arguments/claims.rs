@@ -6,6 +6,10 @@ use serde_json::Value;
 use super::FromContext;
 use crate::core::{context::Context, error::ToolError};
 
+/// Where claims come from: what a log says if they are absent.
+const HINT: &str = "claims are those of the token or API key that `.auth(..)` accepts; \
+                    a command line says them: `call NAME --as ada --claim tenant=acme`";
+
 /// The [claims](crate::Principal::claims) of the caller as a `T`: `#[mcp(inject)] claims: Claims<Tenant>`.
 ///
 /// A caller without claims is one with an empty object of them. Members that `T` does not name are ignored.
@@ -46,12 +50,14 @@ impl<T: DeserializeOwned + Send> FromContext for Claims<T> {
 
     async fn from_context(context: &Context) -> Result<Self, ToolError> {
         let Some(caller) = context.caller() else {
-            return Err(ToolError::private("the request has no authenticated caller, and thus no claims"));
+            return Err(ToolError::private(format!(
+                "the request has no authenticated caller, and thus no claims\n{HINT}"
+            )));
         };
         let claims = caller.claims().cloned().unwrap_or_default();
         serde_json::from_value(Value::Object(claims)).map(Self).map_err(|error| {
             let name = std::any::type_name::<T>();
-            ToolError::private(format!("the claims of the caller are not a `{name}`: {error}"))
+            ToolError::private(format!("the claims of the caller are not a `{name}`: {error}\n{HINT}"))
         })
     }
 }

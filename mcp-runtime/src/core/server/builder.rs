@@ -265,7 +265,8 @@ impl ServerBuilder {
     /// [`ServerHandle::add`] adds a tool, resource or prompt while the server runs.
     #[expect(clippy::should_implement_trait, reason = "a server is not a sum")]
     #[doc(alias("tool_def", "skills"))]
-    pub fn add<A: IntoAddition>(mut self, addition: A) -> Self {
+    // rustc shows the next line to those who name a function in it
+    pub fn add<A: IntoAddition>(mut self, addition: A /* of a function: `.tool::<name>()` */) -> Self {
         addition.into_addition().0(&mut self);
         self
     }
@@ -426,7 +427,11 @@ impl ServerBuilder {
     /// # }
     /// ```
     #[doc(alias("handle", "on_start"))]
-    pub fn with_handle(mut self, take: impl FnOnce(ServerHandle) + Send + 'static) -> Self {
+    // rustc shows the next line to those who leave the function out
+    pub fn with_handle<F>(mut self, take: F /* or `.build()?.handle()` */) -> Self
+    where
+        F: FnOnce(ServerHandle) + Send + 'static,
+    {
         self.open_on_build(OF_HANDLE);
         self.handle_receivers.push(Box::new(take));
         self

@@ -34,9 +34,27 @@ pub use mcp_runtime_macros::mcp_rule;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     label = "not annotated with `#[mcp_tool]`",
-    note = "put `#[mcp_tool]` on the function, and import it by name"
+    note = "put `#[mcp_tool]` on the function, and import it by name",
+    note = "a method is registered with its service: `.service(value)`"
 )]
 pub trait Tool {
     #[doc(hidden)]
     const DESCRIPTOR: &'static ToolDescriptor;
+}
+
+/// What a client names in typed calls: the marker of an annotated function, or of a method of a service.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "not a tool",
+    note = "a prompt is filled in with `.prompt((..))`, a resource is read with `.read((..))`"
+)]
+pub trait TypedTool {
+    #[doc(hidden)]
+    const TYPED: &'static ToolDescriptor;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Tool> TypedTool for T {
+    const TYPED: &'static ToolDescriptor = T::DESCRIPTOR;
 }

@@ -1,0 +1,12 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_tool]
+fn search(words: String) -> String {
+    words
+}
+
+fn main() -> mcp_runtime::Result<()> {
+    let server = mcp_runtime::server!().discover();
+    server.tools_changed();
+    server.run()
+}

@@ -77,6 +77,8 @@ mod docs {
     struct Limits;
     #[doc = include_str!("../docs/deploy.md")]
     struct Deploy;
+    #[doc = include_str!("../docs/server-card.md")]
+    struct ServerCard;
     #[doc = include_str!("../docs/security.md")]
     struct Security;
     #[doc = include_str!("../docs/logging.md")]

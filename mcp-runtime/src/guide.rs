@@ -42,6 +42,7 @@ pages! {
     graceful_shutdown = "graceful-shutdown.md";
     behind_a_proxy = "behind-a-proxy.md";
     deploy = "deploy.md";
+    server_card = "server-card.md";
     security = "security.md";
     agents = "agents.md";
     from_rmcp = "from-rmcp.md";

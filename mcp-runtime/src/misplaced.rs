@@ -15,7 +15,7 @@ use crate::client::{Client, Error as ClientError};
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
 #[cfg(not(feature = "http"))]
-use crate::core::config::Stores;
+use crate::core::config::{ServerInfo, Stores};
 #[cfg(not(feature = "auth"))]
 use crate::core::server::ServerHandle;
 use crate::core::{
@@ -436,6 +436,10 @@ misplaced! {
         fn serve_http_on<A>(&Self, A) -> Ready<Result<()>>;
         fn serve_http_until<A, B>(&Self, A, B) -> Ready<Result<()>>;
         fn into_service<R>(&Self) -> Result<R>;
+    } HttpFeature
+    impl ServerInfo {
+        fn registry_name<A>(Self, A) -> Self;
+        fn public_url<A>(Self, A) -> Self;
     } HttpFeature
     impl Stores {
         fn revocations<A>(Self, A) -> Self;

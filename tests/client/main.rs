@@ -2,6 +2,7 @@
 
 mod agent;
 mod authorizations;
+mod catalog;
 mod examples;
 mod exchanges;
 mod foreign;

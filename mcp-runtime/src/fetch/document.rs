@@ -82,7 +82,7 @@ impl Fetcher {
     }
 
     /// A client's, which goes through the proxies of the environment as its other requests do.
-    #[cfg(feature = "client-oauth")]
+    #[cfg(feature = "client")]
     pub(crate) fn of_client(reach: Reach, tls: Arc<ClientConfig>) -> Self {
         let limit = Duration::from_secs(30);
         Self { reach, limit, uses_proxies: true, tls: Some(tls), client: OnceLock::new() }

@@ -25,6 +25,8 @@ use url::Url;
 #[cfg(feature = "client")]
 use super::body_decoder::{BodyDecoder, DecodedPiece};
 use super::connector::{AddressRule, Connector, Proxies};
+#[cfg(feature = "client")]
+use super::reach::Reach;
 
 /// How long a connection is kept without a request.
 const IDLE: Duration = Duration::from_secs(90);
@@ -42,6 +44,12 @@ impl HttpClient {
     #[cfg(feature = "client")]
     pub(crate) fn new(tls: &Arc<ClientConfig>, limit: Duration) -> Self {
         Self::with(|_| true, tls.clone(), Proxies::of_environment(), limit)
+    }
+
+    /// A client that connects only to these addresses; a proxy of the environment resolves names itself.
+    #[cfg(feature = "client")]
+    pub(crate) fn within(reach: Reach, tls: &Arc<ClientConfig>, limit: Duration) -> Self {
+        Self::with(reach.rule(), tls.clone(), Proxies::of_environment(), limit)
     }
 
     pub(super) fn with(

@@ -8,21 +8,23 @@
 #[cfg(feature = "client")]
 mod body_decoder;
 mod connector;
-#[cfg(any(feature = "auth", feature = "client-oauth"))]
+#[cfg(any(feature = "auth", feature = "client"))]
 mod document;
 mod http_client;
-#[cfg(any(feature = "auth", feature = "client-oauth"))]
+#[cfg(any(feature = "auth", feature = "client"))]
 mod reach;
 mod tls;
 mod tls_provider;
 
-#[cfg(all(feature = "auth", not(feature = "client-oauth")))]
-pub(crate) use document::{FetchError, Fetcher};
+#[cfg(any(feature = "auth", feature = "client-oauth"))]
+pub(crate) use document::FetchError;
+#[cfg(any(feature = "auth", feature = "client"))]
+pub(crate) use document::Fetcher;
 #[cfg(feature = "client-oauth")]
-pub(crate) use document::{FetchError, Fetcher, MAX_DOCUMENT};
+pub(crate) use document::MAX_DOCUMENT;
 #[cfg(feature = "client")]
 pub(crate) use http_client::{ExchangeError, HttpClient, HttpRequest, HttpResponse};
-#[cfg(any(feature = "auth", feature = "client-oauth"))]
+#[cfg(any(feature = "auth", feature = "client"))]
 pub(crate) use reach::Reach;
 #[cfg(feature = "client")]
 pub(crate) use tls::tls_config;

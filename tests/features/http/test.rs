@@ -31,6 +31,28 @@ fn connect(address: SocketAddr) -> TcpStream {
     }
 }
 
+/// What is linked only if a program names something of it, by module.
+#[cfg(unix)]
+const ON_USE: &[&str] = &["transport::http::server_card"];
+
+#[cfg(unix)]
+#[test]
+fn a_program_over_http_contains_nothing_that_it_does_not_use() {
+    let listed = Command::new("nm").arg(env!("CARGO_BIN_EXE_mcp-feature-http")).output();
+    let listed = listed.expect("`nm`, which the package `binutils` has");
+    let symbols = String::from_utf8_lossy(&listed.stdout);
+    // in a mangled name, an identifier stands after its length
+    let of_module = |module: &str| {
+        let path: String = module.split("::").map(|name| format!("{}{name}", name.len())).collect();
+        let in_crate = format!("11mcp_runtime{path}");
+        symbols.lines().filter(|line| line.contains(&in_crate)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(!of_module("transport::http::guard").is_empty(), "the symbols cannot be read: {}", listed.status);
+    for module in ON_USE {
+        assert_eq!(of_module(module), [""; 0], "`{module}` is linked");
+    }
+}
+
 #[test]
 fn a_server_with_http_and_without_axum_replies() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -13,6 +13,7 @@ mod request_parts;
 mod rolling_restart;
 mod router;
 mod scopes;
+mod server_card;
 mod sessions;
 mod shutdown;
 mod skills;

@@ -263,6 +263,11 @@ impl Authenticator {
         &self.scopes
     }
 
+    /// Whether each token must be bound to a key, which signs every request.
+    pub(crate) fn requires_proofs(&self) -> bool {
+        self.dpop == Dpop::Required
+    }
+
     /// The metadata of the protected resource, if tokens come from an authorization server.
     pub(crate) fn metadata(&self) -> Option<&ResourceDocument> {
         self.metadata.as_ref()

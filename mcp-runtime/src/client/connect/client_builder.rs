@@ -21,6 +21,7 @@ use crate::{
         requests::read_cache::ReadCacheBounds,
     },
     core::{arguments::BoxFuture, client_request::Root, protocol::Revision},
+    fetch::Reach,
 };
 
 /// Options that a connection needs.
@@ -35,6 +36,10 @@ pub(in crate::client) struct ClientOptions {
     pub(in crate::client) max_message: usize,
     pub(in crate::client) respawn: bool,
     pub(in crate::client) http_sse: bool,
+    /// Whether a catalog may lead to another origin.
+    pub(in crate::client) follows_origins: bool,
+    /// Which addresses the server may have; `None` if the program has named it.
+    pub(in crate::client) reach: Option<Reach>,
     /// Certificates of authorities in DER, besides those of the operating system.
     pub(in crate::client) roots: Vec<CertificateDer<'static>>,
     pub(in crate::client) inherit_environment: bool,
@@ -75,6 +80,8 @@ impl ClientBuilder {
                 max_message: 64 << 20,
                 respawn: false,
                 http_sse: false,
+                follows_origins: false,
+                reach: None,
                 roots: Vec::new(),
                 inherit_environment: false,
                 environment: Vec::new(),
@@ -155,6 +162,14 @@ impl ClientBuilder {
     /// replaced it, is what a URL means otherwise.
     pub fn http_sse(mut self) -> Self {
         self.options.http_sse = true;
+        self
+    }
+
+    /// Follows the [catalog](crate::guide::client#a-host-instead-of-an-endpoint) of a host to an endpoint of another origin,
+    /// which gets no header of this builder; by default that is an error, which names it. **Preview**: the format of the
+    /// catalog is a draft.
+    pub fn follow_origins(mut self) -> Self {
+        self.options.follows_origins = true;
         self
     }
 

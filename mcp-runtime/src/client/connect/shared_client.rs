@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{
+    catalog::{find_endpoint, host_without_endpoint},
     client_builder::ClientOptions,
     negotiation::{self, Agreement, ServerFacts},
     target::{BoxReader, BoxWriter, TargetKind},
@@ -153,8 +154,41 @@ impl SharedClient {
     ) -> Result<Arc<Self>, Error> {
         let operation = Operation::new(OperationKind::Connect, None, &options);
         let options_of_requests = CallOptions::of(operation.clone());
-        let connected = Box::pin(Self::connect_within(options, handlers, target, options_of_requests));
+        let connected = Box::pin(Self::connect_or_discover(options, handlers, target, options_of_requests));
         operation.run(connected).await
+    }
+
+    /// Connects; to the endpoint in the catalog of a host, if the URL is that of a host which does not answer MCP itself.
+    async fn connect_or_discover(
+        mut options: ClientOptions,
+        handlers: Handlers,
+        target: TargetKind,
+        call_options: CallOptions,
+    ) -> Result<Arc<Self>, Error> {
+        let TargetKind::Url(url) = &target else {
+            return Self::connect_within(options, handlers, target, call_options).await;
+        };
+        let url = url.clone();
+        let connected =
+            Self::connect_within(options.clone(), handlers.clone(), target, call_options.clone()).await;
+        let failed = match connected {
+            Err(error) if !options.http_sse => error,
+            connected => return connected,
+        };
+        let Some(host) = host_without_endpoint(&url, &failed) else { return Err(failed) };
+        let Some(found) = find_endpoint(&host, &options).await? else { return Err(failed) };
+        if found.foreign.is_some() {
+            // headers and tokens were meant for the first origin
+            options.hook = None;
+            options.reach = found.foreign;
+        }
+        Self::connect_within(
+            options,
+            handlers,
+            TargetKind::Url(found.url_with_credentials_of(&url)),
+            call_options,
+        )
+        .await
     }
 
     async fn connect_within(

@@ -157,7 +157,10 @@ impl HttpLink {
             return Err(Error::invalid(format!("`{url}` is not an `http:` or `https:` URL")));
         }
         let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
-        let http = HttpClient::new(&tls, CONNECT_TIMEOUT);
+        let http = match options.reach {
+            Some(reach) => HttpClient::within(reach, &tls, CONNECT_TIMEOUT),
+            None => HttpClient::new(&tls, CONNECT_TIMEOUT),
+        };
         Ok(Self(Arc::new(HttpShared {
             http,
             url: parsed,

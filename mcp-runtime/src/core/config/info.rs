@@ -1,5 +1,7 @@
 //! What a server says about itself: the wire's `serverInfo` and `instructions`.
 
+#[cfg(feature = "http")]
+use super::MakeDocuments;
 use crate::core::content::Icon;
 
 /// What a server says about itself: the wire's `serverInfo` and `instructions`.
@@ -13,6 +15,12 @@ pub struct ServerInfo {
     pub(crate) website: Option<String>,
     pub(crate) icons: Vec<Icon>,
     pub(crate) instructions: Option<String>,
+    /// The name in registries, and what makes the server's card of it.
+    #[cfg(feature = "http")]
+    pub(crate) registry_name: Option<(String, MakeDocuments)>,
+    /// The URL of the endpoint over HTTP.
+    #[cfg(feature = "http")]
+    pub(crate) public_url: Option<String>,
 }
 
 impl ServerInfo {
@@ -25,6 +33,10 @@ impl ServerInfo {
             website: None,
             icons: Vec::new(),
             instructions: None,
+            #[cfg(feature = "http")]
+            registry_name: None,
+            #[cfg(feature = "http")]
+            public_url: None,
         }
     }
 

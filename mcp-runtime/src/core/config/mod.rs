@@ -35,7 +35,7 @@ use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 pub use crate::gate::telemetry::TelemetryOptions;
 #[cfg(feature = "http")]
-pub(crate) use http::{HealthOptions, ReadinessCheck};
+pub(crate) use http::{Documents, HealthOptions, MakeDocuments, ReadinessCheck};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;

@@ -528,7 +528,7 @@ impl ServerBuilder {
     /// Every duplicate name or URI, with both locations; every injected type without state; every schema that cannot be
     /// enforced; every file of a skill that cannot be served.
     pub fn build(self) -> Result<Server> {
-        #[cfg_attr(not(feature = "auth"), expect(unused_mut, reason = "only authentication is set up"))]
+        #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only what HTTP serves is set up"))]
         let mut options = self.options;
         let (state, requested) = (Arc::new(self.state), options.request_type_ids());
         let layers: Arc<[ItemLayer]> = self.layers.into();
@@ -561,6 +561,13 @@ impl ServerBuilder {
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
                 errors.push(BuildError::new(format!("the server {text}")));
+            }
+        }
+        #[cfg(feature = "http")]
+        if let Some((_, make_documents)) = &self.info.registry_name {
+            match make_documents(&self.info, &options.http) {
+                Ok(documents) => options.http.documents = documents,
+                Err(found) => errors.extend(found.into_iter().map(BuildError::new)),
             }
         }
         #[cfg(feature = "metrics")]

@@ -36,6 +36,32 @@ impl Guard {
 
     /// Refuses a request for a host, or from an origin, that is not allowed.
     pub(super) fn check(&self, parts: &Parts, headers: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
+        let is_local = self.check_authorities(parts, headers)?;
+        match headers.origin {
+            HeaderField::Absent => Ok(()),
+            HeaderField::Repeated(_) => Err(headers.repeated_error("Origin")),
+            HeaderField::One(origin) => {
+                if self.allows_origin(origin, is_local()) {
+                    return Ok(());
+                }
+                let hint = "name it in `.http(|http| http.allowed_origins([..]))`";
+                self.log_refusal("origin", &String::from_utf8_lossy(origin.as_bytes()), hint);
+                Err(HttpError::forbidden(Reason::Origin, "this origin is not allowed"))
+            }
+        }
+    }
+
+    /// Refuses a request for a host that is not allowed, and lets pages of every origin read what it gets.
+    pub(super) fn check_host(&self, parts: &Parts, headers: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
+        self.check_authorities(parts, headers).map(drop)
+    }
+
+    /// Refuses a request for a host that is not allowed; what is returned says whether it is for a loopback host.
+    fn check_authorities<'a>(
+        &self,
+        parts: &'a Parts,
+        headers: &ProtocolHeaders<'a>,
+    ) -> Result<impl FnOnce() -> bool + use<'a>, HttpError> {
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
         let host = match headers.host {
             HeaderField::One(host) => {
@@ -50,20 +76,9 @@ impl Guard {
             self.log_refusal("host", refused, "name it in `.http(|http| http.allowed_hosts([..]))`");
             return Err(HttpError::forbidden(Reason::Host, "this host is not served"));
         }
-        match headers.origin {
-            HeaderField::Absent => Ok(()),
-            HeaderField::Repeated(_) => Err(headers.repeated_error("Origin")),
-            HeaderField::One(origin) => {
-                let is_local = authorities
-                    .all(|authority| split_authority(authority).is_some_and(|(host, _)| is_loopback(host)));
-                if self.allows_origin(origin, is_local) {
-                    return Ok(());
-                }
-                let hint = "name it in `.http(|http| http.allowed_origins([..]))`";
-                self.log_refusal("origin", &String::from_utf8_lossy(origin.as_bytes()), hint);
-                Err(HttpError::forbidden(Reason::Origin, "this origin is not allowed"))
-            }
-        }
+        Ok(move || {
+            authorities.all(|authority| split_authority(authority).is_some_and(|(host, _)| is_loopback(host)))
+        })
     }
 
     /// Tells the operator, not the client, how to admit what was refused; the first time as a warning.

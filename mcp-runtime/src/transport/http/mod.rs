@@ -19,6 +19,7 @@ mod replay;
 mod request_body;
 mod response_body;
 mod serve;
+mod server_card;
 mod service;
 mod sse;
 #[cfg(test)]

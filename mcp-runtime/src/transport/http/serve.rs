@@ -76,9 +76,9 @@ impl Server {
     /// Those of [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
     pub fn into_router(self) -> Result<axum::Router> {
-        let warning = self.warning_of_resource();
+        let warnings = self.warnings_of_urls();
         let service = self.into_service()?;
-        if let Some(warning) = warning {
+        for warning in warnings {
             tracing::warn!("{warning}");
         }
         Ok(service.into_router())
@@ -137,7 +137,7 @@ impl Server {
         let handler = HttpHandler::accepting(&self, connections);
         crate::core::server::warn_of_unregistered_items();
         self.keys().warn_of_unread_environment();
-        if let Some(warning) = self.warning_of_resource() {
+        for warning in self.warnings_of_urls() {
             tracing::warn!("{warning}");
         }
         for warning in self.warnings_of_address(address) {
@@ -269,6 +269,15 @@ impl Server {
         warnings
     }
 
+    /// What is wrong with the URLs that clients are told of.
+    fn warnings_of_urls(&self) -> impl Iterator<Item = String> + use<> {
+        let of_resource = self.warning_of_resource();
+        // the same URL is not worth a second one
+        let documents = self.options().http.documents.as_ref().filter(|_| of_resource.is_none());
+        let of_documents = documents.and_then(|documents| documents.warning()).map(str::to_owned);
+        of_resource.into_iter().chain(of_documents)
+    }
+
     /// What is wrong with the path of the resource that clients are told of, if it seems not to be served: proxies may add
     /// something in front of the path, and nothing behind it.
     fn warning_of_resource(&self) -> Option<String> {
@@ -395,15 +404,15 @@ impl HttpService {
     }
 
     /// A router with what the server publishes at the root of its host, wherever the service itself is mounted: with
-    /// [`Oauth`](crate::auth::Oauth) the metadata of the protected resource, at `/.well-known/oauth-protected-resource`,
-    /// with and without the path of the resource.
+    /// `Oauth` the metadata of the protected resource, at `/.well-known/oauth-protected-resource`,
+    /// with and without the path of the resource; with a [server card](crate::guide::server_card) the catalog that leads to
+    /// it.
     ///
     /// ```
     /// # fn main() -> mcp_runtime::Result<()> {
-    /// use mcp_runtime::auth::Oauth;
-    ///
-    /// let auth = Oauth::issuer("https://id.example.com").resource("https://example.com/tools/mcp");
-    /// let mcp = mcp_runtime::server!().auth(auth).into_service()?;
+    /// let mcp = mcp_runtime::server!()
+    ///     .info(|info| info.registry_name("com.example/tools").public_url("https://example.com/tools/mcp"))
+    ///     .into_service()?;
     /// let app: axum::Router =
     ///     axum::Router::new().merge(mcp.metadata_router()).nest_service("/tools/mcp", mcp);
     /// # Ok(())
@@ -411,9 +420,14 @@ impl HttpService {
     /// ```
     ///
     /// [`into_router`](Self::into_router) contains these routes.
-    #[cfg(feature = "auth")]
     pub fn metadata_router(&self) -> axum::Router {
-        let is_metadata = |(_, route): &(&str, Route)| matches!(route, Route::ResourceMetadata);
+        // the card is beside the endpoint, which answers for it
+        let is_metadata = |(path, route): &(&str, Route)| match route {
+            Route::Document(_) => path.starts_with("/.well-known/"),
+            #[cfg(feature = "auth")]
+            Route::ResourceMetadata => true,
+            _ => false,
+        };
         self.0.routes.iter().filter(is_metadata).fold(axum::Router::new(), |router, (path, route)| {
             let handler = self.0.clone();
             let answer = move |request: axum::extract::Request| async move {

@@ -70,6 +70,8 @@ pub(super) enum Route {
     /// The metadata of the OAuth protected resource (RFC 9728).
     #[cfg(feature = "auth")]
     ResourceMetadata,
+    /// A public document of this number, such as the server card.
+    Document(usize),
     /// The metrics, for Prometheus.
     #[cfg(feature = "metrics")]
     Metrics,
@@ -89,6 +91,8 @@ impl Routes {
         if let Some((live, ready)) = &options.health.paths {
             routes.extend([(live.clone(), Route::Live), (ready.clone(), Route::Ready)]);
         }
+        let documents = options.documents.iter().flat_map(|documents| documents.paths()).enumerate();
+        routes.extend(documents.map(|(number, path)| (path.clone(), Route::Document(number))));
         #[cfg(feature = "auth")]
         if let Some(metadata) = options.authenticator.as_ref().and_then(|auth| auth.metadata()) {
             routes.extend(metadata.paths.iter().map(|path| (path.clone(), Route::ResourceMetadata)));
@@ -188,6 +192,9 @@ impl HttpHandler {
             Route::Ready => return self.health.answer_ready(&parts.method).await,
             _ => {}
         }
+        if let Route::Document(number) = route {
+            return self.document(connection, &headers, number);
+        }
         let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check(parts, &headers));
         if let Err(error) = checked {
             let response = error.into();
@@ -246,6 +253,32 @@ impl HttpHandler {
         }
         if let HeaderField::One(origin) = headers.origin {
             cors::expose_response(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    /// Answers a request for a public document: pages of every origin may read it, and it needs no token.
+    #[cold]
+    fn document(
+        &self,
+        connection: &Arc<RequestConnection>,
+        headers: &ProtocolHeaders<'_>,
+        number: usize,
+    ) -> Response<ResponseBody> {
+        let (endpoint, parts) = (&self.endpoint, connection.parts());
+        let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check_host(parts, headers));
+        if let Err(error) = checked.and_then(|()| endpoint.count(connection)) {
+            let response = error.into();
+            self.record(connection, &response);
+            return response;
+        }
+        let Some(documents) = &endpoint.options.documents else {
+            return empty_response(StatusCode::NOT_FOUND);
+        };
+        let mut response = documents.answer(number, parts).map(ResponseBody::complete);
+        charge_response(&mut response, connection, None);
+        if response.status().as_u16() > 400 {
+            self.record(connection, &response);
         }
         response
     }
@@ -464,7 +497,9 @@ fn call_endpoint(
     parts: Parts,
     body: IncomingBody,
 ) -> Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>> {
-    let response = handler.handle(parts, body, Route::Mcp, None);
+    let documents = handler.endpoint.options.documents.as_ref();
+    let document = documents.and_then(|documents| documents.find_mounted(parts.uri.path()));
+    let response = handler.handle(parts, body, document.map_or(Route::Mcp, Route::Document), None);
     Box::pin(async move { Ok(response.await) })
 }
 

@@ -1,0 +1,226 @@
+//! The server card: a public document at `<endpoint>/server-card` that says who a server is and where it is reached, and
+//! the catalog of its host, which leads to it. Both are made when the server is built, from its options and never from a
+//! request. A program that sets no registry name does not contain them.
+//!
+//! See [discovery](https://github.com/modelcontextprotocol/experimental-ext-server-card/blob/main/docs/discovery.md); the
+//! text is a draft.
+
+mod card;
+mod public_documents;
+
+use std::sync::Arc;
+
+use http::Uri;
+
+use self::{
+    card::{card, catalog},
+    public_documents::PublicDocuments,
+};
+use crate::core::config::{Documents, HttpOptions, ServerInfo};
+
+/// Where the catalog of a host is.
+const CATALOG_PATH: &str = "/.well-known/ai-catalog.json";
+/// What follows the URL of an endpoint in that of its card.
+const CARD_SUFFIX: &str = "/server-card";
+
+impl ServerInfo {
+    /// Sets the name of the server in registries, in reverse DNS: `io.github.me/notes`. With it, and with a
+    /// [public URL](Self::public_url), the server publishes a [server card](crate::guide::server_card) over HTTP. **Preview**:
+    /// the format of the card is a draft.
+    ///
+    /// ```
+    /// let server = mcp_runtime::server!()
+    ///     .info(|info| info.registry_name("com.example/notes").public_url("https://example.com/mcp"));
+    /// ```
+    pub fn registry_name(mut self, name: impl Into<String>) -> Self {
+        self.registry_name = Some((name.into(), make_documents));
+        self
+    }
+
+    /// Sets the URL under which clients reach the endpoint over HTTP, for the [server card](crate::guide::server_card); by
+    /// default the `resource` of `Oauth`. Requests do not change it, whatever host they name.
+    ///
+    /// It is `https:`, or a URL of this machine.
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
+}
+
+/// The card and the catalog; `None` without a public URL, or if they are switched off.
+///
+/// # Errors
+/// What a card cannot contain.
+fn make_documents(
+    info: &ServerInfo,
+    options: &HttpOptions,
+) -> Result<Option<Arc<dyn Documents>>, Vec<String>> {
+    let name = info.registry_name.as_ref().map_or("", |(name, _)| name);
+    let mut problems = Vec::new();
+    if !is_registry_name(name) {
+        problems.push(format!(
+            "`{name}` is not a name for registries\nwrite it in reverse DNS, such as `com.example/notes`"
+        ));
+    }
+    if is_range(&info.version) {
+        problems.push(format!(
+            "the server's version `{}` is a range, which registries refuse\nwrite the version of this program",
+            info.version
+        ));
+    }
+    let url = public_url(info, options);
+    problems.extend(url.and_then(|url| problem_of_url(url, info.public_url.is_some())));
+    let Some(url) = url.filter(|_| options.serves_card && problems.is_empty()) else {
+        return if problems.is_empty() { Ok(None) } else { Err(problems) };
+    };
+    let base = url.trim_end_matches('/');
+    let card_url = format!("{base}{CARD_SUFFIX}");
+    let paths = [format!("{}{CARD_SUFFIX}", options.path.trim_end_matches('/')), CATALOG_PATH.to_owned()];
+    if let Some(path) = paths.iter().find(|path| options.has_path(path)) {
+        return Err(vec![format!(
+            "`{path}` is a path of the server card and of something else\n\
+             write another, or `.http(|http| http.without_server_card())`"
+        )]);
+    }
+    let documents = [
+        ("application/mcp-server-card+json", card(info, name, url, options)),
+        ("application/ai-catalog+json", catalog(info, name, &card_url)),
+    ];
+    Ok(Some(Arc::new(PublicDocuments::new(paths, documents, warning_of_path(url, options)))))
+}
+
+/// The URL of the endpoint, as clients outside know it.
+fn public_url<'a>(info: &'a ServerInfo, options: &'a HttpOptions) -> Option<&'a str> {
+    #[cfg(feature = "auth")]
+    let resource =
+        options.authenticator.as_ref().and_then(|auth| auth.metadata()).map(|known| known.resource());
+    #[cfg(not(feature = "auth"))]
+    let resource = {
+        let _without_auth = options;
+        None
+    };
+    info.public_url.as_deref().or(resource)
+}
+
+/// Why a card cannot name this URL, if that is so.
+fn problem_of_url(text: &str, is_set: bool) -> Option<String> {
+    let option = if is_set { "public_url" } else { "resource" };
+    let problem = |advice: &str| {
+        Some(format!("`{text}` of `.{option}(..)` is not a URL that a server card can name\n{advice}"))
+    };
+    // a client would take the braces for a variable
+    let is_plain = text.is_ascii() && !text.contains(['?', '#', '{', '}', '@']);
+    let uri = text.parse::<Uri>().ok().filter(|uri| is_plain && uri.host().is_some());
+    let Some((uri, scheme)) = uri.as_ref().and_then(|uri| Some((uri, uri.scheme_str()?))) else {
+        return problem("write the URL of the endpoint, such as `https://mcp.example.com/mcp`");
+    };
+    let is_local = || {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        host.eq_ignore_ascii_case("localhost")
+            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    };
+    match scheme {
+        "https" => None,
+        "http" if is_local() => None,
+        _ => problem("it is an `https:` URL, unless its host is this machine"),
+    }
+}
+
+/// What operators are warned of, if the endpoint seems not to be at its public URL: proxies may add something in front of
+/// the path, and nothing behind it.
+fn warning_of_path(url: &str, options: &HttpOptions) -> Option<String> {
+    let uri: Uri = url.parse().ok()?;
+    let public = uri.path().trim_end_matches('/');
+    (!public.ends_with(options.path.trim_end_matches('/'))).then(|| {
+        format!(
+            "the server card says that the endpoint is at `{url}`, and its path here is `{}`\n\
+             write the whole URL of the endpoint in `.info(|info| info.public_url(..))`",
+            options.path
+        )
+    })
+}
+
+/// `namespace/name` with exactly one slash, as the schema of cards has it.
+fn is_registry_name(name: &str) -> bool {
+    let allows = |text: &str, others: &[u8]| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || others.contains(&b))
+    };
+    let parts = name.split_once('/').filter(|_| name.len() <= 200);
+    parts.is_some_and(|(namespace, name)| allows(namespace, b".-") && allows(name, b"._-"))
+}
+
+/// Whether a version stands for several.
+fn is_range(version: &str) -> bool {
+    version.starts_with(['^', '~', '>', '<', '='])
+        || version.split('.').any(|part| matches!(part, "x" | "X" | "*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_slash_and_the_characters_of_the_schema() {
+        for good in ["com.example/notes", "io.github.me/my_notes.v2", "a/b", "example-org/minimal"] {
+            assert!(is_registry_name(good), "{good}");
+        }
+        let long = format!("a/{}", "b".repeat(199));
+        for bad in [
+            "",
+            "/",
+            "a/",
+            "/b",
+            "notes",
+            "a/b/c",
+            "a_b/c",
+            "com.example/größe",
+            "a b/c",
+            "a/b c",
+            "a/b\n",
+            &long,
+        ] {
+            assert!(!is_registry_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_not_a_range() {
+        for good in ["1.0.2", "2.1.0-alpha", "v2", "1.0.0-x.7.z.92x", "2026-11"] {
+            assert!(!is_range(good), "{good}");
+        }
+        for bad in ["^1.2.3", "~1.2.3", ">=1.2.3", "1.x", "1.*"] {
+            assert!(is_range(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn urls_are_https_or_of_this_machine_and_are_not_templates() {
+        for good in [
+            "https://mcp.example.com",
+            "https://mcp.example.com/mcp",
+            "https://mcp.example.com:8443/a/mcp/",
+            "http://localhost:3000/mcp",
+            "http://127.0.0.1/mcp",
+            "http://[::1]:3000/mcp",
+        ] {
+            assert_eq!(problem_of_url(good, true), None);
+        }
+        for bad in [
+            "http://mcp.example.com/mcp",
+            "http://10.0.0.1/mcp",
+            "http://localhost.evil.example/mcp",
+            "ftp://mcp.example.com",
+            "/mcp",
+            "mcp.example.com/mcp",
+            "https://",
+            "https://ada:secret@mcp.example.com/mcp",
+            "https://mcp.example.com/mcp?tenant=acme",
+            "https://mcp.example.com/mcp#a",
+            "https://{tenant}.example.com/mcp",
+            "https://mcp.example.com/a b",
+            "",
+        ] {
+            assert!(problem_of_url(bad, true).is_some(), "{bad}");
+        }
+    }
+}

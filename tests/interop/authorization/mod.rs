@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mcp_runtime::{
     auth::Oauth,
-    client::{Client, OAuth},
+    client::{Client, Error, OAuth},
 };
 use mcp_tests::support::HttpRequest;
 use serde_json::json;
@@ -108,6 +108,54 @@ async fn our_client_binds_its_tokens_to_a_key_where_the_server_requires_it() {
 #[tokio::test]
 async fn our_client_uses_opaque_tokens_of_oidc_provider() {
     drive_own_client(Kind::OidcOpaque, Registration::Known).await;
+}
+
+/// What a client says of its caller that acts for itself, and is known to the authorization server.
+async fn whoami_of_machine(provider: &Provider, protected: &Protected) -> String {
+    let oauth = OAuth::client_credentials("machine", "machine-secret");
+    let oauth = oauth.issuer(provider.url()).scopes(["notes:read"]);
+    let client = Client::builder().oauth(oauth).connect(protected.url()).await.expect("a connection");
+    client.call("whoami", json!({})).await.expect("a result").ok().expect("a success").text()
+}
+
+#[tokio::test]
+async fn an_opaque_token_of_a_machine_is_its_client_id_at_oidc_provider() {
+    let Some(provider) = Provider::start(Kind::OidcOpaque, 600) else { return };
+    let protected = Protected::start(&provider).await;
+    assert_eq!(whoami_of_machine(&provider, &protected).await, "machine notes:read");
+}
+
+#[tokio::test]
+async fn opaque_tokens_of_django_oauth_toolkit_are_those_of_users_and_machines() {
+    let Some(provider) = Provider::start(Kind::Django, 600) else { return };
+    let by_audience = Protected::start_with(&provider, |oauth| oauth.subject_claim("username")).await;
+    let by_endpoint = |oauth: Oauth| oauth.subject_claim("username").audience_by_endpoint();
+    let by_endpoint = Protected::start_with(&provider, by_endpoint).await;
+    let whoami = async |protected: &Protected, token: &str| -> Result<String, Error> {
+        let client = Client::builder().bearer_token(token).connect(protected.url()).await?;
+        Ok(client.call("whoami", json!({})).await?.ok()?.text())
+    };
+    let token = async |form: &str| {
+        let request = HttpRequest::post(form.replace(':', "%3A").replace('/', "%2F")).path("/token/");
+        let request = request.with("Content-Type", "application/x-www-form-urlencoded");
+        let response = request.send(provider.address()).await;
+        response.json()["access_token"].as_str().unwrap_or_else(|| panic!("{}", response.text())).to_owned()
+    };
+
+    // our client names the resource, so that the answers have an audience
+    assert_eq!(whoami_of_machine(&provider, &by_audience).await, "client:machine notes:read");
+
+    let login = "grant_type=password&client_id=site&client_secret=site-secret&scope=notes:read\
+                 &username=ada&password=lovelace";
+    let of_user = token(login).await;
+    let refused = whoami(&by_audience, &of_user).await.expect_err("its answer has no audience");
+    assert!(matches!(refused, Error::Unauthorized { .. }), "{refused:?}");
+    assert_eq!(whoami(&by_endpoint, &of_user).await.expect("a user"), "ada notes:read");
+
+    let elsewhere = "grant_type=client_credentials&client_id=machine&client_secret=machine-secret\
+                     &scope=notes:read&resource=https://other.example.com/mcp";
+    let refused = whoami(&by_endpoint, &token(elsewhere).await).await.expect_err("it is for another server");
+    assert!(matches!(refused, Error::Unauthorized { .. }), "{refused:?}");
 }
 
 #[tokio::test]

@@ -29,6 +29,10 @@ const provider = new Provider(issuer, {
   jwks: { keys },
   clients: [
     { client_id: 'known', client_secret: 'known-secret', redirect_uris, grant_types: ['authorization_code', 'refresh_token'] },
+    {
+      client_id: 'machine', client_secret: 'machine-secret', scope: 'notes:read',
+      redirect_uris: [], response_types: [], grant_types: ['client_credentials'],
+    },
     // the protected resource itself, which introspects tokens
     { client_id: 'mcp', client_secret: 's&cret', redirect_uris: [], response_types: [], grant_types: [] },
   ],
@@ -40,6 +44,7 @@ const provider = new Provider(issuer, {
     dPoP: { enabled: true },
     devInteractions: { enabled: false },
     registration: { enabled: true },
+    clientCredentials: { enabled: true },
     introspection: { enabled: true },
     clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
     resourceIndicators: {

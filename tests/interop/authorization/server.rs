@@ -55,6 +55,8 @@ pub(super) enum Kind {
     OidcOpaque,
     /// `authlib` on PyPI, with JWTs that are signed with ES256.
     Authlib,
+    /// `django-oauth-toolkit` on PyPI, with tokens that are asked about, and answers without `sub` and `iss`.
+    Django,
 }
 
 fn read(name: &str) -> String {
@@ -78,6 +80,21 @@ fn npm_script(name: &str) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
     }
 }
 
+fn python_script(name: &str) -> std::path::PathBuf {
+    manifest_dir().join("interop/authorization").join(name)
+}
+
+/// The Python that has the packages of a list.
+fn python(test: &str, requirements: &str) -> Option<std::path::PathBuf> {
+    match package::python(&read(requirements)) {
+        Ok(python) => Some(python),
+        Err(missing) => {
+            skip(test, &missing);
+            None
+        }
+    }
+}
+
 /// A running authorization server.
 pub(super) struct Provider {
     _process: Guard,
@@ -93,13 +110,10 @@ impl Provider {
                 let (node, script) = npm_script("provider.mjs")?;
                 (node, script, Some(if matches!(kind, Kind::OidcJwt) { "jwt" } else { "opaque" }))
             }
-            Kind::Authlib => match package::python(&read("requirements.txt")) {
-                Ok(python) => (python, manifest_dir().join("interop/authorization/provider.py"), None),
-                Err(missing) => {
-                    skip("authlib", &missing);
-                    return None;
-                }
-            },
+            Kind::Authlib => (python("authlib", "requirements.txt")?, python_script("provider.py"), None),
+            Kind::Django => {
+                (python("django-oauth-toolkit", "django.txt")?, python_script("django_provider.py"), None)
+            }
         };
         let mut command = Command::new(interpreter);
         command.arg(script).args(format).arg(seconds.to_string());
@@ -145,7 +159,7 @@ impl Protected {
             .clock_skew(Duration::ZERO);
         let oauth = match provider.kind {
             Kind::OidcJwt | Kind::Authlib => oauth.require_access_token_type(),
-            Kind::OidcOpaque => oauth.introspection("mcp", "s&cret"),
+            Kind::OidcOpaque | Kind::Django => oauth.introspection("mcp", "s&cret"),
         };
         let builder = mcp_runtime::server!().tool::<whoami>().tool::<read_notes>().tool::<delete_notes>();
         let server = builder.auth(options(oauth)).build().expect("a server");

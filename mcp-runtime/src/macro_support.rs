@@ -48,7 +48,7 @@ pub use crate::{
             spec::{OutputType, ToolDescriptor},
         },
     },
-    gate::layer::item_layer as layer,
+    gate::{layer::item_layer as layer, result_limit::ResultLimit},
     schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
 };
 

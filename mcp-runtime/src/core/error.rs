@@ -3,7 +3,12 @@
 use std::{any::TypeId, borrow::Cow, error::Error, fmt, sync::Arc, time::Duration};
 
 use crate::core::{
-    admission::LimitReached, content::Content, context::ClientRequestError, jsonrpc::ProtocolError,
+    admission::LimitReached,
+    client_request::require_visits,
+    content::Content,
+    context::{ClientRequestError, Context},
+    jsonrpc::ProtocolError,
+    protocol::URL_ELICITATION_REQUIRED,
     reason::Reason,
 };
 
@@ -49,6 +54,8 @@ pub enum Failure {
     Private(Box<dyn Error + Send + Sync>),
     /// A JSON-RPC error.
     Protocol(ProtocolError),
+    /// The JSON-RPC error that lists URLs which the user must visit first.
+    VisitsRequired(VisitsRequired),
     /// The resource does not exist.
     NotFound,
     /// The arguments are invalid; the text is the report.
@@ -57,6 +64,22 @@ pub enum Failure {
     TimedOut(Duration),
     /// The caller has reached a limit, whose text follows the item's name.
     Limited(ReachedLimit),
+}
+
+/// A `-32042` that a function has returned. It has what makes client requests of it, so that only a program whose functions
+/// fail with errors contains that.
+#[derive(Debug)]
+pub struct VisitsRequired {
+    pub(crate) error: ProtocolError,
+    require: fn(ProtocolError, &Context) -> Failure,
+}
+
+impl VisitsRequired {
+    /// The failure of the call, once the visits have been requested in the way that the client's revision defines; that may
+    /// suspend the call.
+    pub(crate) fn request(self, context: &Context) -> Failure {
+        (self.require)(self.error, context)
+    }
 }
 
 /// A limit that a caller has reached.
@@ -134,6 +157,12 @@ impl ToolError {
     /// The failure of a function that propagates `error`.
     pub(crate) fn propagate(error: BoxError) -> Self {
         let error = match error.downcast::<ProtocolError>() {
+            Ok(error) if error.code == URL_ELICITATION_REQUIRED => {
+                return Self(Failure::VisitsRequired(VisitsRequired {
+                    error: *error,
+                    require: require_visits,
+                }));
+            }
             Ok(error) => return Self(Failure::Protocol(*error)),
             Err(error) => error,
         };
@@ -175,10 +204,7 @@ impl ToolError {
     /// The JSON-RPC error, if it is one.
     #[must_use]
     pub fn protocol_error(&self) -> Option<&ProtocolError> {
-        match &self.0 {
-            Failure::Protocol(error) => Some(error),
-            _ => None,
-        }
+        self.0.protocol()
     }
 
     /// Whether the arguments are invalid: the function has not run.
@@ -253,7 +279,9 @@ impl fmt::Debug for ToolError {
         match &self.0 {
             Failure::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
             Failure::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
-            Failure::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
+            Failure::Protocol(error) | Failure::VisitsRequired(VisitsRequired { error, .. }) => {
+                f.debug_tuple("Protocol").field(error).finish()
+            }
             Failure::NotFound => f.write_str("NotFound"),
             Failure::Arguments(report) => f.debug_tuple("Arguments").field(report).finish(),
             Failure::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
@@ -267,7 +295,7 @@ impl fmt::Display for ToolError {
         match &self.0 {
             Failure::Public { message, .. } => f.write_str(message),
             Failure::Private(cause) => cause.fmt(f),
-            Failure::Protocol(error) => error.fmt(f),
+            Failure::Protocol(error) | Failure::VisitsRequired(VisitsRequired { error, .. }) => error.fmt(f),
             Failure::NotFound => f.write_str("not found"),
             Failure::Arguments(report) => f.write_str(report),
             Failure::TimedOut(limit) => write!(f, "took longer than its limit of {limit:?}"),
@@ -399,7 +427,7 @@ impl Failure {
     /// Why the call failed, for operators; `None` if the function has said it.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
-            Self::Public { .. } | Self::Protocol(_) => None,
+            Self::Public { .. } | Self::Protocol(_) | Self::VisitsRequired(_) => None,
             Self::Private(cause) => {
                 Some(cause.downcast_ref::<ReasonedError>().map_or(Reason::Private, |error| error.reason))
             }
@@ -413,7 +441,7 @@ impl Failure {
     /// The JSON-RPC error that the function chose.
     pub(crate) fn protocol(&self) -> Option<&ProtocolError> {
         match self {
-            Self::Protocol(error) => Some(error),
+            Self::Protocol(error) | Self::VisitsRequired(VisitsRequired { error, .. }) => Some(error),
             _ => None,
         }
     }

@@ -20,16 +20,14 @@ use tokio::time::{Instant, sleep};
 use crate::core::{
     arguments::{BoxFuture, CallParts, MaybeFuture, call_handler},
     blocking::{CallPermit, CallThreads, WithPermits},
-    client_request::require_visits,
     content::Content,
     context::{Context, Suspension},
-    error::Failure,
+    error::{Failure, VisitsRequired},
     item::Function,
     item_output::ItemOutput,
     jsonrpc::ProtocolError,
     protocol::{
-        INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED,
-        is_defined_error, is_reserved_code,
+        INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, is_defined_error, is_reserved_code,
     },
     reason::Reason,
     sync::Mutex,
@@ -82,7 +80,9 @@ impl Failure {
                 ClientError::Message(text, Vec::new())
             }
             Self::Limited(limit) => ClientError::Message(format!("{kind} '{name}' {limit}"), Vec::new()),
-            Self::Protocol(error) => ClientError::Protocol(map_error_code(error, context, revision)),
+            Self::Protocol(error) | Self::VisitsRequired(VisitsRequired { error, .. }) => {
+                ClientError::Protocol(map_error_code(error, context, revision))
+            }
             Self::NotFound => ClientError::NotFound,
             Self::Public { message, content, cause } => {
                 let mut message = message.into_owned();
@@ -307,16 +307,12 @@ fn resolve_ready(
     result: Result<ItemOutput, Failure>,
     make_context: &mut dyn FnMut() -> Context,
 ) -> Invocation {
-    if !result.as_ref().is_err_and(requires_url_elicitation) {
+    if !matches!(result, Err(Failure::VisitsRequired(_))) {
         return Invocation::Ended(Ended::Returned(result));
     }
     let future = WithPermits::new(CatchPanic { future: None, context: None }, Vec::new());
     let running = Running { future, context: make_context(), limit: None };
     Invocation::Ended(running.into_ended(result))
-}
-
-fn requires_url_elicitation(failure: &Failure) -> bool {
-    failure.protocol().is_some_and(|error| error.code == URL_ELICITATION_REQUIRED)
 }
 
 /// A user's future. A panic in its poll becomes a private failure; a panic in its drop is swallowed.
@@ -419,11 +415,8 @@ impl Running {
     /// that its revision defines, which may suspend the call.
     fn into_ended(self, result: Result<ItemOutput, Failure>) -> Ended {
         let result = match result {
-            Err(failure) if requires_url_elicitation(&failure) => {
-                let failure = match failure.protocol() {
-                    Some(error) => require_visits(error.clone(), &self.context),
-                    None => failure,
-                };
+            Err(Failure::VisitsRequired(visits)) => {
+                let failure = visits.request(&self.context);
                 match self.context.take_suspension() {
                     Some(suspension) => return Ended::Suspended(suspension, self),
                     None => Err(failure),

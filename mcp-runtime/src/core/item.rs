@@ -26,7 +26,10 @@ use crate::{
         jsonrpc::Object,
         protocol::Revision,
     },
-    gate::layer::{CallLayered, DynLayer},
+    gate::{
+        layer::{CallLayered, DynLayer},
+        result_limit::ResultLimit,
+    },
 };
 
 /// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
@@ -93,7 +96,7 @@ pub struct ItemDescriptor {
     /// How many calls of one caller may run at once.
     pub max_concurrency_per_caller: Option<usize>,
     /// How many bytes a result may have.
-    pub max_result: Option<u64>,
+    pub max_result: Option<ResultLimit>,
     /// The arguments, in the order of the function's parameters.
     pub args: &'static [&'static dyn AnyArg],
     /// The rules over its arguments.
@@ -175,7 +178,7 @@ pub(crate) struct ItemSpec {
     /// How many calls of one caller may run at once.
     pub(crate) max_concurrency_per_caller: Option<usize>,
     /// How many bytes a result may have.
-    pub(crate) max_result: Option<usize>,
+    pub(crate) max_result: Option<ResultLimit>,
     /// The limits that hold for its calls on this server, if any do.
     pub(crate) call_limits: Option<Arc<CallLimits>>,
     /// How long its function may take on this server; a tool has its own limit besides.
@@ -215,7 +218,7 @@ impl ItemSpec {
             requires: descriptor.requires.to_vec(),
             rate: descriptor.rate.map(|(times, ms)| Ok(Rate::new(times, Duration::from_millis(ms)))),
             max_concurrency_per_caller: descriptor.max_concurrency_per_caller,
-            max_result: descriptor.max_result.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+            max_result: descriptor.max_result,
             call_limits: None,
             timeout: None,
             location: Some(descriptor.location),
@@ -456,7 +459,7 @@ macro_rules! impl_item_setters {
             /// Sets how many bytes a result may have. A longer text of a tool is cut, with a notice; resources and
             /// prompts fail with an error that names the size.
             pub fn max_result(mut self, bytes: usize) -> Self {
-                self.item_mut().max_result = Some(bytes);
+                self.item_mut().max_result = Some($crate::gate::result_limit::ResultLimit::new(bytes as u64));
                 self
             }
         }

@@ -4,4 +4,5 @@
 pub mod audit;
 pub(crate) mod kept_results;
 pub mod layer;
+pub(crate) mod result_limit;
 pub(crate) mod telemetry;

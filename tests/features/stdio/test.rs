@@ -18,10 +18,12 @@ const ON_USE: &[&str] = &[
     "capability::skills",
     "capability::subscriptions",
     "capability::tasks",
+    "core::client_request::elicitation",
     "core::dispatch::layered_item",
     "gate::audit",
     "gate::kept_results",
     "gate::layer",
+    "gate::result_limit",
 ];
 
 #[cfg(unix)]

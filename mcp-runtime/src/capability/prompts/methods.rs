@@ -163,7 +163,7 @@ impl ItemCall for GetPrompt<'_> {
         let failure = match result {
             Ok(ItemOutput::Prompt(result)) => {
                 let size = || result.messages.iter().map(|message| message.content.size()).sum::<usize>();
-                let reply = match self.entry.item.max_result.map(|limit| (limit, size())) {
+                let reply = match self.entry.item.max_result.map(|limit| (limit.bytes(), size())) {
                     // the rest of a prompt may ask for something else than the whole
                     Some((limit, size)) if size > limit => {
                         let text =

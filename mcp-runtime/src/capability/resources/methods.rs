@@ -255,7 +255,7 @@ impl ItemCall for ReadResource<'_> {
         let failure = match result {
             Ok(ItemOutput::Resource(result)) => {
                 let size = || result.contents.iter().map(ResourceContents::size).sum::<usize>();
-                if let Some(limit) = entry.item.max_result
+                if let Some(limit) = entry.item.max_result.map(|limit| limit.bytes())
                     && size() > limit
                 {
                     let size = size();

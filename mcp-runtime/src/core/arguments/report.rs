@@ -224,7 +224,12 @@ fn nested(path: &str, value: Value) -> Option<Value> {
     Some(steps.into_iter().rev().fold(value, |inner, step| match step {
         // what is wrong with the items before it does not matter
         Ok(index) => (0..index).map(|_| Value::Null).chain([inner]).collect(),
-        Err(name) => Value::Object([(name.to_owned(), inner)].into_iter().collect()),
+        Err(name) => {
+            // collecting a map sorts its members, with a sort of their own
+            let mut object = Map::new();
+            object.insert(name.to_owned(), inner);
+            Value::Object(object)
+        }
     }))
 }
 

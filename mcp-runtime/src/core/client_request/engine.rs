@@ -23,6 +23,7 @@ use crate::core::{
     dispatch::AwaitInput,
     jsonrpc::{Object, notification},
     protocol::Revision,
+    sort::sort_by,
 };
 
 /// Times that a malformed response is requested again.
@@ -107,7 +108,7 @@ impl ClientRequests {
         let mut state = self.lock();
         if !state.missing.is_empty() {
             let mut missing = std::mem::take(&mut state.missing);
-            missing.sort_unstable();
+            sort_by(&mut missing, Ord::cmp);
             return InputRequired::Missing(missing);
         }
         let mut next = state.retry.as_ref().map(|retry| retry.carry_over()).unwrap_or_default();

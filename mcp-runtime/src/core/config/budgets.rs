@@ -120,7 +120,7 @@ const BUDGETS: &[Budget] = &[
     budget("tasks that run", Count(|_| TaskOptions::default().max_running), "tasks.max_running", All, "an error", "capability/tasks/mod.rs"),
     budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
     budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "capability/tasks/store.rs"),
-    budget("one result", Unlimited, "limits.max_result", Request, "is cut or kept", "core/tool/result_limit.rs"),
+    budget("one result", Unlimited, "limits.max_result", Request, "is cut or kept", "gate/result_limit.rs"),
     budget("bytes of kept results", Bytes(|o| o.limits.max_kept_bytes), "limits.max_kept_bytes", All, "results are cut", "gate/kept_results.rs"),
     budget("kept results", FixedCount("MAX_RESULTS"), "", All, "results are cut", "gate/kept_results.rs"),
     budget("series of one metric", FixedCount("MAX_SERIES"), "", All, "other requests are counted in one series", "gate/telemetry/prometheus.rs"),

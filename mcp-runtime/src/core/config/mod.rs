@@ -53,7 +53,7 @@ use crate::{
         server::Open,
         store::{OpenResults, ResultStore, SingleUse},
     },
-    gate::kept_results::keep_results,
+    gate::{kept_results::keep_results, result_limit::ResultLimit},
 };
 pub use crate::{
     capability::tasks::TaskOptions,
@@ -189,7 +189,7 @@ pub struct Limits {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency_per_caller: Option<usize>,
     /// Bytes of a result, for items without a limit of their own.
-    pub(crate) max_result: Option<usize>,
+    pub(crate) max_result: Option<ResultLimit>,
     /// How long a larger result is kept, and by what.
     pub(crate) keep_results: Option<(Duration, OpenResults)>,
     /// Opens what this needs.
@@ -318,7 +318,7 @@ impl Limits {
     /// A longer text of a tool is cut, with a notice; what cannot be cut is an error that names the size. See
     /// [results](crate::guide::limits#results).
     pub fn max_result(mut self, bytes: usize) -> Self {
-        self.max_result = Some(bytes);
+        self.max_result = Some(ResultLimit::new(bytes as u64));
         self
     }
 

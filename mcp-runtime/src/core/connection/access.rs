@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{Principal, RequestContext};
+use crate::core::sort::sort_by;
 
 /// What kind of item something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,7 +155,7 @@ impl<'a> Access<'a> {
     pub(crate) fn scopes(self) -> Vec<&'a str> {
         let granted = self.caller.into_iter().flat_map(|caller| &caller.scopes);
         let mut scopes: Vec<&str> = granted.map(String::as_str).collect();
-        scopes.sort_unstable();
+        sort_by(&mut scopes, Ord::cmp);
         scopes.dedup();
         scopes
     }

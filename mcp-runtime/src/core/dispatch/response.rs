@@ -25,6 +25,7 @@ use crate::core::{
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
     reason::Reason,
     server::{EncodedPage, Identity, Server},
+    sort::sort_by,
     tool::{ToolResult, write_tool_result},
 };
 
@@ -217,7 +218,7 @@ impl Server {
     #[cold]
     pub(crate) fn insufficient_scope(&self, scopes: &[String]) -> Reply {
         let mut names: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        names.sort_unstable();
+        sort_by(&mut names, Ord::cmp);
         names.dedup();
         let names = names.join(" ");
         let error =

@@ -9,14 +9,13 @@ use super::{
     Request,
     item_call::ItemCall,
     request::ClientRequestPolicy,
-    response::{PendingReply, Reply, Response, ResultBody},
+    response::{Reply, Response, ResultBody},
 };
 use crate::{
     core::{
         arguments::{CallParts, Cursor, Input, MaybeFuture, normalize_integers, repair_untyped},
         client_request::{CallBinding, StateSealer},
         connection::AccessError,
-        content::ResourceLink,
         context::{Context, Continuation, Retry},
         error::Failure,
         extensions::Extensions,
@@ -30,6 +29,7 @@ use crate::{
         store::ResultReader,
         tool::{ToolCall, ToolEntry, ToolHandler, ToolResult},
     },
+    gate::result_limit::ToolCallEnd,
     schema::{duplicate_keys, read_value},
 };
 
@@ -267,9 +267,10 @@ impl ItemCall for CallTool<'_> {
                 }
             }
         };
-        match self.entry.spec.item.max_result {
-            Some(limit) if result.size() > limit => self.limit_result(server, result, limit),
-            _ => self.entry.reply(result).because(reason).into(),
+        let (entry, reader) = (&self.entry, self.reader.as_ref());
+        match entry.spec.item.max_result {
+            None => entry.reply(result).because(reason).into(),
+            Some(limit) => (limit.respond)(limit, server, ToolCallEnd { entry, reader, result, reason }),
         }
     }
 }
@@ -323,25 +324,6 @@ impl CallTool<'_> {
         Ok(result)
     }
 
-    /// Answers with what is sent of a result that is larger than its limit: a link to the whole, once that is stored, or
-    /// as much as fits.
-    fn limit_result(&self, server: &Server, result: ToolResult, limit: usize) -> Response {
-        let entry = self.entry.clone();
-        let (Some(_), Some(reader)) = (server.kept_results(), self.reader.clone()) else {
-            return entry.reply_without_excess(result, limit, None).into();
-        };
-        let server = server.clone();
-        Response::Pending(PendingReply::without_call(async move {
-            let mut kept = None;
-            if let Some(results) = server.kept_results() {
-                let contents = result.clone().into_contents();
-                let uri = results.keep(server.name(), &reader, &contents).await;
-                kept = uri.map(|uri| (uri, results.ttl()));
-            }
-            entry.reply_without_excess(result, limit, kept)
-        }))
-    }
-
     /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.
     fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
         let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
@@ -358,52 +340,8 @@ impl CallTool<'_> {
 }
 
 impl ToolEntry {
-    fn reply(&self, result: ToolResult) -> Reply {
+    /// The reply with a result.
+    pub(crate) fn reply(&self, result: ToolResult) -> Reply {
         ResultBody::Tool { result, wrap: self.output.as_ref().is_some_and(|output| output.wrap) }.into()
-    }
-
-    fn reply_without_excess(
-        &self,
-        result: ToolResult,
-        limit: usize,
-        kept: Option<(String, Duration)>,
-    ) -> Reply {
-        let failed = result.is_error;
-        let result = self.without_excess(result, limit, kept);
-        let reason = (result.is_error && !failed).then_some(Reason::ResultSize);
-        self.reply(result).because(reason)
-    }
-
-    /// What is sent of a result that is larger than its limit: a link to the whole, if that is kept, and as much as fits.
-    fn without_excess(
-        &self,
-        result: ToolResult,
-        limit: usize,
-        kept: Option<(String, Duration)>,
-    ) -> ToolResult {
-        let (name, size) = (self.name(), result.size());
-        let too_large = |hint: &str| {
-            format!("the result of '{name}' has {size} bytes, and at most {limit} are sent\n{hint}")
-        };
-        let Some((uri, ttl)) = kept else {
-            let hint = format!("call '{name}' again with arguments that select less");
-            return match result.structured {
-                Some(_) => ToolResult::error(too_large(&hint)),
-                None => result.cut(limit, &hint),
-            };
-        };
-        let mut link = ResourceLink::new(uri, format!("result of {name}"));
-        link = link.size(u64::try_from(size).unwrap_or(u64::MAX));
-        if result.structured.is_some() {
-            link = link.mime("application/json");
-        }
-        let hint = format!("the linked resource is the whole, for {}", humantime::format_duration(ttl));
-        match result.structured {
-            // clients expect structured content of a result that is not an error, if its schema is published
-            Some(_) if self.output.is_some() => ToolResult::error(too_large(&hint)),
-            Some(_) => ToolResult { structured: None, ..ToolResult::text(too_large(&hint)) },
-            None => result.cut(limit, &hint),
-        }
-        .with(link)
     }
 }

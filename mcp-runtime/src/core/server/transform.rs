@@ -21,6 +21,7 @@ use crate::{
         connection::ItemKind,
         content::Icon,
         item::{BuildError, ItemSpec},
+        sort::sort_by,
         tool::Hints,
     },
     schema::nearest,
@@ -335,7 +336,7 @@ impl Transforms {
             .into_iter()
             .filter(|(_, found)| !found.exists)
             .map(|((_, what, name), FoundName { mut known, at, .. })| {
-                known.sort_unstable();
+                sort_by(&mut known, Ord::cmp);
                 known.dedup();
                 let fix = match nearest(&name, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -346,7 +347,7 @@ impl Transforms {
                 format!("a transform names the {what} `{name}`, which nothing that it changes has\n{fix}\n  --> {at}")
             })
             .collect();
-        errors.sort_unstable();
+        sort_by(&mut errors, Ord::cmp);
         errors.into_iter().map(BuildError::new).collect()
     }
 }

@@ -6,7 +6,6 @@ mod entry;
 mod header_param;
 pub(crate) mod output;
 mod page;
-mod result_limit;
 mod schema;
 pub(crate) mod spec;
 

@@ -1,8 +1,115 @@
-//! The size of a tool's result, and what is left of one that is larger than its limit: texts are cut, with a notice.
-//! Structured content is never cut, since the rest of it would not be JSON, or not what the schema promises.
+//! The size of a result, and what is sent of a tool's result that is larger than its limit: a link to the whole, if the
+//! server keeps results, or as much as fits: texts are cut, with a notice. Structured content is never cut, since the rest
+//! of it would not be JSON, or not what the schema promises.
 
-use super::ToolResult;
-use crate::core::content::{Content, ResourceContents};
+use std::{sync::Arc, time::Duration};
+
+use crate::core::{
+    content::{Content, ResourceContents, ResourceLink},
+    dispatch::{PendingReply, Reply, Response},
+    reason::Reason,
+    server::Server,
+    store::ResultReader,
+    tool::{ToolEntry, ToolResult},
+};
+
+/// How many bytes a result may have. It has the function that answers for a tool, so that only a program that sets a limit
+/// contains that.
+#[derive(Debug, Clone, Copy)]
+pub struct ResultLimit {
+    bytes: usize,
+    /// The response with the result of a tool.
+    pub(crate) respond: fn(Self, &Server, ToolCallEnd<'_>) -> Response,
+}
+
+/// A call of a tool that has ended with a result.
+pub(crate) struct ToolCallEnd<'a> {
+    pub(crate) entry: &'a Arc<ToolEntry>,
+    /// Who may read its result later, if that is kept.
+    pub(crate) reader: Option<&'a ResultReader>,
+    pub(crate) result: ToolResult,
+    /// Why the result is an error.
+    pub(crate) reason: Option<Reason>,
+}
+
+impl ResultLimit {
+    /// A limit of so many bytes.
+    #[must_use]
+    pub const fn new(bytes: u64) -> Self {
+        let bytes = if bytes > usize::MAX as u64 { usize::MAX } else { bytes as usize };
+        Self { bytes, respond }
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        self.bytes
+    }
+}
+
+/// The response with a result, or with what may be sent of it.
+fn respond(limit: ResultLimit, server: &Server, end: ToolCallEnd<'_>) -> Response {
+    let (limit, ToolCallEnd { entry, reader, result, reason }) = (limit.bytes, end);
+    if result.size() <= limit {
+        return entry.reply(result).because(reason).into();
+    }
+    let entry = entry.clone();
+    let (Some(_), Some(reader)) = (server.kept_results(), reader.cloned()) else {
+        return reply_without_excess(&entry, result, limit, None).into();
+    };
+    let server = server.clone();
+    Response::Pending(PendingReply::without_call(async move {
+        let mut kept = None;
+        if let Some(results) = server.kept_results() {
+            let contents = result.clone().into_contents();
+            let uri = results.keep(server.name(), &reader, &contents).await;
+            kept = uri.map(|uri| (uri, results.ttl()));
+        }
+        reply_without_excess(&entry, result, limit, kept)
+    }))
+}
+
+fn reply_without_excess(
+    entry: &ToolEntry,
+    result: ToolResult,
+    limit: usize,
+    kept: Option<(String, Duration)>,
+) -> Reply {
+    let failed = result.is_error;
+    let result = without_excess(entry, result, limit, kept);
+    let reason = (result.is_error && !failed).then_some(Reason::ResultSize);
+    entry.reply(result).because(reason)
+}
+
+/// What is sent of a result that is larger than its limit: a link to the whole, if that is kept, and as much as fits.
+fn without_excess(
+    entry: &ToolEntry,
+    result: ToolResult,
+    limit: usize,
+    kept: Option<(String, Duration)>,
+) -> ToolResult {
+    let (name, size) = (entry.name(), result.size());
+    let too_large =
+        |hint: &str| format!("the result of '{name}' has {size} bytes, and at most {limit} are sent\n{hint}");
+    let Some((uri, ttl)) = kept else {
+        let hint = format!("call '{name}' again with arguments that select less");
+        return match result.structured {
+            Some(_) => ToolResult::error(too_large(&hint)),
+            None => result.cut(limit, &hint),
+        };
+    };
+    let mut link = ResourceLink::new(uri, format!("result of {name}"));
+    link = link.size(u64::try_from(size).unwrap_or(u64::MAX));
+    if result.structured.is_some() {
+        link = link.mime("application/json");
+    }
+    let hint = format!("the linked resource is the whole, for {}", humantime::format_duration(ttl));
+    match result.structured {
+        // clients expect structured content of a result that is not an error, if its schema is published
+        Some(_) if entry.output.is_some() => ToolResult::error(too_large(&hint)),
+        Some(_) => ToolResult { structured: None, ..ToolResult::text(too_large(&hint)) },
+        None => result.cut(limit, &hint),
+    }
+    .with(link)
+}
 
 impl ToolResult {
     /// Bytes of its texts, its structured content, and its images and audio as base64. A text that repeats the structured
@@ -78,7 +185,7 @@ impl ToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::content::{Image, ResourceLink};
+    use crate::core::content::Image;
 
     fn texts(result: &ToolResult) -> Vec<&str> {
         result.content.iter().filter_map(Content::as_text).collect()

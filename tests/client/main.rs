@@ -3,6 +3,7 @@
 mod agent;
 mod authorizations;
 mod catalog;
+mod events;
 mod examples;
 mod exchanges;
 mod foreign;

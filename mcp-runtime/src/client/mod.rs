@@ -31,6 +31,8 @@ pub(crate) mod core;
 #[cfg(feature = "client")]
 mod error;
 #[cfg(feature = "client")]
+mod events;
+#[cfg(feature = "client")]
 mod large_text;
 #[cfg(feature = "client")]
 mod link;
@@ -63,6 +65,7 @@ pub use self::{
         target::{IntoTarget, Target},
     },
     error::Error,
+    events::{EventOccurrence, EventSubscription, PendingSubscription},
     link::child_process::{end_children, end_children_on_signal},
     receive::{
         change_stream::ResourceSubscription,
@@ -73,7 +76,7 @@ pub use self::{
     },
     requests::{
         client_handle::{Client, CompletionOf},
-        listed_items::{PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
+        listed_items::{EventInfo, PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
         pending_request::{CallFuture, PendingCall, Refresh},
         result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
         task_handle::{RunningToolTask, TaskProgress},

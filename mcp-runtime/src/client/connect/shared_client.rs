@@ -393,6 +393,19 @@ impl SharedClient {
         Ok(connection)
     }
 
+    /// Whether there is a connection, or another request opens it again.
+    pub(in crate::client) fn can_continue(&self) -> bool {
+        let Ok(connection) = self.connection() else { return false };
+        let is_dead = matches!(&*connection.link, ServerLink::Stream(link) if link.is_closed());
+        !is_dead || self.must_reopen(&connection)
+    }
+
+    /// Begins a new session in place of one that the server has forgotten.
+    pub(in crate::client) async fn renew_session(&self) {
+        // a request finds it lost, and replaces it; if that fails, the next one does
+        let _found = self.request("ping", &params(json!({})), &CallOptions::default()).await;
+    }
+
     /// Whether the connection is dead, and another one is wanted.
     fn must_reopen(&self, connection: &Connection) -> bool {
         let is_dead = match &*connection.link {
@@ -615,7 +628,9 @@ impl SharedClient {
         }
         request.operation = options.operation.as_ref();
         if !wants_progress {
-            let limit = if method == "subscriptions/listen" { None } else { self.request_limit(options) };
+            // streams that last
+            let lasts = matches!(method, "subscriptions/listen" | "events/stream");
+            let limit = if lasts { None } else { self.request_limit(options) };
             return link.request(request, limit).await;
         }
         Box::pin(self.exchange_with_progress(id, link, request, options)).await

@@ -42,6 +42,8 @@ pub(crate) enum ListedKind {
     Resources,
     Templates,
     Prompts,
+    #[cfg(feature = "client")]
+    Events,
     #[cfg(all(feature = "client", feature = "skills"))]
     Skills,
 }
@@ -56,6 +58,8 @@ impl ListedKind {
             Self::Resources => "resources/list",
             Self::Templates => "resources/templates/list",
             Self::Prompts => "prompts/list",
+            #[cfg(feature = "client")]
+            Self::Events => "events/list",
             #[cfg(all(feature = "client", feature = "skills"))]
             Self::Skills => "skills/list",
         }
@@ -68,6 +72,8 @@ impl ListedKind {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
+            #[cfg(feature = "client")]
+            Self::Events => "events",
             #[cfg(all(feature = "client", feature = "skills"))]
             Self::Skills => "skills",
         }
@@ -80,6 +86,8 @@ impl ListedKind {
             Self::Tools => "tools",
             Self::Resources | Self::Templates => "resources",
             Self::Prompts => "prompts",
+            #[cfg(feature = "client")]
+            Self::Events => "events",
             #[cfg(all(feature = "client", feature = "skills"))]
             Self::Skills => crate::core::protocol::SKILLS_EXTENSION,
         }

@@ -204,6 +204,8 @@ pub enum ChangeEvent {
     Resources,
     /// The list of prompts.
     Prompts,
+    /// The list of events.
+    Events,
     /// A resource that is subscribed to.
     Resource {
         /// Its URI.

@@ -34,6 +34,10 @@ const MAX_COMPLETED: usize = 256;
 const MAX_ID: usize = 1024;
 /// The largest notification that is read.
 const MAX_NOTIFICATION: usize = 1 << 20;
+/// The largest one with an event, which no request asks for again.
+const MAX_EVENT: usize = 16 << 20;
+/// What the methods of notifications of events begin with.
+const EVENTS: &str = "notifications/events/";
 
 /// Requests beyond that number whose refusal is on its way; others get none.
 const MAX_REFUSALS: usize = 64;
@@ -71,8 +75,12 @@ pub(in crate::client) enum Stale<'a> {
     Tools,
     Resources,
     Prompts,
+    Events,
     Resource(&'a str),
 }
+
+/// Receives the notifications of a stream of events: what follows `notifications/events/`, and the params.
+pub(in crate::client) type EventsListener = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
 type StaleListener = Arc<dyn Fn(Stale<'_>) + Send + Sync>;
 
@@ -100,6 +108,8 @@ struct Waiting {
     watches: HashMap<u64, (String, Listener<ChangeEvent>)>,
     /// Streams of `subscriptions/listen`, by the id of their request.
     streams: HashMap<u64, mpsc::Sender<Value>>,
+    /// Streams of `events/stream`, by the id of their request.
+    event_streams: HashMap<u64, EventsListener>,
     /// Tasks, by id.
     tasks: HashMap<String, Arc<Notify>>,
     /// Elicitations that calls wait for, by the number of the wait.
@@ -263,6 +273,18 @@ impl Inbox {
         (receiver, registered)
     }
 
+    /// Calls `listener` for each notification of an `events/stream` request.
+    pub(in crate::client) fn open_events(
+        self: &Arc<Self>,
+        id: u64,
+        listener: EventsListener,
+    ) -> impl Drop + use<> {
+        self.waiting.lock().event_streams.insert(id, listener);
+        Registered(self.clone(), move |inbox: &Self| {
+            inbox.waiting.lock().event_streams.remove(&id);
+        })
+    }
+
     /// Is notified when the server reports a change of the task.
     pub(in crate::client) fn expect_task(
         self: &Arc<Self>,
@@ -335,7 +357,9 @@ impl Inbox {
                 tracing::debug!("a request of the server is ignored: its id is too long");
             }
             Some(id) => self.answer(text, id, method, responder),
-            None if text.len() > MAX_NOTIFICATION => {
+            None if text.len() > MAX_EVENT
+                || (text.len() > MAX_NOTIFICATION && !method.starts_with(EVENTS)) =>
+            {
                 tracing::debug!("a notification of the server is ignored: it has {} bytes", text.len());
             }
             None => self.notified(method, &raw_params(text)),
@@ -414,6 +438,7 @@ impl Inbox {
             "notifications/tools/list_changed" => self.changed(Stale::Tools, ChangeEvent::Tools),
             "notifications/resources/list_changed" => self.changed(Stale::Resources, ChangeEvent::Resources),
             "notifications/prompts/list_changed" => self.changed(Stale::Prompts, ChangeEvent::Prompts),
+            "notifications/events/list_changed" => self.changed(Stale::Events, ChangeEvent::Events),
             "notifications/resources/updated" => {
                 if let Some(uri) = params.get("uri").and_then(Value::as_str) {
                     self.changed(Stale::Resource(uri), ChangeEvent::Resource { uri: uri.to_owned() });
@@ -437,7 +462,16 @@ impl Inbox {
                     running.abort();
                 }
             }
-            _ => {}
+            _ => {
+                let id = params.get("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION_ID));
+                if let Some(kind) = method.strip_prefix(EVENTS)
+                    && let Some(id) = id.and_then(subscription_id)
+                {
+                    // without the lock: it calls functions of the program
+                    let listener = self.waiting.lock().event_streams.get(&id).cloned();
+                    listener.into_iter().for_each(|listener| listener(kind, params));
+                }
+            }
         }
     }
 

@@ -188,7 +188,7 @@ impl Client {
         self.list(ListedKind::Prompts, PromptInfo::new)
     }
 
-    pub(super) fn list<T: Send + 'static>(
+    pub(in crate::client) fn list<T: Send + 'static>(
         &self,
         kind: ListedKind,
         parse: fn(Arc<Value>) -> Option<T>,

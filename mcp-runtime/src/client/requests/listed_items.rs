@@ -65,6 +65,27 @@ entries! {
     TemplateInfo, "uriTemplate";
     /// A prompt in a server's list.
     PromptInfo, "name";
+    /// An event in a server's list (preview).
+    EventInfo, "name";
+}
+
+impl EventInfo {
+    /// The ways in which the server delivers the event: `push`, `poll` and `webhook`.
+    pub fn delivery(&self) -> impl Iterator<Item = &str> {
+        self.0.get("delivery").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// The wire's `inputSchema`: that of the arguments of a subscription; null if the server sent none.
+    #[must_use]
+    pub fn input_schema(&self) -> &Value {
+        self.0.get("inputSchema").unwrap_or(&Value::Null)
+    }
+
+    /// The wire's `payloadSchema`: that of what an occurrence says; null if the server sent none.
+    #[must_use]
+    pub fn payload_schema(&self) -> &Value {
+        self.0.get("payloadSchema").unwrap_or(&Value::Null)
+    }
 }
 
 impl ToolInfo {

@@ -16,6 +16,7 @@ use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
     core::{DroppedEntry, ListBounds, ListPages, ListedKind, PageError},
+    events::EVENTS_EXTENSION,
     large_text::{LARGE, run_elsewhere},
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},
@@ -31,9 +32,9 @@ const MAX_LOGGED: usize = 10;
 #[derive(Default)]
 pub(in crate::client) struct ListCaches {
     /// By caller, since a server may show each its own; the last used is the last. At most one fetch of each list runs at a time.
-    slots: [tokio::sync::Mutex<Vec<KeptList>>; 5],
+    slots: [tokio::sync::Mutex<Vec<KeptList>>; 6],
     /// Count the changes that the server has reported.
-    epochs: [AtomicU64; 5],
+    epochs: [AtomicU64; 6],
 }
 
 struct KeptList {
@@ -58,12 +59,13 @@ impl ListCaches {
                 #[cfg(feature = "skills")]
                 self.next_epoch(ListedKind::Skills);
             }
+            Stale::Events => self.next_epoch(ListedKind::Events),
             Stale::Resource(_) => {}
         }
     }
 
     pub(in crate::client) fn invalidate_all(&self) {
-        for stale in [Stale::Tools, Stale::Prompts, Stale::Resources] {
+        for stale in [Stale::Tools, Stale::Prompts, Stale::Resources, Stale::Events] {
             self.invalidate(stale);
         }
     }
@@ -82,7 +84,12 @@ impl SharedClient {
         options: &CallOptions,
     ) -> Result<Vec<Arc<Value>>, Error> {
         let connection = self.connection()?;
-        require(&connection, kind.capability())?;
+        let declared = require(&connection, kind.capability());
+        // drafts had it elsewhere
+        match kind {
+            ListedKind::Events => declared.or_else(|_| require(&connection, EVENTS_EXTENSION))?,
+            _ => declared?,
+        }
         let mut slot = self.lists.slots[kind as usize].lock().await;
         let epoch = self.lists.epochs[kind as usize].load(Ordering::SeqCst);
         let caller = self.caller();

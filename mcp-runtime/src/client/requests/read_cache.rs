@@ -226,7 +226,7 @@ impl ReadCache {
             }
             // a resource may be gone, or be another one
             Stale::Resources => self.clear(),
-            Stale::Tools | Stale::Prompts => {}
+            Stale::Tools | Stale::Prompts | Stale::Events => {}
         }
     }
 

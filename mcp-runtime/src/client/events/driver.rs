@@ -1,0 +1,236 @@
+//! Keeps a subscription going: opens its stream again when that breaks, or polls, with pauses that grow while the server
+//! fails. It ends when the server says that the subscription cannot go on.
+
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::reader::EventReader;
+use crate::{
+    client::{
+        Error,
+        connect::shared_client::{CallOptions, SharedClient, params},
+        link::LinkError,
+        requests::result_types::parse,
+    },
+    core::protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND},
+};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long a stream must have lasted so that the next one is opened after the first pause.
+const STABLE: Duration = Duration::from_secs(30);
+/// How long a server may take to confirm a stream.
+const ACTIVE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a stream may be silent: servers send something every 30 seconds.
+const SILENCE: Duration = Duration::from_secs(65);
+/// How long a server is asked to wait for an event.
+const POLL_WAIT: Duration = Duration::from_secs(30);
+/// The shortest pause between polls, whatever the server asks for.
+const SHORTEST_POLL_PAUSE: Duration = Duration::from_secs(1);
+/// The longest one: a server that asks for more is asked again after an hour.
+const LONGEST_POLL_PAUSE: Duration = Duration::from_secs(60 * 60);
+/// Events that are asked for at once.
+const MAX_EVENTS: usize = 100;
+/// Codes that say that the subscription cannot go on: the protocol's, and those of events in the published texts and the
+/// drafts before (not found, forbidden, unsupported).
+const FINAL_CODES: [i64; 9] =
+    [INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, -32011, -32012, -32014, -32023, -32024, -32026];
+/// Of those: the way of delivery is not supported.
+const UNSUPPORTED_CODES: [i64; 3] = [METHOD_NOT_FOUND, -32014, -32026];
+
+/// How events come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeliveryMode {
+    Push,
+    Poll,
+}
+
+/// Drives one subscription.
+pub(super) struct Driver {
+    pub(super) shared: Arc<SharedClient>,
+    pub(super) reader: Arc<EventReader>,
+    pub(super) arguments: Value,
+    pub(super) max_age: Option<Duration>,
+    pub(super) mode: DeliveryMode,
+}
+
+/// Answers when the subscription has begun, or cannot begin.
+type Begun = oneshot::Sender<Result<(), Error>>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PollResult {
+    events: Vec<Value>,
+    #[serde(default)]
+    cursor: Value,
+    #[serde(default)]
+    truncated: bool,
+    #[serde(default)]
+    has_more: bool,
+    next_poll_ms: Option<u64>,
+}
+
+impl Driver {
+    /// Delivers events until the subscription cannot go on.
+    pub(super) async fn drive(self, begun: Begun) -> Error {
+        let mut begun = Some(begun);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let has_cursor = self.reader.cursor().is_some();
+            let started = Instant::now();
+            let error = match self.mode {
+                DeliveryMode::Push => self.stream(&mut begun).await,
+                DeliveryMode::Poll => self.poll(&mut begun).await,
+            };
+            let Some(error) = error else {
+                // events came, so the server works
+                pause = FIRST_PAUSE;
+                continue;
+            };
+            if let Some(begun) = begun.take() {
+                // fails if the program does not wait any more
+                let _given_up = begun.send(Err(error.clone()));
+                return error;
+            }
+            if self.is_final(&error) {
+                return error;
+            }
+            tracing::debug!(event = %self.reader.name, error = error.in_one_line(), "the subscription was interrupted");
+            if started.elapsed() >= STABLE {
+                pause = FIRST_PAUSE;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            // what happens in between is lost where the server cannot send it again
+            if !has_cursor && self.reader.cursor().is_none() {
+                self.reader.gap();
+            }
+        }
+    }
+
+    /// Whether nothing is gained by another attempt.
+    fn is_final(&self, error: &Error) -> bool {
+        match error {
+            Error::Protocol { code, .. } => FINAL_CODES.contains(code) || self.reader.terminated().is_some(),
+            Error::NotConnected { .. } | Error::Timeout { .. } => false,
+            // a gateway, or a server that starts
+            Error::Http { status, .. } => !matches!(status, 404 | 408 | 425 | 429 | 500..=599),
+            Error::Closed { .. } => !self.shared.can_continue(),
+            _ => true,
+        }
+    }
+
+    fn members(&self) -> Value {
+        let cursor = self.reader.cursor();
+        let mut members = json!({ "name": self.reader.name, "arguments": self.arguments, "cursor": cursor });
+        // it bounds what is sent again, which begins at a cursor
+        if let Some(age) = self.max_age.filter(|_| cursor.is_some()) {
+            members["maxAgeMs"] = u64::try_from(age.as_millis()).unwrap_or(u64::MAX).into();
+        }
+        members
+    }
+
+    /// Receives a stream until it ends; `None` if it was open, and ended in an orderly way.
+    async fn stream(&self, begun: &mut Option<Begun>) -> Option<Error> {
+        let (shared, reader, options) = (&self.shared, &self.reader, CallOptions::default());
+        let connection = match shared.live_connection(&options).await {
+            Ok(connection) => connection,
+            Err(error) => return Some(error),
+        };
+        let id = shared.next_id();
+        reader.begin_stream();
+        let receiving = reader.clone();
+        let listener = Arc::new(move |kind: &str, params: &Value| receiving.notified(kind, params));
+        let _registered = shared.inbox.open_events(id, listener);
+        let members = params(self.members());
+        let (link, revision) = (&connection.link, connection.revision);
+        let mut request = pin!(shared.exchange_as(id, link, revision, "events/stream", &members, &options));
+        let mut silence = pin!(sleep(ACTIVE_TIMEOUT));
+        loop {
+            tokio::select! {
+                // what came before the response is delivered before it
+                biased;
+                () = reader.activity.notified() => {
+                    if let Some(begun) = begun.take_if(|_| reader.is_active()) {
+                        // fails if the program does not wait any more
+                        let _given_up = begun.send(Ok(()));
+                    }
+                    if let Some(error) = reader.terminated() {
+                        return Some(error);
+                    }
+                    silence.as_mut().reset(Instant::now() + SILENCE);
+                }
+                reply = &mut request => {
+                    if let Some(error) = reader.terminated() {
+                        return Some(error);
+                    }
+                    return Some(match reply {
+                        Ok(Ok(_)) => Error::not_connected("the server has ended the stream of events"),
+                        Ok(Err(error)) => error.into(),
+                        Err(LinkError::SessionLost) => {
+                            shared.renew_session().await;
+                            Error::not_connected("the session was lost")
+                        }
+                        Err(LinkError::Failed(error)) => error,
+                    });
+                }
+                () = &mut silence => return Some(Error::not_connected("the stream of events is silent")),
+            }
+        }
+    }
+
+    /// Polls once, and waits until it is time for the next poll.
+    async fn poll(&self, begun: &mut Option<Begun>) -> Option<Error> {
+        let mut members = self.members();
+        let wait = POLL_WAIT.min(self.shared.options.request_timeout / 2);
+        members["timeoutMs"] = u64::try_from(wait.as_millis()).unwrap_or_default().into();
+        members["maxEvents"] = MAX_EVENTS.into();
+        let before = self.reader.cursor();
+        // boxed: the future of the subscription would have room for it otherwise
+        let polled: Pin<Box<dyn Future<Output = Result<String, Error>> + Send + '_>> = {
+            let members = params(members);
+            Box::pin(
+                async move { self.shared.request("events/poll", &members, &CallOptions::default()).await },
+            )
+        };
+        let polled = polled.await.and_then(|json| parse::<PollResult>(&json, "events/poll"));
+        let result = match polled {
+            Ok(result) => result,
+            Err(error) => return Some(error),
+        };
+        let came = !result.events.is_empty();
+        for occurrence in &result.events {
+            self.reader.deliver(occurrence);
+        }
+        self.reader.advance(Some(&result.cursor));
+        if result.truncated {
+            self.reader.gap();
+        }
+        if let Some(begun) = begun.take() {
+            // fails if the program does not wait any more
+            let _given_up = begun.send(Ok(()));
+        }
+        // a server that always has more, and never anything, is not asked without end
+        if result.has_more && came && before != self.reader.cursor() {
+            return None;
+        }
+        let pause = result.next_poll_ms.map_or(SHORTEST_POLL_PAUSE, Duration::from_millis);
+        sleep_until(Instant::now() + pause.clamp(SHORTEST_POLL_PAUSE, LONGEST_POLL_PAUSE)).await;
+        None
+    }
+}
+
+/// Whether the server does not deliver in this way.
+pub(super) fn is_unsupported(error: &Error) -> bool {
+    error.code().is_some_and(|code| UNSUPPORTED_CODES.contains(&code))
+}

@@ -1,0 +1,258 @@
+//! What a subscription has received: its cursor, and which occurrences it has seen, in constant memory.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+
+use super::EventOccurrence;
+use crate::{
+    client::{
+        Error,
+        receive::handlers::{Listener, call_listener},
+    },
+    core::sync::Mutex,
+};
+
+/// Occurrences that are recognized if they come again.
+const MAX_SEEN: usize = 1_000;
+/// The longest cursor that is kept, in bytes.
+const MAX_CURSOR: usize = 64 << 10;
+
+/// Receives the events of one subscription.
+pub(super) struct EventReader {
+    pub(super) name: String,
+    handler: Listener<EventOccurrence>,
+    on_gap: Option<Listener<()>>,
+    state: Mutex<ReaderState>,
+    /// Is notified of everything that comes.
+    pub(super) activity: Notify,
+    hasher: RandomState,
+}
+
+#[derive(Default)]
+struct ReaderState {
+    cursor: Option<String>,
+    /// Hashes of ids: a server decides how long they are.
+    seen: HashSet<u64>,
+    order: VecDeque<u64>,
+    /// Whether the server has confirmed the stream.
+    is_active: bool,
+    terminated: Option<Error>,
+}
+
+/// The wire's `EventOccurrence`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireOccurrence {
+    event_id: String,
+    name: String,
+    timestamp: String,
+    data: Value,
+    #[serde(rename = "_meta")]
+    meta: Option<Map<String, Value>>,
+}
+
+impl EventReader {
+    pub(super) fn new(
+        name: String,
+        handler: Listener<EventOccurrence>,
+        on_gap: Option<Listener<()>>,
+        cursor: Option<String>,
+    ) -> Self {
+        let state = Mutex::new(ReaderState { cursor, ..ReaderState::default() });
+        Self { name, handler, on_gap, state, activity: Notify::new(), hasher: RandomState::new() }
+    }
+
+    pub(super) fn cursor(&self) -> Option<String> {
+        self.state.lock().cursor.clone()
+    }
+
+    /// Keeps a position that the server gave: everything before it was delivered.
+    pub(super) fn advance(&self, cursor: Option<&Value>) {
+        match cursor {
+            Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => {
+                self.state.lock().cursor = Some(cursor.clone());
+            }
+            Some(Value::String(_)) => {
+                tracing::warn!(event = %self.name, "a cursor of the server is ignored: it is too long");
+            }
+            // the server cannot send events again
+            Some(Value::Null) => self.state.lock().cursor = None,
+            _ => {}
+        }
+    }
+
+    /// Tells the program that events may be missing.
+    pub(super) fn gap(&self) {
+        tracing::debug!(event = %self.name, "events may have been missed");
+        if let Some(on_gap) = &self.on_gap {
+            call_listener(on_gap, ());
+        }
+    }
+
+    /// Begins to wait for the confirmation of a stream.
+    pub(super) fn begin_stream(&self) {
+        let mut state = self.state.lock();
+        state.is_active = false;
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.state.lock().is_active
+    }
+
+    /// Why the server has ended the subscription, if it has.
+    pub(super) fn terminated(&self) -> Option<Error> {
+        self.state.lock().terminated.clone()
+    }
+
+    /// Takes a notification of the stream: `kind` is what follows `notifications/events/`.
+    pub(super) fn notified(&self, kind: &str, params: &Value) {
+        if self.terminated().is_some() {
+            return;
+        }
+        match kind {
+            "active" => {
+                self.advance(params.get("cursor"));
+                if params.get("truncated") == Some(&Value::Bool(true)) {
+                    self.gap();
+                }
+            }
+            "event" => {
+                self.deliver(params);
+                self.advance(params.get("cursor"));
+            }
+            "heartbeat" => self.advance(params.get("cursor")),
+            "error" => {
+                let error = params.get("error").map(Value::to_string).unwrap_or_default();
+                let error: String = error.chars().take(500).collect();
+                tracing::debug!(event = %self.name, ?error, "an event could not be delivered by the server");
+            }
+            "terminated" => {
+                let error = params.get("error");
+                let error = Error::Protocol {
+                    code: error.and_then(|error| error.get("code")?.as_i64()).unwrap_or_default(),
+                    message: error
+                        .and_then(|error| error.get("message")?.as_str())
+                        .unwrap_or("the server has ended the subscription")
+                        .to_owned(),
+                    data: error.and_then(|error| error.get("data")).cloned(),
+                };
+                self.state.lock().terminated = Some(error);
+            }
+            _ => return,
+        }
+        self.state.lock().is_active = true;
+        self.activity.notify_one();
+    }
+
+    /// Passes an occurrence on to the program, unless it has had it.
+    pub(super) fn deliver(&self, occurrence: &Value) {
+        let Some(occurrence) = WireOccurrence::deserialize(occurrence)
+            .ok()
+            .filter(|occurrence| occurrence.data.is_object() && occurrence.name == self.name)
+        else {
+            tracing::warn!(event = %self.name, "an event of the server is left out: it is malformed");
+            return self.gap();
+        };
+        if !self.is_first(&occurrence.event_id) {
+            return;
+        }
+        let WireOccurrence { event_id: id, name, timestamp, data, meta } = occurrence;
+        call_listener(&self.handler, EventOccurrence { id, name, timestamp, data, meta });
+    }
+
+    fn is_first(&self, id: &str) -> bool {
+        let hash = self.hasher.hash_one(id);
+        let mut state = self.state.lock();
+        if !state.seen.insert(hash) {
+            return false;
+        }
+        state.order.push_back(hash);
+        if state.order.len() > MAX_SEEN
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.seen.remove(&oldest);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn reader() -> (Arc<EventReader>, Arc<Mutex<Vec<String>>>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (kept, gaps) = (seen.clone(), seen.clone());
+        let handler: Listener<EventOccurrence> = Arc::new(move |event: EventOccurrence| {
+            assert_ne!(event.id, "panics", "as the test wants it");
+            kept.lock().push(event.id);
+        });
+        let on_gap: Listener<()> = Arc::new(move |()| gaps.lock().push("gap".to_owned()));
+        (Arc::new(EventReader::new("a".into(), handler, Some(on_gap), None)), seen)
+    }
+
+    fn occurrence(id: &str, cursor: &Value) -> Value {
+        json!({ "eventId": id, "name": "a", "timestamp": "2026-11-23T00:00:00Z", "data": {}, "cursor": cursor })
+    }
+
+    #[test]
+    fn an_occurrence_is_delivered_once_and_its_cursor_is_kept() {
+        let (reader, seen) = reader();
+        for (id, cursor) in [("1", "c1"), ("2", "c2"), ("1", "c3")] {
+            reader.notified("event", &occurrence(id, &cursor.into()));
+        }
+        assert_eq!(*seen.lock(), ["1", "2"]);
+        assert_eq!(reader.cursor().as_deref(), Some("c3"));
+        reader.notified("heartbeat", &json!({ "cursor": "c4" }));
+        assert_eq!(reader.cursor().as_deref(), Some("c4"));
+        reader.notified("event", &occurrence("3", &Value::Null));
+        assert_eq!(reader.cursor(), None, "the server cannot send events again");
+    }
+
+    #[test]
+    fn what_is_kept_of_ids_and_cursors_is_bounded() {
+        let (reader, seen) = reader();
+        for n in 0..3 * MAX_SEEN {
+            reader.notified("event", &occurrence(&n.to_string(), &"x".repeat(MAX_CURSOR + n % 2).into()));
+        }
+        assert_eq!(seen.lock().len(), 3 * MAX_SEEN);
+        let state = reader.state.lock();
+        assert_eq!((state.seen.len(), state.order.len()), (MAX_SEEN, MAX_SEEN));
+        assert_eq!(state.cursor.as_ref().map(String::len), Some(MAX_CURSOR));
+    }
+
+    #[test]
+    fn what_is_malformed_or_of_another_event_is_a_gap() {
+        let (reader, seen) = reader();
+        for wrong in [
+            json!({}),
+            json!({ "eventId": 1, "name": "a", "timestamp": "", "data": {} }),
+            json!({ "eventId": "1", "name": "b", "timestamp": "", "data": {} }),
+            json!({ "eventId": "1", "name": "a", "timestamp": "", "data": [] }),
+        ] {
+            reader.notified("event", &wrong);
+        }
+        assert_eq!(*seen.lock(), ["gap"; 4]);
+    }
+
+    #[test]
+    fn a_function_that_panics_does_not_end_the_subscription_and_termination_does() {
+        let (reader, seen) = reader();
+        reader.notified("event", &occurrence("panics", &"c1".into()));
+        reader.notified("event", &occurrence("2", &"c2".into()));
+        reader.notified("terminated", &json!({ "error": { "code": -32012, "message": "no access" } }));
+        reader.notified("event", &occurrence("3", &"c3".into()));
+        assert_eq!(*seen.lock(), ["2"]);
+        assert!(matches!(reader.terminated(), Some(Error::Protocol { code: -32012, .. })));
+    }
+}

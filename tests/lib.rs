@@ -9,6 +9,8 @@ pub mod support;
 mod examples_of_attributes {
     #[doc = include_str!("../mcp-macros/src/examples/main.md")]
     struct Main;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_event.md")]
+    struct Event;
     #[doc = include_str!("../mcp-macros/src/examples/mcp_prompt.md")]
     struct Prompt;
     #[doc = include_str!("../mcp-macros/src/examples/mcp_resource.md")]
@@ -45,6 +47,8 @@ mod docs {
     struct ClientRequests;
     #[doc = include_str!("../docs/subscriptions.md")]
     struct Subscriptions;
+    #[doc = include_str!("../docs/events.md")]
+    struct Events;
     #[doc = include_str!("../docs/tasks.md")]
     struct Tasks;
     #[doc = include_str!("../docs/state.md")]

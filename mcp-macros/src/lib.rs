@@ -17,7 +17,9 @@ mod tests;
 use proc_macro::TokenStream;
 
 use crate::attribute::{error_, item, main_, misplaced, panicked::expand_or_keep, rule, service, type_};
-use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
+use crate::model::{
+    event::EventOptions, prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions,
+};
 
 /// Makes a function a tool of the server.
 ///
@@ -73,6 +75,24 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 #[proc_macro_attribute]
 pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
     expand_or_keep(options.into(), function.into(), item::expand::<PromptOptions>).into()
+}
+
+/// Makes a function an event of the server, to which clients subscribe (preview).
+///
+/// The program emits the event, and for each subscription the function decides what of it is delivered: `bool`, an
+/// `Option<T>` of what this subscriber may see, or nothing for every subscriber. The parameter with `#[mcp(payload)]` is
+/// what was emitted; owned parameters are arguments of the subscription.
+///
+#[doc = include_str!("examples/mcp_event.md")]
+///
+/// Options: `name`, `description`, `deliver(poll, push, webhook)`, `rate = "60/1m"`, `blocking`, `scopes(..)`,
+/// `meta(..)`, `validate`, `marker`, `crate`.
+///
+/// Options of a parameter, in `#[mcp(..)]`: `payload`, `name`, `title`, `description`, `default`, `range`, `length`,
+/// `pattern`, `one_of`, `example`, `flatten`, `secret`, `inject`.
+#[proc_macro_attribute]
+pub fn mcp_event(options: TokenStream, function: TokenStream) -> TokenStream {
+    expand_or_keep(options.into(), function.into(), item::expand::<EventOptions>).into()
 }
 
 /// Makes the annotated methods of an `impl` block items of the server, which are registered with `.service(..)`.

@@ -30,6 +30,7 @@ pages! {
     transports = "transports.md";
     versions = "versions.md";
     subscriptions = "subscriptions.md";
+    events = "events.md";
     sessions = "sessions.md";
     client = "client.md";
     limits = "limits.md";

@@ -64,10 +64,12 @@ pub use self::core::tool::ToolResult;
 pub use self::core::{client_request, config, content, context, store, tool};
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
-pub use capability::{prompts as prompt, resources as resource};
+pub use capability::{events as event, prompts as prompt, resources as resource};
 pub use gate::{audit, layer};
 #[cfg(feature = "macros")]
-pub use mcp_runtime_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use mcp_runtime_macros::{
+    main, mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type,
+};
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
 pub use serde_json;

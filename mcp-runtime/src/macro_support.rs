@@ -15,6 +15,9 @@ pub use schemars;
 pub use serde;
 
 pub use crate::{
+    capability::events::{
+        Delivery, Event, EventDescriptor, EventOf, EventOutput, EventPayload, event_output, event_payload,
+    },
     capability::prompts::{
         Prompt, TypedPrompt,
         output::{PromptOutput, prompt_output},

@@ -2,7 +2,7 @@
 
 pub use crate::{Context, Json, ProtocolError, ResultExt, ServerHandle, ToolError, ToolResult};
 #[cfg(feature = "macros")]
-pub use crate::{mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use crate::{mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use mcp_runtime_macros::Tool;

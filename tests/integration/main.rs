@@ -9,6 +9,7 @@ mod client_requests;
 mod command_line;
 mod common;
 mod error_types;
+mod events;
 mod examples;
 mod http;
 mod layers;

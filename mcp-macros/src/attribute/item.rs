@@ -1,4 +1,4 @@
-//! `#[mcp_tool]`, `#[mcp_resource]` and `#[mcp_prompt]` on free functions. The function itself is emitted first and
+//! `#[mcp_tool]`, `#[mcp_resource]`, `#[mcp_prompt]` and `#[mcp_event]` on free functions. The function itself is emitted first and
 //! unchanged; after an error, a marker without a definition follows it, so that registering it is not another error.
 
 use proc_macro2::TokenStream;

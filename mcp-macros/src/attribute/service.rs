@@ -11,6 +11,7 @@ use crate::attribute::misplaced;
 use crate::diagnostics::Errors;
 use crate::expand::definition::{Fields, private_scope, service_item};
 use crate::expand::idents::{hygienic_at, item_constant};
+use crate::model::event::EventOptions;
 use crate::model::item::{Item, ItemOptions};
 use crate::model::kind::{Kind, take_attribute};
 use crate::model::prompt::PromptOptions;
@@ -53,6 +54,14 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
             Kind::Tool => expand_method::<ToolOptions>,
             Kind::Resource => expand_method::<ResourceOptions>,
             Kind::Prompt => expand_method::<PromptOptions>,
+            Kind::Event => {
+                errors.at(
+                    &method.sig.ident,
+                    "an event is a free function: programs emit it by its name\n\
+                     move it out of the `impl`, and take what it needs of the service as `&T`",
+                );
+                expand_method::<EventOptions>
+            }
         };
         constants.extend(expand_as(item_options, method, &self_ty, &name, options.markers.as_ref(), &errors));
         markers.extend(method_marker(method));

@@ -8,9 +8,10 @@ use syn::{Expr, LitStr, Path, Type, Visibility};
 
 use crate::expand::handler;
 use crate::expand::idents::{
-    argument_constant, hygienic_at, maker_constant, marker_module, private_module, variant,
+    argument_constant, hygienic_at, maker_constant, marker_module, payload_constant, private_module, variant,
 };
 use crate::model::argument::{Argument, ArgumentValue, Completion, ValueSource};
+use crate::model::event::EventOptions;
 use crate::model::icon::Icon;
 use crate::model::item::{CommonOptions, Item, ItemOptions};
 use crate::model::kind::Kind;
@@ -95,7 +96,19 @@ fn signature<O: ItemOptions>(item: &Item<O>) -> TokenStream {
         quote!(#cfg #ty)
     });
     let output = item.output.clone().unwrap_or_else(|| unit(item.ident.span()));
-    quote_spanned!(Span::mixed_site()=> impl __rt::Signature<fn(#(#arguments),*) -> #output> for __Marker {})
+    let payload = payload(item).map(|param| {
+        let ty = &param.ty;
+        quote_spanned!(Span::mixed_site()=> impl __rt::EventOf<#ty> for __Marker {})
+    });
+    quote_spanned! {Span::mixed_site()=>
+        impl __rt::Signature<fn(#(#arguments),*) -> #output> for __Marker {}
+        #payload
+    }
+}
+
+/// The parameter that is the payload of an event.
+fn payload<O>(item: &Item<O>) -> Option<&Param> {
+    item.params.iter().find(|param| matches!(param.source, Source::Payload(_)))
 }
 
 /// Implements the runtime's trait for the marker of an item with errors, so that naming it is not another error.
@@ -243,24 +256,45 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let own = item.options.fields(item.output.as_ref(), blocking);
     let rest = (kind != Kind::Prompt).then(|| quote_spanned!(site=> ..__rt::#def::returning(&__OUT)));
     let (handler, handler_name) = (handler::function(item), handler::name());
+    let payload = payload(item).map(|param| (payload_constant(), &param.ty));
+    let payload_type = payload.as_ref().map(|(name, ty)| {
+        let span = hygienic_at(ty.span());
+        quote_spanned!(span=> const #name: __rt::EventPayload<#ty> = __rt::event_payload::<#ty>();)
+    });
+    let payload = payload.map(|(name, _)| quote_spanned!(site=> payload: __rt::Option::Some(&#name),));
+    let described = quote_spanned! {site=>
+        item: __rt::ItemDescriptor {
+            #common
+            #unregistered
+            #makes_values
+            args: &[#(#arguments),*],
+            #injects
+            #rules
+            ..#new
+        },
+    };
+    // the function of an event has the arguments of a tool
+    let fields = match kind {
+        Kind::Event => quote_spanned! {site=>
+            #own
+            #payload
+            function: __rt::ToolDescriptor {
+                #described
+                handler: #handler_name,
+                ..__rt::ToolDescriptor::EMPTY
+            },
+        },
+        _ => quote_spanned!(site=> #described #own handler: #handler_name,),
+    };
     quote_spanned! {site=>
         #import
         #(#constants)*
         #(#makers)*
         #output_type
+        #payload_type
         #handler
         static __DESCRIPTOR: __rt::#def = __rt::#def {
-            item: __rt::ItemDescriptor {
-                #common
-                #unregistered
-                #makes_values
-                args: &[#(#arguments),*],
-                #injects
-                #rules
-                ..#new
-            },
-            #own
-            handler: #handler_name,
+            #fields
             #rest
         };
     }
@@ -311,7 +345,7 @@ fn describe_argument(
 ) -> TokenStream {
     let span = hygienic_at(ty.span());
     let sent = &argument.name;
-    let (look, is_text) = (argument_look(ty), kind != Kind::Tool);
+    let (look, is_text) = (argument_look(ty), !kind.has_json_arguments());
     let leaf = leaf(ty);
     let has_leaf = !std::ptr::eq(leaf, ty);
     let constructor = match (argument.flatten, &look) {
@@ -651,5 +685,15 @@ impl Fields for ResourceOptions {
 impl Fields for PromptOptions {
     fn fields(&self, _: Option<&Type>, _: bool) -> TokenStream {
         TokenStream::new()
+    }
+}
+
+impl Fields for EventOptions {
+    fn fields(&self, _: Option<&Type>, _: bool) -> TokenStream {
+        if self.deliver.is_empty() {
+            return TokenStream::new();
+        }
+        let modes = self.deliver.iter().map(|word| variant(word));
+        quote!(deliver: &[#(__rt::Delivery::#modes),*],)
     }
 }

@@ -8,7 +8,7 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::expand::idents::{argument_constant, hygienic_at, maker_constant, variable};
+use crate::expand::idents::{argument_constant, hygienic_at, maker_constant, payload_constant, variable};
 use crate::model::item::{Item, ItemOptions};
 use crate::model::params::{Param, Source};
 
@@ -22,7 +22,9 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let this = item.self_ty.as_ref().filter(|_| item.takes_self);
     let this = this.map(|self_ty| quote_spanned!(site=> let __this = __call.this::<#self_ty>()?;));
     let arguments = arguments(&item.params);
-    let injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
+    let mut injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
+    // first, since nothing else of an event is looked for where there is none
+    injected.sort_by_key(|param| !matches!(param.source, Source::Payload(_)));
     let (starts_task, blocking) = (item.options.starts_task(), item.common.blocking.is_some());
     let context =
         (starts_task || !injected.is_empty()).then(|| quote_spanned!(site=> let __ctx = __call.context();));
@@ -126,6 +128,10 @@ fn inject(param: &Param) -> TokenStream {
         }
         Source::Reference { optional: true } => {
             quote_spanned!(span=> #cfg let #name = __rt::Probe::<#ty>::new().find_optional(&__ctx);)
+        }
+        Source::Payload(_) => {
+            let payload = payload_constant();
+            quote_spanned!(span=> #cfg let #name = #payload.find(&__ctx)?;)
         }
         Source::Injected => {
             let maker = maker_constant(param);

@@ -43,6 +43,11 @@ pub(crate) fn maker_constant(param: &Param) -> Ident {
     format_ident!("__M{}", param.index, span = Span::mixed_site())
 }
 
+/// The constant that describes the payload of an event.
+pub(crate) fn payload_constant() -> Ident {
+    Ident::new("__P", Span::mixed_site())
+}
+
 /// The module of a marker with the function's name.
 pub(crate) fn marker_module(function: &Ident) -> Ident {
     format_ident!("__mcp_{}", function)

@@ -100,7 +100,7 @@ impl Argument {
             "one_of" => self.rules.extend(rule::read_one_of(entry, errors)),
             "header" => self.header = read_header(entry, kind, errors),
             "complete" => self.completion = read_completion(entry, kind, errors),
-            "flatten" if kind == Kind::Tool => {
+            "flatten" if kind.has_json_arguments() => {
                 self.flatten = entry.flag(errors).filter(|&on| on).map(|_| entry.span());
             }
             "flatten" => errors.at(
@@ -150,11 +150,14 @@ fn read_header(entry: &Entry, kind: Kind, errors: &Errors) -> Option<LitStr> {
 }
 
 fn read_completion(entry: &Entry, kind: Kind, errors: &Errors) -> Option<Completion> {
-    if kind == Kind::Tool {
+    if kind.has_json_arguments() {
         errors.at(
             &entry.key,
-            "`complete` is for prompts and resources: MCP does not complete the arguments of tools\n\
-             use `one_of(..)` or an enum to publish the values",
+            format_args!(
+                "`complete` is for prompts and resources: MCP does not complete the arguments of {}s\n\
+                 use `one_of(..)` or an enum to publish the values",
+                kind.noun()
+            ),
         );
         return None;
     }

@@ -144,7 +144,9 @@ impl<O: ItemOptions> Item<O> {
         let mut entries = entry::parse(options, |text| kind.positional_option(text), errors);
         entry::remove_duplicates(&mut entries, errors);
         for entry in &entries {
-            if !common.read_option(entry, errors) && !own.read_option(entry, errors) {
+            let is_known = kind.known_options().contains(&entry.name.as_str())
+                && (common.read_option(entry, errors) || own.read_option(entry, errors));
+            if !is_known {
                 entry.report_unknown(&format!("`#[{}]`", kind.attribute()), kind.known_options(), errors);
             }
         }
@@ -217,13 +219,16 @@ fn check_name(kind: Kind, given: Option<&LitStr>, function: &Function, errors: &
     let name = given.map_or_else(|| function.name(), LitStr::value);
     let is_legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let message = if name.is_empty() {
-        "is empty\nwrite 1 to 128 characters"
-    } else if kind != Kind::Tool {
+        "is empty\nwrite 1 to 128 characters".to_owned()
+    } else if !kind.has_json_arguments() {
         return name;
     } else if name.chars().count() > 128 {
-        "is longer than 128 characters\nshorten it"
+        "is longer than 128 characters\nshorten it".to_owned()
     } else if !name.chars().all(is_legal) {
-        "has a character that is not allowed in the name of a tool\nuse letters, digits, `_`, `-` and `.`"
+        let one = kind.one();
+        format!(
+            "has a character that is not allowed in the name of {one}\nuse letters, digits, `_`, `-` and `.`"
+        )
     } else {
         return name;
     };
@@ -266,51 +271,51 @@ fn remove_stray_attributes(function: &mut Function, kind: Kind, errors: &Errors)
 
 /// Checks the signature except for the parameters, and removes what rustc would also report.
 fn check_signature(function: &mut Function, kind: Kind, errors: &Errors) {
-    let noun = kind.noun();
+    let one = kind.one();
     if let Safety::Unsafe(token) = &function.sig.safety {
         errors.at(
             token,
             format_args!(
-                "a {noun} is called by clients and cannot be `unsafe`\nuse an `unsafe` block in the body"
+                "{one} is called by clients and cannot be `unsafe`\nuse an `unsafe` block in the body"
             ),
         );
     }
     if let Some(abi) = &function.sig.abi {
-        errors.at(abi, format_args!("a {noun} is an ordinary Rust function\nremove the `extern`"));
+        errors.at(abi, format_args!("{one} is an ordinary Rust function\nremove the `extern`"));
     }
     if let Some(variadic) = function.sig.variadic.take() {
-        errors.at(variadic, format_args!("a {noun} cannot be variadic\ntake a `Vec<T>`"));
+        errors.at(variadic, format_args!("{one} cannot be variadic\ntake a `Vec<T>`"));
     }
-    check_generics(function, noun, errors);
+    check_generics(function, one, errors);
     // the method of a trait is reported at its receiver
     if !function.has_body() && function.sig.receiver().is_none() {
-        errors.at(&function.sig, format_args!("a {noun} needs a body\nadd one"));
+        errors.at(&function.sig, format_args!("{one} needs a body\nadd one"));
         function.body = quote!({ loop {} });
         function.attrs.push(syn::parse_quote!(#[allow(unused_variables)]));
     }
-    check_output(function, noun, errors);
+    check_output(function, one, errors);
 }
 
-fn check_generics(function: &Function, noun: &str, errors: &Errors) {
+fn check_generics(function: &Function, one: &str, errors: &Errors) {
     let generics = &function.sig.generics;
     if generics.params.iter().any(|param| !matches!(param, GenericParam::Lifetime(_))) {
         errors.at(
             &generics.params,
-            format_args!("a {noun} cannot be generic, since clients call it by name alone\nname the types"),
+            format_args!("{one} cannot be generic, since clients call it by name alone\nname the types"),
         );
     } else if !generics.params.is_empty() {
         errors.at(
             &generics.params,
             format_args!(
-                "a {noun} cannot have lifetime parameters\nremove them: take owned arguments, `&self`, and state as `&T`"
+                "{one} cannot have lifetime parameters\nremove them: take owned arguments, `&self`, and state as `&T`"
             ),
         );
     } else if let Some(clause) = &generics.where_clause {
-        errors.at(clause, format_args!("a {noun} cannot have a `where` clause\nname the types"));
+        errors.at(clause, format_args!("{one} cannot have a `where` clause\nname the types"));
     }
 }
 
-fn check_output(function: &mut Function, noun: &str, errors: &Errors) {
+fn check_output(function: &mut Function, one: &str, errors: &Errors) {
     let has_elided_lifetime = function.sig.inputs.iter().any(|input| match input {
         FnArg::Typed(param) => contains_lifetime(&param.ty),
         FnArg::Receiver(_) => true,
@@ -318,7 +323,7 @@ fn check_output(function: &mut Function, noun: &str, errors: &Errors) {
     let lifetimes = function.lifetimes();
     let ReturnType::Type(_, output) = &mut function.sig.output else { return };
     if let Type::Never(never) = peel(output) {
-        errors.at(never, format_args!("a {noun} must return\nremove the `-> !`"));
+        errors.at(never, format_args!("{one} must return\nremove the `-> !`"));
         return;
     }
     if let Some(inner) = boxed_future_output(output) {
@@ -326,7 +331,7 @@ fn check_output(function: &mut Function, noun: &str, errors: &Errors) {
         errors.at(
             &**output,
             format_args!(
-                "a {noun} that is asynchronous is an `async fn`, and does not return a future\nwrite `async fn .. -> {inner}`"
+                "{one} that is asynchronous is an `async fn`, and does not return a future\nwrite `async fn .. -> {inner}`"
             ),
         );
         return;
@@ -338,13 +343,15 @@ fn check_output(function: &mut Function, noun: &str, errors: &Errors) {
         Some((BorrowSyntax::Impl, tokens)) => errors.at(
             tokens,
             format_args!(
-                "a {noun} cannot return `impl Trait`\nname the type: `String`, `Json<T>`, `Vec<Content>`"
+                "{one} cannot return `impl Trait`\nname the type: `String`, `Json<T>`, `Vec<Content>`"
             ),
         ),
         Some((_, tokens)) => {
             errors.at(
                 tokens,
-                format_args!("a {noun} cannot return a borrowed value\nreturn an owned one: `String`, `Vec<T>`, `Json<T>`"),
+                format_args!(
+                    "{one} cannot return a borrowed value\nreturn an owned one: `String`, `Vec<T>`, `Json<T>`"
+                ),
             );
             // Otherwise rustc would report a missing lifetime specifier.
             if !has_elided_lifetime {

@@ -1,4 +1,4 @@
-//! The three kinds of item and their attributes. An item attribute is expanded once, by the first macro to see it.
+//! The kinds of item and their attributes. An item attribute is expanded once, by the first macro to see it.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{Attribute, Meta};
@@ -13,13 +13,16 @@ pub(crate) enum Kind {
     Tool,
     Resource,
     Prompt,
+    Event,
 }
 
 impl Kind {
     /// The kind of an item attribute; `None` for every other attribute.
     pub(crate) fn of(attr: &Attribute) -> Option<Self> {
         let name = last_segment(attr)?;
-        [Self::Tool, Self::Resource, Self::Prompt].into_iter().find(|kind| name == kind.attribute())
+        [Self::Tool, Self::Resource, Self::Prompt, Self::Event]
+            .into_iter()
+            .find(|kind| name == kind.attribute())
     }
 
     pub(crate) fn attribute(self) -> &'static str {
@@ -27,6 +30,7 @@ impl Kind {
             Self::Tool => "mcp_tool",
             Self::Resource => "mcp_resource",
             Self::Prompt => "mcp_prompt",
+            Self::Event => "mcp_event",
         }
     }
 
@@ -35,7 +39,23 @@ impl Kind {
             Self::Tool => "tool",
             Self::Resource => "resource",
             Self::Prompt => "prompt",
+            Self::Event => "event",
         }
+    }
+
+    /// The noun with its article.
+    pub(crate) fn one(self) -> &'static str {
+        match self {
+            Self::Tool => "a tool",
+            Self::Resource => "a resource",
+            Self::Prompt => "a prompt",
+            Self::Event => "an event",
+        }
+    }
+
+    /// Whether its arguments are JSON, and not texts.
+    pub(crate) fn has_json_arguments(self) -> bool {
+        matches!(self, Self::Tool | Self::Event)
     }
 
     /// The name of the runtime's trait, and the prefix of the names of its types.
@@ -44,6 +64,7 @@ impl Kind {
             Self::Tool => "Tool",
             Self::Resource => "Resource",
             Self::Prompt => "Prompt",
+            Self::Event => "Event",
         }
     }
 
@@ -61,6 +82,15 @@ impl Kind {
             Self::Tool => known::TOOL,
             Self::Resource => known::RESOURCE,
             Self::Prompt => known::PROMPT,
+            Self::Event => known::EVENT,
+        }
+    }
+
+    /// The options of a parameter.
+    pub(crate) fn known_parameter_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Event => known::EVENT_PARAMETER,
+            _ => known::PARAMETER,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! An annotated function as checked data; contains no generated code.
 
 pub(crate) mod argument;
+pub(crate) mod event;
 pub(crate) mod icon;
 pub(crate) mod item;
 pub(crate) mod kind;

@@ -38,6 +38,8 @@ pub(crate) enum Source {
     Reference { optional: bool },
     /// `#[mcp(inject)] name: T`, created for the call.
     Injected,
+    /// `#[mcp(payload)] name: &T`, what an event says; with the span of the option.
+    Payload(Span),
 }
 
 impl Param {
@@ -115,15 +117,28 @@ fn read_param(
         if !matches!(&*param.pat, Pat::Ident(_) | Pat::Wild(_)) {
             errors.at(&param.pat, "an injected parameter needs a plain name\ndestructure it in the body");
         }
-        for option in &options {
-            errors.at(
-                &option.key,
-                format_args!("`{}` does not apply to `&T`, which is injected\nremove it", option.name),
-            );
+        let payload = options.iter().find(|option| kind == Kind::Event && option.name == "payload");
+        let what = if payload.is_some() { "the payload" } else { "`&T`, which is injected" };
+        for option in options.iter().filter(|option| payload.is_none() || option.name != "payload") {
+            errors.at(&option.key, format_args!("`{}` does not apply to {what}\nremove it", option.name));
+        }
+        if let Some(payload) = payload {
+            payload.flag(errors);
+            if optional {
+                let fix = format!("write `&{}`", type_to_string(target));
+                errors.at(&param.ty, format_args!("an event always has its payload\n{fix}"));
+            }
+            let source = Source::Payload(payload.span());
+            return Some(Param { index, cfg, ty: without_self(target), source });
         }
         return Some(Param { index, cfg, ty: without_self(target), source: Source::Reference { optional } });
     }
     let ty = without_self(&param.ty);
+    if options.iter().any(|option| kind == Kind::Event && option.name == "payload") {
+        let fix = format!("write `&{}`", type_to_string(&param.ty));
+        errors.at(&param.ty, format_args!("the payload is shared by all subscriptions\n{fix}"));
+        return None;
+    }
     if let Some(inject) = options.iter().find(|option| option.name == "inject") {
         inject.flag(errors);
         for option in options.iter().filter(|option| option.name != "inject") {
@@ -179,7 +194,7 @@ fn read_param(
         } else if matches!(name, "optional" | "required") {
             report_presence(option, &param.ty, errors);
         } else if !argument.read_option(option, kind, errors) {
-            option.report_unknown("`#[mcp(..)]`", known::PARAMETER, errors);
+            option.report_unknown("`#[mcp(..)]`", kind.known_parameter_options(), errors);
         }
     }
     Some(Param { index, cfg, ty, source: Source::Argument(Box::new(argument)) })

@@ -72,6 +72,10 @@ pub(crate) const PROMPT: &[&str] = &[
     "marker",
     "crate",
 ];
+pub(crate) const EVENT: &[&str] =
+    &["name", "description", "deliver", "rate", "blocking", "scopes", "meta", "validate", "marker", "crate"];
+/// How an event may be delivered.
+pub(crate) const DELIVERY: &[&str] = &["poll", "push", "webhook"];
 /// Options that may be repeated.
 pub(crate) const REPEATABLE: &[&str] = &["icon"];
 pub(crate) const ICON: &[&str] = &["src", "mime", "sizes", "theme"];
@@ -93,6 +97,22 @@ pub(crate) const PARAMETER: &[&str] = &[
     "flatten",
     "inject",
     "raw",
+    "secret",
+];
+/// Those of the function of an event.
+pub(crate) const EVENT_PARAMETER: &[&str] = &[
+    "payload",
+    "name",
+    "title",
+    "description",
+    "default",
+    "range",
+    "length",
+    "pattern",
+    "one_of",
+    "example",
+    "flatten",
+    "inject",
     "secret",
 ];
 pub(crate) const CACHE: &[&str] = &["ttl", "public"];
@@ -166,6 +186,7 @@ fn find_owner(name: &str) -> Option<&'static str> {
         (PARAMETER, "a parameter: `#[mcp(..)]`"),
         (TOOL, "`#[mcp_tool]`"),
         (RESOURCE, "`#[mcp_resource]`"),
+        (EVENT, "`#[mcp_event]`"),
         (TOOL_UI, "`ui(..)` of a tool"),
         (RESOURCE_UI, "`ui(..)` of a resource"),
         (&["src", "sizes", "theme"], "`icon(..)`"),
@@ -251,6 +272,7 @@ pub(crate) fn usage(option: &str) -> String {
         "task" => "task = required",
         "layers" => "layers(timing, Retry::times(3))",
         "validate" => "validate = check_dates",
+        "deliver" => "deliver(poll, push)",
         "uri" => "uri = \"docs://pages/{id}\"",
         "mime" => "mime = \"application/json\"",
         "audience" => "audience(\"user\", \"assistant\")",
@@ -322,6 +344,7 @@ mod tests {
             ("mcp_tool", "docs/tools.md", TOOL),
             ("mcp_resource", "docs/resources.md", RESOURCE),
             ("mcp_prompt", "docs/prompts.md", PROMPT),
+            ("mcp_event", "docs/events.md", EVENT),
         ] {
             let row = readme
                 .lines()

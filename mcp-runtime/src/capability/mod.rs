@@ -3,6 +3,7 @@
 //! [`Capability`](crate::core::server::Capability); the core does not name them.
 
 pub(crate) mod completion;
+pub mod events;
 pub mod prompts;
 pub mod resources;
 #[cfg(feature = "skills")]

@@ -1,6 +1,8 @@
 //! What the function of an item returned, whatever the kind of the item: one type, so that what is around functions is
 //! compiled once.
 
+use std::any::Any;
+
 use crate::{
     core::{error::Failure, tool::ToolResult},
     gate::layer::PendingInput,
@@ -21,6 +23,8 @@ pub enum ItemOutput {
     Values(Vec<String>),
     /// Of the `list` functions of templates: encoded entries, and where the next page begins.
     Entries(Vec<Vec<u8>>, Option<Vec<u8>>),
+    /// Of an item that only its capability knows.
+    Other(Box<dyn Any + Send>),
     /// What its layers pass on if the function needs the client's input.
     InputRequired(PendingInput),
     /// The failure of a call whose function has not failed: one of its layers has made it.

@@ -168,6 +168,8 @@ impl LayeredCall {
             // skills are read like resources, and have no layers
             ItemKind::Resource | ItemKind::Skill => "resources/read",
             ItemKind::Prompt => "prompts/get",
+            // polls have no layers
+            ItemKind::Event => "events/poll",
         }
     }
 

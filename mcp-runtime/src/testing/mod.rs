@@ -385,6 +385,7 @@ impl TestServer {
             tools: offered.tools && filter["toolsListChanged"] == true,
             prompts: offered.prompts && filter["promptsListChanged"] == true,
             resources: offered.resources && filter["resourcesListChanged"] == true,
+            events: false,
         };
         let subscriptions = self.client.connection.server.hub().filter(lists, &Owner::local());
         let mut acknowledged = json!({});

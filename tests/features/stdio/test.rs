@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 #[cfg(unix)]
 const ON_USE: &[&str] = &[
     "capability::completion",
+    "capability::events",
     "capability::prompts",
     "capability::resources",
     "capability::skills",

@@ -3,6 +3,7 @@
 pub(crate) mod app;
 mod axum;
 mod content;
+mod events;
 mod everything;
 mod gateway;
 mod notes;

@@ -35,8 +35,9 @@ impl GivenArguments {
     /// # Errors
     /// They cannot be read, or a strict tool is sent one that is hidden.
     pub(crate) fn apply(&self, input: &ToolInput, text: &str, strict: bool) -> Result<String, String> {
-        let unreadable =
-            |error: &dyn std::fmt::Display| format!("invalid arguments for tool `{}`: {error}", input.name);
+        let unreadable = |error: &dyn std::fmt::Display| {
+            format!("invalid arguments for {} `{}`: {error}", input.noun, input.name)
+        };
         let mut members: HashMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         if has_duplicates_beside(text, members.len())

@@ -132,6 +132,11 @@ impl Inject {
         self.target() == TypeId::of::<T>()
     }
 
+    /// Whether it is an `Option<&T>`.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.optional
+    }
+
     /// Whether state, or one of the request types that middleware provides, has it.
     pub(crate) fn is_provided(&self, state: &Extensions, requested: &[TypeId]) -> bool {
         let target = self.target();

@@ -36,6 +36,8 @@ const BYTES_PER_REPAIRED: usize = 64;
 #[derive(Debug)]
 pub(crate) struct ToolInput {
     pub(crate) name: String,
+    /// What reports call it.
+    pub(crate) noun: &'static str,
     /// What arguments are checked against.
     pub(crate) schema: Value,
     /// What clients see, if it differs.
@@ -72,6 +74,7 @@ impl ToolInput {
     fn new(name: String, schema: Value, null_is_absent: bool, adds_defaults: bool) -> Self {
         Self {
             name,
+            noun: "tool",
             schema,
             published: None,
             has_hidden: false,
@@ -300,7 +303,7 @@ pub(super) fn tool_report(
     errors: &[String],
     unknown: &[String],
 ) -> String {
-    let mut text = format!("invalid arguments for tool `{}`:", tool.name);
+    let mut text = format!("invalid arguments for {} `{}`:", tool.noun, tool.name);
     let mut add = |line: &str| {
         text.push_str("\n- ");
         text.push_str(line);

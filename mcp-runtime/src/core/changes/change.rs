@@ -17,6 +17,8 @@ pub(crate) enum Change {
     Prompts,
     /// The list of resources, or of resource templates.
     Resources,
+    /// The list of events.
+    Events,
     /// The contents of the resource at this URI.
     Updated(Arc<str>),
     /// What a subscriber names by its id.
@@ -67,13 +69,14 @@ impl Change {
             Self::Tools => "notifications/tools/list_changed",
             Self::Prompts => "notifications/prompts/list_changed",
             Self::Resources => "notifications/resources/list_changed",
+            Self::Events => "notifications/events/list_changed",
             Self::Updated(_) => "notifications/resources/updated",
             Self::Subject(SubjectChange(subject)) => subject.method(),
         };
         notification(method, |params| {
             meta(params);
             match self {
-                Self::Tools | Self::Prompts | Self::Resources => {}
+                Self::Tools | Self::Prompts | Self::Resources | Self::Events => {}
                 Self::Updated(uri) => {
                     params.str("uri", uri);
                 }

@@ -18,6 +18,7 @@ pub(crate) struct ListChanges {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
+    pub(crate) events: bool,
 }
 
 /// The subscriptions of one subscriber.
@@ -120,6 +121,7 @@ impl Filter {
             Change::Tools => select_if(self.lists.tools),
             Change::Prompts => select_if(self.lists.prompts),
             Change::Resources => select_if(self.lists.resources),
+            Change::Events => select_if(self.lists.events),
             Change::Updated(uri) => {
                 let uris = self.uris.read();
                 uris.by_key.get(&**uri).cloned().map(Change::Updated)

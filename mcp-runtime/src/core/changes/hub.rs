@@ -299,7 +299,7 @@ mod tests {
     use crate::core::connection::SubscribeError;
     use crate::core::connection::{ItemKind, ItemView};
 
-    const ALL: ListChanges = ListChanges { tools: true, prompts: true, resources: true };
+    const ALL: ListChanges = ListChanges { tools: true, prompts: true, resources: true, events: true };
 
     fn updated(uri: &str) -> Change {
         Change::Updated(uri.into())

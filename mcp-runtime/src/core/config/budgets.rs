@@ -3,7 +3,7 @@
 //! finds bounds that the list leaves out.
 
 use super::Options;
-use crate::capability::tasks::TaskOptions;
+use crate::capability::{events::EventLimits, tasks::TaskOptions};
 
 /// A bound on what clients make a server keep, run or wait for.
 struct Budget {
@@ -68,6 +68,8 @@ const OUTBOUND: &str = "core/connection/outbound.rs";
 const WRITER: &str = "transport/writer.rs";
 const FILTER: &str = "core/changes/hub.rs";
 const EVENTS: &str = "core/store/event.rs";
+const RING: &str = "capability/events/ring.rs";
+const SUBSCRIPTION: &str = "capability/events/subscription.rs";
 
 #[rustfmt::skip]
 const BUDGETS: &[Budget] = &[
@@ -117,6 +119,12 @@ const BUDGETS: &[Budget] = &[
     budget("events for clients that resume", Bytes(|o| o.http.event_bounds.bytes), "http.max_event_bytes", All, "the oldest go", EVENTS),
     budget("streams with such events", Count(|o| o.http.event_bounds.streams), "http.max_event_streams", All, "the oldest go", EVENTS),
     budget("events of one stream", Count(|o| o.http.event_bounds.events), "http.max_events_per_stream", Stream, "the oldest go", EVENTS),
+    budget("events of one type that are kept", Count(|_| EventLimits::default().max_kept), "limits.events.max_kept", All, "the oldest go; clients are told of a gap", RING),
+    budget("bytes of them", Bytes(|_| EventLimits::default().max_kept_bytes), "limits.events.max_kept_bytes", All, "the oldest go; clients are told of a gap", RING),
+    budget("payload of one event", Bytes(|_| EventLimits::default().max_payload), "limits.events.max_payload", All, "it is not emitted; the program gets an error", "capability/events/emit.rs"),
+    budget("events of one `events/poll`", Count(|_| EventLimits::default().max_polled), "limits.events.max_polled", Request, "come with the next", "capability/events/poll.rs"),
+    budget("bytes of them", FixedBytes("MAX_BATCH_BYTES"), "", Request, "come with the next", SUBSCRIPTION),
+    budget("events that one request looks at in one go", FixedCount("MAX_LOOKED_AT"), "", Request, "come with the next", SUBSCRIPTION),
     budget("tasks that run", Count(|_| TaskOptions::default().max_running), "tasks.max_running", All, "an error", "capability/tasks/mod.rs"),
     budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
     budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "capability/tasks/store.rs"),
@@ -129,6 +137,7 @@ const BUDGETS: &[Budget] = &[
 
 /// Constants that look like a budget and are none, or that limit one value: by file.
 const OTHERS: &[(&str, &[&str])] = &[
+    ("capability/events/emit.rs", &["MAX_ID"]),
     ("transport/http/request_body.rs", &["MAX_DISCARDED", "MAX_REFUSED"]),
     ("transport/http/replay.rs", &["MAX_COPIED"]),
     ("transport/http/serve.rs", &["MAX_DISCARDED"]),
@@ -226,6 +235,7 @@ mod tests {
             ("limits", "core/config/mod.rs", "impl Limits"),
             ("stdio", "core/config/mod.rs", "impl StdioOptions"),
             ("tasks", "capability/tasks/options.rs", "impl TaskOptions"),
+            ("limits.events", "capability/events/options.rs", "impl EventLimits"),
         ] {
             let source = source(file);
             let part = source.split(name).nth(1).filter(|_| !name.is_empty()).unwrap_or(&source);
@@ -270,6 +280,7 @@ mod tests {
                 "core/changes/",
                 "core/store/",
                 "capability/tasks/",
+                "capability/events/",
             ];
             if !waits.iter().any(|folder| file.starts_with(folder)) {
                 continue;

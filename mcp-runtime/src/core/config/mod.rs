@@ -195,6 +195,8 @@ pub struct Limits {
     /// Opens what this needs.
     pub(crate) open: Option<Open>,
     pub(crate) max_kept_bytes: usize,
+    /// Those of capabilities, by type.
+    pub(crate) of_capabilities: Extensions,
 }
 
 impl Default for Limits {
@@ -223,6 +225,7 @@ impl Default for Limits {
             keep_results: None,
             open: None,
             max_kept_bytes: 64 << 20,
+            of_capabilities: Extensions::default(),
         }
     }
 }

@@ -25,6 +25,8 @@ pub enum ItemKind {
     Prompt,
     /// A skill.
     Skill,
+    /// An event.
+    Event,
 }
 
 impl ItemKind {
@@ -35,6 +37,7 @@ impl ItemKind {
             Self::Resource => "resource",
             Self::Prompt => "prompt",
             Self::Skill => "skill",
+            Self::Event => "event",
         }
     }
 }
@@ -55,7 +58,7 @@ impl<'a> ItemView<'a> {
         self.kind
     }
 
-    /// The name of a tool or prompt, with the prefix of its mount; the URI of a resource or a template; what follows
+    /// The name of a tool, prompt or event, with the prefix of its mount; the URI of a resource or a template; what follows
     /// `skill://` in the URI of a skill.
     #[must_use]
     pub fn name(&self) -> &'a str {

@@ -194,8 +194,11 @@ impl TryFrom<ItemOutput> for CallOutput {
             ItemOutput::Resource(result) => Ok(Self::Resource(result)),
             ItemOutput::Prompt(result) => Ok(Self::Prompt(result)),
             ItemOutput::InputRequired(input) => Ok(Self::InputRequired(input)),
-            // completions and lists have no layers
-            ItemOutput::Values(_) | ItemOutput::Entries(..) | ItemOutput::OfLayer(_) => Err(wrong_kind()),
+            // completions, lists and events have no layers
+            ItemOutput::Values(_)
+            | ItemOutput::Entries(..)
+            | ItemOutput::Other(_)
+            | ItemOutput::OfLayer(_) => Err(wrong_kind()),
         }
     }
 }

@@ -26,6 +26,7 @@ struct RequestedNotifications {
     tools_list_changed: Option<bool>,
     prompts_list_changed: Option<bool>,
     resources_list_changed: Option<bool>,
+    events_list_changed: Option<bool>,
     resource_subscriptions: Option<Vec<String>>,
     task_ids: Option<Vec<String>>,
 }
@@ -47,6 +48,7 @@ impl Server {
             tools_list_changed,
             prompts_list_changed,
             resources_list_changed,
+            events_list_changed,
             resource_subscriptions,
             task_ids,
         } = parse_notifications(&request)?;
@@ -58,6 +60,10 @@ impl Server {
             tools: changes.tools && tools_list_changed == Some(true),
             prompts: changes.prompts && prompts_list_changed == Some(true),
             resources: changes.resources && resources_list_changed == Some(true),
+            // legacy revisions have no such list
+            events: changes.tools
+                && events_list_changed == Some(true)
+                && registry.capabilities.of_method("events/list").is_some(),
         };
         let context = request.context;
         let owner = context.owner();
@@ -96,6 +102,7 @@ impl Server {
                     ("toolsListChanged", lists.tools),
                     ("promptsListChanged", lists.prompts),
                     ("resourcesListChanged", lists.resources),
+                    ("eventsListChanged", lists.events),
                 ] {
                     if accepted {
                         n.raw(key, "true");

@@ -55,6 +55,12 @@ pub(crate) struct Params<'a> {
     pub(crate) notifications: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "taskId")]
     pub(crate) task_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "maxAgeMs")]
+    pub(crate) max_age_ms: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "maxEvents")]
+    pub(crate) max_events: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "timeoutMs")]
+    pub(crate) timeout_ms: Option<&'a RawValue>,
 }
 
 impl<'a> Params<'a> {

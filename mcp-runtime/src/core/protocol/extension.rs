@@ -19,6 +19,9 @@ pub(crate) const SKILLS_SETTINGS: &str = r#"{"directoryRead":true}"#;
 /// Tasks: tool calls that continue after their response (SEP-2663).
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
+/// Events (SEP-3415).
+pub(crate) const EVENTS_EXTENSION: &str = "io.modelcontextprotocol/events";
+
 /// Whether a URI is that of a UI resource.
 pub(crate) fn is_ui_uri(uri: &str) -> bool {
     uri.starts_with("ui://")

@@ -44,6 +44,8 @@ const METHODS: &[Method] = {
         legacy("resources/unsubscribe"),
         modern("skills/list"),
         modern("skills/get"),
+        modern("events/poll"),
+        modern("events/list"),
         named(all("prompts/get"), "name"),
         all("prompts/list"),
         named(modern("tasks/get"), "taskId"),

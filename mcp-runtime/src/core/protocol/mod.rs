@@ -10,11 +10,11 @@ mod revision;
 mod uri;
 
 pub(crate) use error_code::*;
+pub(crate) use extension::{
+    EVENTS_EXTENSION, TASKS_EXTENSION, UI_EXTENSION, UI_MIME_TYPE, UI_SETTINGS, is_ui_uri, supports_ui,
+};
 #[cfg(feature = "skills")]
 pub(crate) use extension::{SKILLS_EXTENSION, SKILLS_SETTINGS};
-pub(crate) use extension::{
-    TASKS_EXTENSION, UI_EXTENSION, UI_MIME_TYPE, UI_SETTINGS, is_ui_uri, supports_ui,
-};
 pub use log_level::LogLevel;
 pub(crate) use meta::*;
 pub(crate) use method::Method;

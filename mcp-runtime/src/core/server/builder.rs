@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner,
+    Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner, WeakServer,
     assemble::{ItemRules, assemble},
     item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
     service_block::ServiceBlock,
@@ -30,6 +30,7 @@ use crate::{
         arguments::StateValue,
         changes::Hub,
         config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
+        connection::ItemKind,
         context::Settings,
         crypto::{KeyRing, Seal},
         extensions::Extensions,
@@ -177,14 +178,18 @@ impl ServerBuilder {
     }
 
     /// Registers an annotated function by its marker.
-    fn push_named(&mut self, item: AnnotatedItem) {
+    pub(crate) fn push_named(&mut self, item: AnnotatedItem) {
         if self.items.iter().any(|other| other.key() == Some(item.key())) {
             let (kind, descriptor) = (item.kind().noun(), item.descriptor());
+            let name = descriptor.name;
+            let call = match item.kind() {
+                ItemKind::Event => "`.add(event::of::<..>())`".to_owned(),
+                _ => format!("`.{kind}::<{name}>()`"),
+            };
             self.errors.push(BuildError::at(
                 descriptor.location,
                 format!(
-                    "{kind} `{name}` is registered twice\nremove `.{kind}::<{name}>()`, since `.discover()` registers every annotated function, or one of the two",
-                    name = descriptor.name,
+                    "{kind} `{name}` is registered twice\nremove {call}, since `.discover()` registers every annotated function, or one of the two"
                 ),
             ));
             return;
@@ -613,6 +618,7 @@ impl ServerBuilder {
             ..Settings::default()
         };
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
+            settings.server_values.insert(WeakServer(this.clone()));
             if has_handle {
                 // the handle is weak, so the server does not keep itself alive
                 settings.server_values.insert(ServerHandle::new(this.clone()));

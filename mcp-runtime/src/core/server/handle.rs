@@ -211,6 +211,10 @@ impl ServerHandle {
         self.publish(|| Change::Resources);
     }
 
+    pub(crate) fn server(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
+
     /// Notifies the subscribers of this URI that its contents have changed: the wire's
     /// [`notifications/resources/updated`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions).
     ///
@@ -275,15 +279,15 @@ impl ServerHandle {
         shared.keys.reload().map_err(Error::from)
     }
 
-    fn publish(&self, change: impl FnOnce() -> Change) {
-        if let Some(server) = self.0.upgrade().map(Server) {
+    pub(crate) fn publish(&self, change: impl FnOnce() -> Change) {
+        if let Some(server) = self.server() {
             server.hub().publish(change());
         }
     }
 
     /// Publishes an update to subscribers that may read the resource; `concerns` says which of them are told.
     fn publish_update(&self, uri: &str, concerns: Option<&dyn Fn(&Principal) -> bool>) {
-        let Some(server) = self.0.upgrade().map(Server) else { return };
+        let Some(server) = self.server() else { return };
         let (registry, change) = (server.registry(), Change::Updated(uri.into()));
         let Some(resources) = registry.capabilities.get::<Resources>() else { return };
         let by_access = resources.guards_updates() || server.access_rules().visible.is_some();
@@ -457,6 +461,7 @@ impl ItemChange {
             ItemKind::Tool => Change::Tools,
             ItemKind::Prompt => Change::Prompts,
             ItemKind::Resource | ItemKind::Skill => Change::Resources,
+            ItemKind::Event => Change::Events,
         };
         let (name, scopes, tags) = (name.to_owned(), item.spec().scopes.clone(), item.0.tags());
         Self { list, kind, name, scopes, tags, replaced_uri: None }

@@ -264,11 +264,11 @@ impl Server {
         RequestContext { caller, access_rules, ..RequestContext::default() }
     }
 
-    /// The lists whose changes clients are notified of.
+    /// The lists whose changes clients of any revision are notified of.
     pub(crate) fn list_changes(&self) -> ListChanges {
         // clients read the capabilities once, and a handle may change anything later
         let changes = self.has_handle();
-        ListChanges { tools: changes, prompts: changes, resources: changes }
+        ListChanges { tools: changes, prompts: changes, resources: changes, events: false }
     }
 
     /// Whether items may be added and changes published.

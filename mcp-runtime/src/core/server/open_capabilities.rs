@@ -199,6 +199,11 @@ impl Declared {
         self.member(key, if self.notifies { r#"{"listChanged":true,"subscribe":true}"# } else { "{}" });
     }
 
+    /// Adds a member of `extensions` whose list changes while the server runs, if it has a handle.
+    pub(crate) fn list_extension(&mut self, key: &'static str) {
+        self.extension(key, if self.notifies { r#"{"listChanged":true}"# } else { "{}" });
+    }
+
     /// Adds a member of `extensions`; the settings are JSON.
     pub(crate) fn extension(&mut self, key: &'static str, settings: &'static str) {
         self.extensions.push((key, settings));

@@ -101,6 +101,26 @@ impl ToolEntry {
     ) -> Result<Self, BuildError> {
         let mut spec = ToolSpec::new(name, def);
         spec.strict |= strict;
+        Self::described(spec, def, this, state)
+    }
+
+    /// The entry of a function with the arguments of a tool, which is of this kind.
+    pub(crate) fn of_kind(
+        noun: &'static str,
+        name: String,
+        def: &'static ToolDescriptor,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+        state: Arc<Extensions>,
+    ) -> Result<Self, BuildError> {
+        Self::described(ToolSpec { noun: Some(noun), ..ToolSpec::new(name, def) }, def, this, state)
+    }
+
+    fn described(
+        spec: ToolSpec,
+        def: &'static ToolDescriptor,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+        state: Arc<Extensions>,
+    ) -> Result<Self, BuildError> {
         let args = def.item.args;
         let error = |text: String| spec.build_error(text);
         // the schema's errors name a parameter less plainly than these
@@ -124,7 +144,7 @@ impl ToolEntry {
             Err(text) => errors.push(text.clone()),
         }
         errors.extend(output.as_ref().err().cloned());
-        errors.extend(check_tool_name(&spec.item.name).err());
+        errors.extend(check_tool_name(&spec).err());
         BuildError::check_all(errors.into_iter().map(error).collect())?;
         let ((schema, unenforced), output) = (schemas.map_err(error)?, output.map_err(error)?);
         // decoding a struct that is the whole object ignores members that `strict` refuses
@@ -136,6 +156,7 @@ impl ToolEntry {
         };
         let flat = if has_flatten(args) { flat_root(&schema) } else { None };
         let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
+        input.noun = spec.noun();
         // a schema that cannot be compiled has no alternatives, or is an error of the validator
         input.attempts = Attempts::compile(&unenforced).unwrap_or_default();
         if let Some(flat) = flat {
@@ -189,7 +210,7 @@ impl ToolEntry {
         input_validator: Option<Validator>,
         output: Option<OutputSchema>,
     ) -> Result<Self, BuildError> {
-        check_tool_name(&spec.item.name).map_err(|text| spec.item.build_error(text))?;
+        check_tool_name(&spec).map_err(|text| spec.item.build_error(text))?;
         let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
         let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
         let permits = spec.max_concurrency.map(permits);
@@ -229,7 +250,7 @@ impl ToolEntry {
         changes: &[(String, ArgumentChange)],
     ) -> Result<(), BuildError> {
         self.input.name.clone_from(&self.spec.item.name);
-        let mut errors: Vec<_> = check_tool_name(&self.spec.item.name).err().into_iter().collect();
+        let mut errors: Vec<_> = check_tool_name(&self.spec).err().into_iter().collect();
         let mut shown = self.input.published().clone();
         let mut given = GivenArguments::default();
         for (name, change) in changes {
@@ -303,11 +324,10 @@ impl ToolEntry {
 
     /// Appends its entry in `tools/list`.
     pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
-        let args = self.handler.args();
         let mut entry = Object::new(out);
         entry.str("name", &self.spec.item.name);
         self.spec.item.write_texts(&mut entry, revision);
-        write_input_schema(entry.key("inputSchema"), self.input.published(), args);
+        self.write_input(entry.key("inputSchema"));
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
             let schema = if revision.is_modern() { &output.natural } else { &output.legacy };
             // `true` accepts any value; the protocol requires an object
@@ -336,6 +356,11 @@ impl ToolEntry {
             self.write_meta(&mut entry);
         }
         entry.end();
+    }
+
+    /// Appends the schema of its arguments.
+    pub(crate) fn write_input(&self, out: &mut Vec<u8>) {
+        write_input_schema(out, self.input.published(), self.handler.args());
     }
 
     /// Tags are in `_meta`, where registries look for them, and so are the members of the apps extension.
@@ -415,11 +440,12 @@ fn write_input_schema(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn An
 }
 
 /// The format that the specification recommends, and clients enforce.
-fn check_tool_name(name: &str) -> Result<(), String> {
+fn check_tool_name(spec: &ToolSpec) -> Result<(), String> {
+    let name = &spec.item.name;
     let is_right = (1..=128).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
     if is_right {
         return Ok(());
     }
-    Err(format!("`{name}` is not a tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`"))
+    Err(format!("`{name}` is not a {} name: 1 to 128 of `A-Z a-z 0-9 _ . -`", spec.noun()))
 }

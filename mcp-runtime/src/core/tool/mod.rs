@@ -19,6 +19,7 @@ pub use output::{IntoToolResult, ToolResult};
 pub use page::Page;
 #[cfg(feature = "client")]
 pub(crate) use schema::input_schema;
+pub(crate) use schema::published_output;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
 pub(crate) use spec::ToolTask;

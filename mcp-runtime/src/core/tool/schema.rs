@@ -1,6 +1,7 @@
 //! The schemas that a tool publishes: generated from its parameters and its return type, or written by hand, and
 //! checked for what clients cannot use.
 
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::ToolDescriptor;
@@ -238,6 +239,19 @@ fn add_string_type(property: &mut Value) {
     }
 }
 
+/// The schema of values that clients get, as they see it.
+///
+/// # Errors
+/// A published default or example does not conform, or two fields have one name.
+pub(crate) fn published_output(schema: Schema, mut generator: SchemaGenerator) -> Result<Value, String> {
+    let mut root = schema.to_value();
+    hoist_defs(&mut root, generator.take_definitions(true));
+    check_names(&root)?;
+    minimize(&mut root, Direction::Output);
+    conform_published_values(&mut root).map_err(|error| error.to_string())?;
+    Ok(root)
+}
+
 pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>, String> {
     let mut generator = generator_for_output();
     let schema = match (def.output_type, def.output) {
@@ -246,11 +260,7 @@ pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>
         (None, None) => None,
     };
     let Some(schema) = schema else { return Ok(None) };
-    let mut root = schema.to_value();
-    hoist_defs(&mut root, generator.take_definitions(true));
-    check_names(&root)?;
-    minimize(&mut root, Direction::Output);
-    conform_published_values(&mut root).map_err(|error| error.to_string())?;
+    let root = published_output(schema, generator)?;
     let enforced = root.clone();
     OutputSchema::new(root, &enforced).map(Some)
 }

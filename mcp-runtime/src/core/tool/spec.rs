@@ -132,6 +132,8 @@ impl fmt::Debug for ToolDescriptor {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolSpec {
     pub(crate) item: ItemSpec,
+    /// What messages call it, if the function is not that of a tool.
+    pub(crate) noun: Option<&'static str>,
     /// The wire's `inputSchema`; an annotated tool's comes from its parameters.
     pub(super) input_schema: Option<HandWrittenSchema>,
     /// The wire's `outputSchema`; an annotated tool's comes from its return type.
@@ -156,6 +158,7 @@ impl ToolSpec {
     pub(crate) fn new(name: String, def: &ToolDescriptor) -> Self {
         Self {
             item: ItemSpec::new(name, &def.item),
+            noun: None,
             input_schema: None,
             output_schema: None,
             cursors: Vec::new(),
@@ -178,7 +181,12 @@ impl ToolSpec {
 
     /// An error in this tool, at its location.
     pub(crate) fn build_error(&self, text: impl fmt::Display) -> BuildError {
-        self.item.build_error(format_args!("tool `{}`: {text}", self.item.name))
+        self.item.build_error(format_args!("{} `{}`: {text}", self.noun(), self.item.name))
+    }
+
+    /// What messages call it.
+    pub(crate) fn noun(&self) -> &'static str {
+        self.noun.unwrap_or("tool")
     }
 }
 

@@ -71,7 +71,7 @@ impl<S> TableState<S> {
                 self.evict_any()?;
             }
             self.clock += 1;
-            let all_lists = ListChanges { tools: true, prompts: true, resources: true };
+            let all_lists = ListChanges { tools: true, prompts: true, resources: true, events: false };
             let data = Arc::new(SessionData {
                 filter: hub.filter(all_lists, owner),
                 ended: CancellationToken::default(),

@@ -1,0 +1,209 @@
+//! The events of a server: what is declared of them, which method is answered by what, and how they get there.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Delivery, EventDescriptor, EventLimits,
+    entry::{EventCatalog, EventEntry},
+    error::{needs_caller, refused, unsupported_delivery},
+    ring::EventRings,
+};
+use crate::{
+    capability::open_for_handle,
+    core::{
+        connection::{Access, ItemKind},
+        dispatch::{ObservedItem, Reply, Request, Response},
+        item::{BuildError, ItemDescriptor},
+        jsonrpc::{ProtocolError, decode_string},
+        protocol::EVENTS_EXTENSION,
+        server::{
+            AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Lasting, List, PageCache,
+            RegisteredItem, Registry, Server, ServerHandle, write_entry,
+        },
+        tool::Hints,
+    },
+};
+
+/// The events of a server.
+#[derive(Default)]
+pub(crate) struct Events {
+    added: Vec<EventEntry>,
+    pub(super) catalog: EventCatalog,
+    pages: PageCache,
+}
+
+impl Events {
+    fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: EventEntry) {
+        let limits = &assembly.rules.options.limits;
+        let function = &mut entry.function;
+        function.input.max_values = limits.max_argument_values;
+        function.input.max_attempts = limits.max_alternatives;
+        function.spec.timeout = function.spec.timeout.or(limits.timeout);
+        assembly.rules.apply_to(item, &mut function.spec.item);
+        // what is around calls is not around polls
+        function.spec.item.layers = Arc::default();
+        if item.takes::<ServerHandle>() {
+            open_for_handle(assembly);
+        }
+        let name = entry.name().to_owned();
+        assembly.claim_name("event", &name, &name, entry.item().location);
+        assembly.catalog::<Self>().added.push(entry);
+    }
+
+    /// The event that a request subscribes to, and its arguments as JSON of an object.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub(super) fn wanted<'a>(
+        &self,
+        server: &Server,
+        request: &Request<'a>,
+        mode: Delivery,
+    ) -> Result<(&Arc<EventEntry>, &'a str), Reply> {
+        let name = request.name()?;
+        let arguments = match request.params.arguments.map(|raw| raw.get()) {
+            None | Some("null") => "{}",
+            Some(object) if object.starts_with('{') => object,
+            Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
+        };
+        let access = request.access();
+        let entry = self
+            .catalog
+            .find(&name, access)
+            .map_err(|error| refused(server, &name, self.catalog.nearest(&name, access), &error))?;
+        if !entry.delivery.contains(&mode) {
+            return Err(unsupported_delivery(&name, mode, &entry.delivery).into());
+        }
+        if entry.needs_caller && request.context.caller.is_none() {
+            return Err(needs_caller());
+        }
+        Ok((entry, arguments))
+    }
+}
+
+impl Catalog for Events {
+    fn finish(&mut self, assembly: &mut Assembly<'_>) {
+        let offered = [Delivery::Poll];
+        let mut entries = Vec::new();
+        for mut entry in std::mem::take(&mut self.added) {
+            if entry.delivery.is_empty() {
+                entry.delivery = offered.to_vec();
+            } else {
+                entry.delivery.retain(|mode| offered.contains(mode));
+            }
+            if entry.delivery.is_empty() {
+                let modes: Vec<_> = offered.iter().map(|mode| mode.as_str()).collect();
+                let modes = modes.join(", ");
+                let text = format!(
+                    "it has `deliver(..)` with no way of delivery that the server has\nadd one of {modes}"
+                );
+                assembly.errors.push(entry.function.spec.build_error(text));
+            }
+            entries.push(Arc::new(entry));
+        }
+        self.catalog = EventCatalog::new(entries);
+    }
+}
+
+impl Capability for Events {
+    fn methods(&self) -> &'static [&'static str] {
+        &["events/list", "events/poll"]
+    }
+
+    fn declare(&self, declared: &mut Declared) {
+        if declared.revision.is_modern() {
+            declared.list_extension(EVENTS_EXTENSION);
+            // where clients look that were written before the extension had its name
+            declared.list("events");
+        }
+    }
+
+    fn answer(
+        self: Arc<Self>,
+        server: &Server,
+        _: &Registry,
+        request: Request<'_>,
+    ) -> Result<Response, Reply> {
+        if request.method == "events/poll" {
+            return self.poll(server, request);
+        }
+        let entries = |_, access: Access<'_>| {
+            let visible = self.catalog.iter().filter(|event| access.sees(event.view()));
+            visible.map(|event| write_entry(|out| event.write(out))).collect()
+        };
+        server.list(request, List { key: "events", entries: &entries, pages: &self.pages })
+    }
+
+    fn observed(&self, request: &Request<'_>) -> ObservedItem {
+        if request.method == "events/list" {
+            return ObservedItem::None;
+        }
+        let name = request.params.name.and_then(decode_string).unwrap_or_default();
+        match self.catalog.find(&name, request.access()) {
+            Ok(entry) => ObservedItem::Other(entry.clone()),
+            Err(error) => {
+                let hidden = self.catalog.iter().any(|event| event.name() == name);
+                ObservedItem::missing("event", hidden, &error, request)
+            }
+        }
+    }
+
+    fn scoped(&self) -> Vec<String> {
+        let scoped = self.catalog.iter().filter(|event| !event.item().scopes.is_empty());
+        scoped.map(|event| format!("event `{}`", event.name())).collect()
+    }
+}
+
+/// The rings last, so that cursors read on when the items of the server change.
+impl Lasting for EventRings {
+    fn open(_: &mut Assembly<'_>) -> Arc<Self> {
+        Arc::default()
+    }
+}
+
+impl Capability for EventRings {
+    fn methods(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn declare(&self, _: &mut Declared) {}
+
+    fn answer(self: Arc<Self>, _: &Server, _: &Registry, request: Request<'_>) -> Result<Response, Reply> {
+        Err(Reply::unknown_method(request.method))
+    }
+}
+
+impl AnnotatedItem {
+    /// An annotated event.
+    #[must_use]
+    pub const fn event(descriptor: &'static EventDescriptor) -> Self {
+        Self(descriptor)
+    }
+}
+
+impl Annotation for EventDescriptor {
+    fn descriptor(&self) -> &ItemDescriptor {
+        &self.function.item
+    }
+
+    fn kind(&self) -> ItemKind {
+        ItemKind::Event
+    }
+
+    fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
+        let limits = assembly.rules.options.limits.of_capabilities.get::<EventLimits>().cloned();
+        let ring = assembly.open::<EventRings>().of(self.key(), &limits.unwrap_or_default());
+        let mut entry = EventEntry::annotated(self, item, ring)?;
+        if !item.transforms.is_empty() {
+            let properties = entry.function.input.published().get("properties").and_then(Value::as_object);
+            let arguments = properties.map(|members| members.keys().cloned().collect()).unwrap_or_default();
+            let (spec, hints) = (&mut entry.function.spec.item, &mut Hints::default());
+            let changes = assembly.transforms.run(item, ItemKind::Event, spec, hints, arguments)?;
+            entry.function.change_arguments(&changes)?;
+        }
+        Events::add(assembly, item, entry);
+        Ok(())
+    }
+}

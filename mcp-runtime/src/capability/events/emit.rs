@@ -1,0 +1,197 @@
+//! Emitting: from code that has a server's handle, or from a function of the server.
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use super::{
+    Event, EventOf, Events, Payload,
+    ring::{EventRings, Occurrence, Recipients},
+};
+use crate::core::{
+    arguments::BoxFuture,
+    changes::Change,
+    connection::Principal,
+    context::Context,
+    crypto::random_id,
+    server::{Error, Result, Server, ServerHandle, WeakServer},
+};
+
+/// Bytes of the id of an event, at most.
+const MAX_ID: usize = 256;
+
+/// What the event `E` says.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the payload of the event `{E}`",
+    label = "another type than that of `#[mcp(payload)]`",
+    note = "emit a reference to a value of the type that the event's function takes as its payload"
+)]
+pub trait PayloadOf<E> {
+    #[doc(hidden)]
+    fn to_json(&self) -> serde_json::Result<String>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: EventOf<P>, P: Payload> PayloadOf<E> for P {
+    fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+}
+
+/// An event that is emitted when this is awaited, which returns its id; see [`ServerHandle::emit`].
+#[must_use = "nothing is emitted before `.await`"]
+pub struct Emit<E> {
+    server: Option<Server>,
+    data: Result<String>,
+    id: Option<String>,
+    recipients: Option<Recipients>,
+    event: PhantomData<fn() -> E>,
+}
+
+impl<E> fmt::Debug for Emit<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Emit").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<E: Event> Emit<E> {
+    fn new(server: Option<Server>, payload: &impl PayloadOf<E>) -> Self {
+        let name = E::DESCRIPTOR.function.item.name;
+        let data = payload.to_json().map_err(|error| {
+            Error::from(format!("the payload of `{name}` has no JSON form")).caused_by(error)
+        });
+        Self { server, data, id: None, recipients: None, event: PhantomData }
+    }
+
+    /// Sets the wire's `eventId`: that of the source that the event is from, by which clients recognize an event that
+    /// they get twice. Without it, the event gets an id of its own. Up to 256 visible characters of ASCII.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Delivers the event only to subscribers for whose principal `concerns` returns `true`, such as those of a tenant; of
+    /// these the function of the event decides.
+    ///
+    /// It is asked for each subscriber, so it must be fast; if it panics, that subscriber does not get the event. Anonymous
+    /// subscribers do not get it. A server that does not identify its callers, such as one on stdio, has one client, which
+    /// does.
+    pub fn to(mut self, concerns: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        self.recipients = Some(Arc::new(concerns));
+        self
+    }
+
+    fn run(self) -> Result<String> {
+        let Self { server, data, id, recipients, .. } = self;
+        let name = E::DESCRIPTOR.function.item.name;
+        let data = data?;
+        let id = match id {
+            None => format!(
+                "evt_{}",
+                random_id().map_err(
+                    |error| Error::from("the operating system provides no randomness").caused_by(error)
+                )?
+            ),
+            Some(id) if (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic()) => id,
+            Some(_) => {
+                return Err(Error::from(format!(
+                    "the id of the event `{name}` is not 1 to {MAX_ID} visible characters of ASCII"
+                )));
+            }
+        };
+        // without a server, nothing can subscribe
+        let Some(server) = server else { return Ok(id) };
+        emit(&server, E::DESCRIPTOR.key(), name, Occurrence::new(id.clone(), data, recipients))?;
+        Ok(id)
+    }
+}
+
+/// The part of emitting that is compiled once.
+fn emit(server: &Server, key: usize, name: &str, occurrence: Occurrence) -> Result<()> {
+    let registry = server.registry();
+    let is_offered = registry
+        .capabilities
+        .get::<Events>()
+        .is_some_and(|events| events.catalog.iter().any(|event| event.key == key));
+    let ring = registry.capabilities.get::<EventRings>().and_then(|rings| rings.find(key));
+    let Some(ring) = ring.filter(|_| is_offered) else {
+        return Err(Error::from(format!(
+            "the server does not offer the event `{name}`\nadd `.discover()`, or `.add(event::of::<..>())`, to its builder"
+        )));
+    };
+    let (bytes, most) = (occurrence.data.len(), server.event_limits().max_payload);
+    if bytes > most {
+        return Err(Error::from(format!(
+            "the payload of the event `{name}` has {bytes} bytes, and at most {most} are emitted\n\
+             send less, and let clients ask for the rest, or raise `.limits(|limits| limits.events(|events| events.max_payload(..)))`"
+        )));
+    }
+    if !occurrence.data.starts_with('{') {
+        return Err(Error::from(format!("the payload of the event `{name}` is not a JSON object")));
+    }
+    ring.push(Arc::new(occurrence));
+    Ok(())
+}
+
+impl<E: Event> IntoFuture for Emit<E> {
+    type Output = Result<String>;
+    type IntoFuture = BoxFuture<Result<String>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let emitted = self.run();
+        Box::pin(async move { emitted })
+    }
+}
+
+impl ServerHandle {
+    /// Emits an event, which clients get that subscribe to it (preview: see [`event`](crate::event)).
+    ///
+    /// It returns the wire's `eventId` once the event is kept for the subscribers, and does not wait for them. Once the
+    /// server is dropped, it does nothing.
+    ///
+    /// ```
+    /// use mcp_runtime::{ServerHandle, prelude::*};
+    ///
+    /// #[mcp_type]
+    /// struct Incident {
+    ///     title: String,
+    ///     severity: u8,
+    /// }
+    ///
+    /// /// A new incident was opened.
+    /// #[mcp_event(name = "incident.created")]
+    /// fn incident_created(#[mcp(payload)] incident: &Incident, #[mcp(default = 3)] severity: u8) -> bool {
+    ///     incident.severity <= severity
+    /// }
+    ///
+    /// async fn open(handle: &ServerHandle, title: &str) -> mcp_runtime::Result<()> {
+    ///     let incident = Incident { title: title.to_owned(), severity: 1 };
+    ///     handle.emit::<incident_created>(&incident).id("INC-1").await?;
+    ///     Ok(())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> mcp_runtime::Result<()> {
+    /// # open(&ServerHandle::for_test(), "it burns").await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When it is awaited: the server does not offer the event, or the payload is too large, or has no JSON form.
+    pub fn emit<E: Event>(&self, payload: &impl PayloadOf<E>) -> Emit<E> {
+        Emit::new(self.server(), payload)
+    }
+
+    /// Notifies clients that the list of events has changed for a reason that the server does not see: the wire's
+    /// `notifications/events/list_changed` (preview).
+    pub fn events_changed(&self) {
+        self.publish(|| Change::Events);
+    }
+}
+
+impl Context {
+    /// Emits an event from a function: see [`ServerHandle::emit`](crate::ServerHandle::emit).
+    ///
+    /// # Errors
+    /// As that.
+    pub fn emit<E: Event>(&self, payload: &impl PayloadOf<E>) -> Emit<E> {
+        Emit::new(self.find::<WeakServer>().and_then(WeakServer::upgrade), payload)
+    }
+}

@@ -1,0 +1,362 @@
+//! An event of a server: its function, whose arguments are those of its subscriptions, its entry in `events/list`, and
+//! what a subscription gets of something that has happened.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::Value;
+
+use super::{
+    AnyPayload, Delivery, EventDescriptor, Seen,
+    payload::{CurrentPayload, NoPayload},
+    ring::{EventRing, Occurrence},
+};
+use crate::{
+    core::{
+        arguments::{CallParts, Inject, Input},
+        connection::{Access, AccessError, AccessRules, ItemKind, ItemView, Principal, RequestContext},
+        context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
+        dispatch::ObservedEntry,
+        error::Failure,
+        extensions::Extensions,
+        invoke::{self, Ended, Invocation, StartOptions},
+        item::{BuildError, ItemFunction, ItemSpec},
+        item_output::{ItemOutput, wrong_kind},
+        jsonrpc::{Object, write_array, write_string},
+        protocol::Revision,
+        server::{RegisteredItem, Server},
+        sync::Mutex,
+        tool::{ToolEntry, published_output},
+    },
+    schema::{generator_for_output, nearest},
+};
+
+/// Why the function of an event cannot send requests to a client.
+const NO_REQUEST: &str = "an event has no request";
+
+/// Who subscribes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EventSubscriber {
+    pub(crate) caller: Option<Arc<Principal>>,
+    /// `None` if the server does not tell callers apart.
+    pub(crate) access_rules: Option<Arc<AccessRules>>,
+}
+
+impl EventSubscriber {
+    pub(super) fn of(context: &RequestContext) -> Self {
+        Self { caller: context.caller.clone(), access_rules: context.access_rules.clone() }
+    }
+
+    pub(super) fn access(&self) -> Access<'_> {
+        Access::new(self.caller.as_deref(), self.access_rules.as_deref())
+    }
+}
+
+/// An event as the server offers it.
+pub(crate) struct EventEntry {
+    /// Its function, with arguments as those of a tool.
+    pub(super) function: ToolEntry,
+    payload: &'static dyn AnyPayload,
+    payload_schema: Value,
+    /// How it is delivered.
+    pub(super) delivery: Vec<Delivery>,
+    /// Whether its function takes `&Principal`, so that it is not for anonymous callers.
+    pub(super) needs_caller: bool,
+    /// Identifies the event that it is of, which may be registered under several names.
+    pub(super) key: usize,
+    pub(super) ring: Arc<EventRing>,
+}
+
+/// The events of a server, by name.
+#[derive(Debug, Default)]
+pub(crate) struct EventCatalog {
+    entries: Vec<Arc<EventEntry>>,
+    index: HashMap<String, usize>,
+}
+
+impl EventCatalog {
+    pub(super) fn new(entries: Vec<Arc<EventEntry>>) -> Self {
+        let index = entries.iter().enumerate().map(|(n, event)| (event.name().to_owned(), n)).collect();
+        Self { entries, index }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<EventEntry>> {
+        self.entries.iter()
+    }
+
+    /// The event with this name.
+    ///
+    /// # Errors
+    /// It does not exist, or the caller may not subscribe to it.
+    pub(super) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<EventEntry>, AccessError<'_>> {
+        let event = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
+        access.check(event.view())?;
+        Ok(event)
+    }
+
+    /// The most similar name among the visible ones.
+    pub(super) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
+        let visible = self.entries.iter().filter(|event| access.sees(event.view()));
+        nearest(name, visible.map(|event| event.name()))
+    }
+}
+
+impl EventEntry {
+    /// The entry of an annotated event.
+    ///
+    /// # Errors
+    /// It is declared in a way that cannot be served.
+    pub(super) fn annotated(
+        def: &'static EventDescriptor,
+        item: &RegisteredItem,
+        ring: Arc<EventRing>,
+    ) -> Result<Self, BuildError> {
+        let state = item.state.clone();
+        let function = ToolEntry::of_kind("event", item.name(), &def.function, item.this.clone(), state)?;
+        let error = |text: String| function.spec.build_error(text);
+        let Some(payload) = def.payload else {
+            return Err(error("it has no payload\nmark a parameter with `#[mcp(payload)]`".into()));
+        };
+        let injects = def.function.item.injects;
+        let takes = injects.iter().copied().chain(def.function.item.rules.injects());
+        let of_request: Vec<_> = takes.filter_map(|inject| needs_request(&inject, item)).map(error).collect();
+        BuildError::check_all(of_request)?;
+        let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.is_optional());
+        let mut generator = generator_for_output();
+        let seen = def.output.and_then(|output| output.schema(&mut generator));
+        let schema = seen.unwrap_or_else(|| payload.schema(&mut generator));
+        let mut payload_schema = published_output(schema, generator).map_err(error)?;
+        if !is_object(&payload_schema, &payload_schema) {
+            let text = "what it delivers is not a JSON object\nput the values into a struct";
+            return Err(error(text.into()));
+        }
+        if let Some(root) = payload_schema.as_object_mut() {
+            root.entry("type").or_insert_with(|| "object".into());
+        }
+        let delivery = def.deliver.to_vec();
+        Ok(Self { function, payload, payload_schema, delivery, needs_caller, key: def.key(), ring })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.function.spec.item.name
+    }
+
+    pub(super) fn item(&self) -> &ItemSpec {
+        &self.function.spec.item
+    }
+
+    /// What decides who may subscribe to it.
+    pub(super) fn view(&self) -> ItemView<'_> {
+        let item = self.item();
+        ItemView { kind: ItemKind::Event, name: &item.name, scopes: &item.scopes, tags: &[] }
+    }
+
+    /// Appends its entry in `events/list`.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let item = self.item();
+        let mut entry = Object::new(out);
+        entry.str("name", &item.name).opt_str("description", item.description.as_deref());
+        write_array(entry.key("delivery"), &self.delivery, |out, mode| write_string(out, mode.as_str()));
+        self.function.write_input(entry.key("inputSchema"));
+        entry.value("payloadSchema", &self.payload_schema);
+        if let Some(meta) = &item.meta {
+            entry.raw("_meta", meta);
+        }
+        entry.end();
+    }
+
+    /// The arguments as the function gets them, of those that a client has sent.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn given<'a>(&self, arguments: &'a str) -> Result<Cow<'a, str>, Failure> {
+        let Some(given) = &self.function.given else { return Ok(Cow::Borrowed(arguments)) };
+        given
+            .apply(&self.function.input, arguments, self.function.spec.strict)
+            .map(Cow::Owned)
+            .map_err(Failure::Arguments)
+    }
+
+    /// Checks the arguments of a subscription.
+    ///
+    /// # Errors
+    /// They are invalid, or a rule has failed; the text is the report.
+    pub(super) async fn check_arguments(
+        &self,
+        server: &Server,
+        subscriber: &EventSubscriber,
+        arguments: &str,
+    ) -> Result<(), Failure> {
+        match self.call(server, subscriber, arguments, Arc::default()).await {
+            Err(failure) if NoPayload::is(&failure) => Ok(()),
+            Err(failure) => Err(failure),
+            Ok(_) => Err(wrong_kind()),
+        }
+    }
+
+    /// What a subscription with these arguments gets of something that has happened.
+    ///
+    /// # Errors
+    /// The function failed.
+    pub(super) async fn look(
+        &self,
+        server: &Server,
+        subscriber: &EventSubscriber,
+        arguments: &str,
+        occurrence: &Occurrence,
+    ) -> Result<Seen, Failure> {
+        if !occurrence.is_for(subscriber) {
+            return Ok(Seen::Nothing);
+        }
+        let payload = occurrence.payload(self.payload).ok_or_else(|| {
+            Failure::private("the payload was emitted as JSON that its type does not accept".to_owned())
+        })?;
+        let mut extensions = Extensions::default();
+        extensions.insert(CurrentPayload(payload));
+        let output = self.call(server, subscriber, arguments, Arc::new(extensions)).await?;
+        let ItemOutput::Other(seen) = output else { return Err(wrong_kind()) };
+        match seen.downcast::<Seen>().map(|seen| *seen) {
+            Ok(Seen::Json(json)) if !json.starts_with('{') => {
+                Err(Failure::private("what the function has returned is not a JSON object".to_owned()))
+            }
+            Ok(seen) => Ok(seen),
+            Err(_) => Err(wrong_kind()),
+        }
+    }
+
+    /// Calls the function.
+    async fn call(
+        &self,
+        server: &Server,
+        subscriber: &EventSubscriber,
+        arguments: &str,
+        extensions: Arc<Extensions>,
+    ) -> Result<ItemOutput, Failure> {
+        let running = match self.start(server, subscriber, arguments, &extensions) {
+            Invocation::Ended(Ended::Returned(result)) => return result,
+            Invocation::Ended(Ended::Suspended(..)) => return Err(Failure::private(NO_REQUEST)),
+            Invocation::Running(running) => running,
+        };
+        match running.finish().await {
+            Ended::Returned(result) => result,
+            Ended::Suspended(..) => Err(Failure::private(NO_REQUEST)),
+        }
+    }
+
+    fn start(
+        &self,
+        server: &Server,
+        subscriber: &EventSubscriber,
+        arguments: &str,
+        extensions: &Arc<Extensions>,
+    ) -> Invocation {
+        let ToolEntry { spec, handler, input, input_validator, state, .. } = &self.function;
+        let context = || {
+            let EventSubscriber { caller, access_rules } = subscriber.clone();
+            let request = RequestContext {
+                caller,
+                access_rules,
+                extensions: extensions.clone(),
+                ..RequestContext::default()
+            };
+            Context::new(ContextInner {
+                revision: Revision::LATEST,
+                state: state.clone(),
+                request,
+                client: Default::default(),
+                meta: None,
+                progress: None,
+                log_level: None,
+                cancel: CallCancellation::default(),
+                client_requests: ClientRequests::new(Unreachable::Unavailable(NO_REQUEST), None),
+                continuation: OnceLock::new(),
+                suspension: Mutex::default(),
+                settings: server.settings().clone(),
+                parent: None,
+            })
+        };
+        let needs_check = arguments.len() > input.max_values || input.attempts.is_some();
+        if needs_check && let Err(failure) = input.check_size(arguments) {
+            return invoke::start_with(|| Err(failure), &context(), None);
+        }
+        let ItemFunction::Annotated(function) = handler else {
+            return invoke::start_with(|| Err(wrong_kind()), &context(), None);
+        };
+        let parts = CallParts {
+            input: Input::Json(arguments),
+            args: function.args,
+            rules: &function.rules,
+            strict: spec.strict,
+            tool: Some(input),
+            validator: input_validator.as_ref(),
+            this: function.this.as_ref(),
+            context: &context,
+        };
+        let slow_after = server.options().limits.slow_function;
+        let options = StartOptions { is_current: false, slow_after };
+        invoke::start(&spec.item.name, function, &parts, spec.timeout, options)
+    }
+}
+
+impl Occurrence {
+    /// Whether it is for a subscriber, whatever the function says.
+    fn is_for(&self, subscriber: &EventSubscriber) -> bool {
+        let Some(recipients) = &self.recipients else { return true };
+        if subscriber.access_rules.is_none() {
+            // the one client of a server that does not tell callers apart
+            return true;
+        }
+        subscriber.caller.as_deref().is_some_and(|caller| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| recipients(caller))).unwrap_or(false)
+        })
+    }
+}
+
+/// What is wrong with an injected value that only a request has.
+fn needs_request(inject: &Inject, item: &RegisteredItem) -> Option<String> {
+    let ty = inject.name();
+    if inject.is::<Context>() {
+        let text = "it takes `&Context`, and an event has no request\ntake `Option<&Principal>` to see who subscribes, and state as `&T`";
+        return Some(text.to_owned());
+    }
+    let of_request = item.requested.contains(&inject.target()) && !inject.is_provided(&item.state, &[]);
+    of_request.then(|| {
+        format!(
+            "it takes `&{ty}`, which middleware puts into requests, and an event has no request\nregister a value with `.state(..)`, or take `Option<&Principal>`"
+        )
+    })
+}
+
+/// Whether a schema accepts objects only.
+fn is_object(root: &Value, schema: &Value) -> bool {
+    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix("#/$defs/"));
+    if let Some(definition) = reference.and_then(|name| root.get("$defs")?.get(name)) {
+        // one that refers to itself is a struct
+        return definition.get("$ref").is_none() && is_object(root, definition);
+    }
+    let alternatives = ["oneOf", "anyOf"].iter().find_map(|keyword| schema.get(*keyword)?.as_array());
+    match (schema.get("type"), alternatives) {
+        (Some(ty), _) => *ty == "object",
+        (None, Some(all)) => !all.is_empty() && all.iter().all(|one| is_object(root, one)),
+        (None, None) => schema.get("properties").is_some(),
+    }
+}
+
+impl std::fmt::Debug for EventEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventEntry").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl ObservedEntry for EventEntry {
+    fn kind(&self) -> &'static str {
+        "event"
+    }
+
+    fn secrets(&self) -> &[String] {
+        &self.item().secrets
+    }
+}

@@ -1,0 +1,92 @@
+//! Limits of events: what is kept of them, how long requests wait, and how often clients ask.
+
+use std::time::Duration;
+
+use crate::core::config::{LONGEST, Limits};
+
+/// Limits of events: `.limits(|limits| limits.events(|events| ..))`.
+///
+/// The last events of each type are kept in memory, so that a client that was away for a moment gets what it has missed.
+/// What has gone by then is reported to the client as a gap.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct EventLimits {
+    /// Events of one type.
+    pub(crate) max_kept: usize,
+    /// Bytes of the events of one type.
+    pub(crate) max_kept_bytes: usize,
+    pub(super) keep_for: Duration,
+    /// Bytes of one payload.
+    pub(crate) max_payload: usize,
+    /// Events of one poll.
+    pub(crate) max_polled: usize,
+    pub(super) poll_interval: Duration,
+    pub(super) longest_wait: Duration,
+}
+
+impl Default for EventLimits {
+    fn default() -> Self {
+        Self {
+            max_kept: 1000,
+            max_kept_bytes: 4 << 20,
+            keep_for: Duration::from_secs(10 * 60),
+            max_payload: 256 << 10,
+            max_polled: 100,
+            poll_interval: Duration::from_secs(5),
+            longest_wait: Duration::from_secs(30),
+        }
+    }
+}
+
+impl EventLimits {
+    /// Sets how many events of one type are kept; 1000 by default. The oldest go first.
+    pub fn max_kept(mut self, events: usize) -> Self {
+        self.max_kept = events.max(1);
+        self
+    }
+
+    /// Sets how many bytes of events of one type are kept; 4 MiB by default. The oldest go first.
+    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
+        self.max_kept_bytes = bytes;
+        self
+    }
+
+    /// Sets how long events are kept; 10 minutes by default, a year at most.
+    pub fn keep_for(mut self, time: Duration) -> Self {
+        self.keep_for = time.min(LONGEST);
+        self
+    }
+
+    /// Sets how many bytes of JSON one payload may have; 256 KiB by default. A larger one is not emitted.
+    pub fn max_payload(mut self, bytes: usize) -> Self {
+        self.max_payload = bytes;
+        self
+    }
+
+    /// Sets how many events one `events/poll` returns at most; 100 by default. Clients may ask for fewer.
+    pub fn max_polled(mut self, events: usize) -> Self {
+        self.max_polled = events.max(1);
+        self
+    }
+
+    /// Sets how often clients should poll: the wire's `nextPollMs`; 5 seconds by default.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
+        self
+    }
+
+    /// Sets how long a poll may wait for an event, whatever `timeoutMs` its client asks for; 30 seconds by default.
+    pub fn longest_wait(mut self, time: Duration) -> Self {
+        self.longest_wait = time.min(LONGEST);
+        self
+    }
+}
+
+impl Limits {
+    /// Sets limits of events: see [`EventLimits`].
+    pub fn events(mut self, set: impl FnOnce(EventLimits) -> EventLimits) -> Self {
+        let limits = self.of_capabilities.get::<EventLimits>().cloned().unwrap_or_default();
+        self.of_capabilities.insert(set(limits));
+        self
+    }
+}

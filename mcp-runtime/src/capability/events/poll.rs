@@ -1,0 +1,240 @@
+//! `events/poll`: the events after a cursor, at once, or as soon as there is one if the client lets the request wait.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    Delivery, EventLimits, Events,
+    entry::{EventEntry, EventSubscriber},
+    subscription::{EventSubscription, SeenEvents},
+};
+use crate::core::{
+    admission::Owner,
+    arguments::MaybeFuture,
+    changes::{ListChanges, Subscriber},
+    client_request::CallBinding,
+    context::Context,
+    dispatch::{ItemCall, Reply, Request, Response, WriteResult, into_protocol_error},
+    error::Failure,
+    extensions::Extensions,
+    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
+    item::ItemSpec,
+    item_output::{ItemOutput, wrong_kind},
+    jsonrpc::{Object, ProtocolError, write_array},
+    protocol::Revision,
+    server::Server,
+};
+
+/// How soon a client should poll again that has let its request wait.
+const AFTER_A_WAIT: Duration = Duration::from_secs(1);
+
+/// One `events/poll`.
+#[derive(Clone)]
+struct PollEvents {
+    server: Server,
+    entry: Arc<EventEntry>,
+    subscriber: EventSubscriber,
+    owner: Owner,
+    /// As the client has sent them.
+    arguments: Arc<str>,
+    cursor: Option<String>,
+    max_age: Option<Duration>,
+    most: usize,
+    /// How long it may wait for an event.
+    wait: Option<Duration>,
+}
+
+/// The result of `events/poll`, or the error that a client is told.
+type PollOutcome = Result<PollResult, ProtocolError>;
+
+#[derive(Debug)]
+struct PollResult {
+    name: Box<str>,
+    events: SeenEvents,
+    cursor: String,
+    next_poll: Duration,
+}
+
+impl Events {
+    /// Answers `events/poll`.
+    pub(super) fn poll(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
+        let (entry, arguments) = self.wanted(server, &request, Delivery::Poll)?;
+        let limits = server.event_limits();
+        let params = request.params;
+        let milliseconds = |raw, key| Ok::<_, ProtocolError>(integer(raw, key)?.map(Duration::from_millis));
+        let max_events = integer(params.max_events, "maxEvents")?.unwrap_or(u64::MAX);
+        let poll = PollEvents {
+            server: server.clone(),
+            entry: entry.clone(),
+            subscriber: EventSubscriber::of(request.context),
+            owner: request.context.owner(),
+            arguments: arguments.into(),
+            cursor: request.cursor()?.map(Into::into),
+            max_age: milliseconds(params.max_age_ms, "maxAgeMs")?,
+            most: usize::try_from(max_events).unwrap_or(usize::MAX).clamp(1, limits.max_polled),
+            wait: milliseconds(params.timeout_ms, "timeoutMs")?.map(|wait| wait.min(limits.longest_wait)),
+        };
+        Ok(server.call_item(request, poll))
+    }
+}
+
+/// A parameter that is a whole number, of zero or more.
+///
+/// # Errors
+/// It is something else.
+pub(super) fn integer(raw: Option<&RawValue>, key: &str) -> Result<Option<u64>, ProtocolError> {
+    match raw.map(RawValue::get).filter(|json| *json != "null") {
+        None => Ok(None),
+        Some(json) => json
+            .parse()
+            .map(Some)
+            .map_err(|_| ProtocolError::invalid_params(format!("`{key}` is not an integer of 0 or more"))),
+    }
+}
+
+impl Server {
+    pub(super) fn event_limits(&self) -> EventLimits {
+        self.options().limits.of_capabilities.get::<EventLimits>().cloned().unwrap_or_default()
+    }
+}
+
+impl PollEvents {
+    async fn run(self) -> Result<PollOutcome, Failure> {
+        let given: Arc<str> = self.entry.given(&self.arguments)?.into();
+        self.entry.check_arguments(&self.server, &self.subscriber, &given).await?;
+        Ok(self.read(given).await)
+    }
+
+    async fn read(&self, given: Arc<str>) -> PollOutcome {
+        let Self { server, entry, subscriber, arguments, cursor, .. } = self;
+        let (mut subscription, mut truncated) =
+            EventSubscription::open(server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
+        let mut events = SeenEvents::default();
+        // without a cursor, the subscription begins now
+        if cursor.is_some() && !truncated {
+            let deadline = self.wait.map(|wait| Instant::now() + wait);
+            let mut max_age = self.max_age;
+            let mut waiting = None;
+            loop {
+                events = subscription.read(server, max_age.take(), self.most).await?;
+                truncated |= events.truncated || !events.failures.is_empty();
+                let Some(deadline) = deadline else { break };
+                let has_news = !events.events.is_empty() || truncated || events.has_more;
+                if has_news || Instant::now() >= deadline {
+                    break;
+                }
+                if waiting.is_none() {
+                    waiting = Waiting::begin(server, subscriber, &self.owner);
+                }
+                let Some(waiting) = &mut waiting else { break };
+                if !waiting.wait(entry, &subscription, deadline).await {
+                    break;
+                }
+            }
+        }
+        let cursor = subscription.cursor(server, subscription.position)?;
+        let interval = server.event_limits().poll_interval;
+        let next_poll = if self.wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
+        events.truncated = truncated;
+        Ok(PollResult { name: entry.name().into(), events, cursor, next_poll })
+    }
+}
+
+/// A poll that waits, which counts as a subscriber, and ends when the server stops.
+struct Waiting(Subscriber);
+
+impl Waiting {
+    /// `None` if too many wait.
+    fn begin(server: &Server, subscriber: &EventSubscriber, owner: &Owner) -> Option<Self> {
+        let hub = server.hub();
+        let EventSubscriber { caller, access_rules } = subscriber.clone();
+        let filter = hub.filter(ListChanges::default(), owner);
+        hub.subscribe(filter, caller, access_rules, owner).map(Self)
+    }
+
+    /// Waits until there may be an event; `false` if it must not wait any longer.
+    async fn wait(
+        &mut self,
+        entry: &EventEntry,
+        subscription: &EventSubscription,
+        deadline: Instant,
+    ) -> bool {
+        let mut stopped = pin!(poll_fn(|cx| match self.0.poll(cx) {
+            Poll::Pending if !self.0.must_close() => Poll::Pending,
+            _ => Poll::Ready(()),
+        }));
+        tokio::select! {
+            biased;
+            () = &mut stopped => false,
+            () = entry.ring.wait(subscription.position) => true,
+            () = sleep_until(deadline) => false,
+        }
+    }
+}
+
+impl WriteResult for PollResult {
+    fn write_members(&self, object: &mut Object<'_>, _: Revision) {
+        let Self { name, events, cursor, next_poll } = self;
+        write_array(object.key("events"), &events.events, |out, event| {
+            let mut occurrence = Object::new(out);
+            event.write(&mut occurrence, name, None);
+            occurrence.end();
+        });
+        object
+            .str("cursor", cursor)
+            .value("truncated", &events.truncated)
+            .value("hasMore", &events.has_more)
+            .value("nextPollMs", &u64::try_from(next_poll.as_millis()).unwrap_or(u64::MAX));
+    }
+}
+
+impl ItemCall for PollEvents {
+    fn into_owned(self) -> Arc<dyn ItemCall> {
+        Arc::new(self)
+    }
+
+    fn item(&self) -> Option<&ItemSpec> {
+        Some(self.entry.item())
+    }
+
+    fn state(&self) -> &Arc<Extensions> {
+        &self.entry.function.state
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("events/poll", self.entry.name(), &self.arguments)
+    }
+
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
+        let poll = self.clone();
+        let run = async move { poll.run().await.map(|outcome| ItemOutput::Other(Box::new(outcome))) };
+        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(run))), &context(), None)
+    }
+
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
+        let failure = match result {
+            Ok(ItemOutput::Other(outcome)) => match outcome.downcast::<PollOutcome>().map(|outcome| *outcome)
+            {
+                Ok(Ok(polled)) => return polled.into_reply().into(),
+                Ok(Err(error)) => return Reply::from(error).into(),
+                Err(_) => wrong_kind(),
+            },
+            Ok(_) => wrong_kind(),
+            Err(failure) => failure,
+        };
+        refusal(server, self.entry.name(), failure, revision).into()
+    }
+}
+
+/// The reply to a request whose arguments cannot be a subscription's.
+pub(super) fn refusal(server: &Server, name: &str, failure: Failure, revision: Revision) -> Reply {
+    let subject = ErrorContext { kind: "event", name, detailed: server.options().detailed_errors };
+    let reason = failure.reason();
+    Reply::from(match failure.into_client_error(subject, revision) {
+        ClientError::Arguments(report) => ProtocolError::invalid_params(report),
+        error => into_protocol_error(error),
+    })
+    .because(reason)
+}

@@ -1,0 +1,330 @@
+//! The last events of each type, in the memory of this process: bounded in number, bytes and age. A position in them is
+//! where a subscription reads on; what has gone by then is a gap.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime},
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+use super::{AnyPayload, EventLimits, payload::AnyValue};
+use crate::core::{connection::Principal, crypto::random_bytes, sync::Mutex};
+
+/// Whom an event is for.
+pub(super) type Recipients = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
+
+/// Something that has happened, as it was emitted.
+pub(crate) struct Occurrence {
+    /// The wire's `eventId`.
+    pub(super) id: Box<str>,
+    /// The wire's `timestamp`.
+    pub(super) timestamp: Box<str>,
+    /// JSON of the payload.
+    pub(super) data: Box<str>,
+    /// `None` for every subscriber.
+    pub(super) recipients: Option<Recipients>,
+    emitted: Instant,
+    /// Milliseconds since 1970, by which a position of another process is found.
+    time: u64,
+    /// The payload as functions take it, once one was called.
+    decoded: OnceLock<Option<AnyValue>>,
+}
+
+impl fmt::Debug for Occurrence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Occurrence").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// What an event costs besides its texts.
+const OVERHEAD: usize = 256;
+
+impl Occurrence {
+    pub(super) fn new(id: String, data: String, recipients: Option<Recipients>) -> Self {
+        let now = SystemTime::now();
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            id: id.into(),
+            timestamp: humantime::format_rfc3339_millis(now).to_string().into(),
+            data: data.into(),
+            recipients,
+            emitted: Instant::now(),
+            time: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            decoded: OnceLock::new(),
+        }
+    }
+
+    /// The payload as functions take it; `None` if it is not one of the type.
+    pub(super) fn payload(&self, payload: &dyn AnyPayload) -> Option<AnyValue> {
+        self.decoded.get_or_init(|| payload.decode(&self.data).ok()).clone()
+    }
+
+    fn cost(&self) -> usize {
+        // what is decoded is about as large as its text
+        OVERHEAD + self.id.len() + self.data.len() * 2
+    }
+}
+
+/// Where a subscription reads on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The ring that it is of: another process has another one.
+    ring: u64,
+    /// How many events were emitted before.
+    next: u64,
+    /// When it was made, in milliseconds since 1970.
+    time: u64,
+}
+
+const POSITION_BYTES: usize = 24;
+
+impl Position {
+    pub(super) fn to_bytes(self) -> [u8; POSITION_BYTES] {
+        let mut bytes = [0; POSITION_BYTES];
+        for (part, value) in bytes.chunks_exact_mut(8).zip([self.ring, self.next, self.time]) {
+            part.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; POSITION_BYTES] = bytes.try_into().ok()?;
+        let part = |n: usize| {
+            bytes.get(n * 8..n * 8 + 8).and_then(|part| part.try_into().ok()).map(u64::from_le_bytes)
+        };
+        Some(Self { ring: part(0)?, next: part(1)?, time: part(2)? })
+    }
+}
+
+/// The kept events of one type.
+pub(crate) struct EventRing {
+    id: u64,
+    limits: EventLimits,
+    kept: Mutex<Kept>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Oldest first.
+    events: VecDeque<Arc<Occurrence>>,
+    /// How many have gone.
+    gone: u64,
+    bytes: usize,
+}
+
+impl Kept {
+    fn remove_oldest(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            self.gone += 1;
+            self.bytes -= oldest.cost();
+        }
+    }
+
+    fn remove_older(&mut self, than: Duration) {
+        while self.events.front().is_some_and(|oldest| oldest.emitted.elapsed() > than) {
+            self.remove_oldest();
+        }
+    }
+
+    /// How many were emitted.
+    fn end(&self) -> u64 {
+        self.gone + self.events.len() as u64
+    }
+}
+
+/// What was read of a ring.
+#[derive(Debug)]
+pub(super) struct ReadEvents {
+    /// Each with how many were emitted before it.
+    pub(super) events: Vec<(u64, Arc<Occurrence>)>,
+    /// Whether events after the position have gone, or are too old.
+    pub(super) truncated: bool,
+    /// Whether there are more.
+    pub(super) has_more: bool,
+    /// Where to read on if none of them is left out.
+    pub(super) end: u64,
+}
+
+impl EventRing {
+    fn new(limits: EventLimits) -> Self {
+        // of two rings with the same id, cursors would be mixed up
+        let id = random_bytes().map(u64::from_le_bytes).unwrap_or_else(|_| {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default()
+        });
+        Self { id, limits, kept: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Keeps an event, and wakes what waits for one.
+    pub(super) fn push(&self, event: Arc<Occurrence>) {
+        {
+            let mut kept = self.kept.lock();
+            kept.remove_older(self.limits.keep_for);
+            kept.bytes += event.cost();
+            kept.events.push_back(event);
+            // the newest stays, however large it is: who waits for it has not read it yet
+            while kept.events.len() > 1
+                && (kept.events.len() > self.limits.max_kept || kept.bytes > self.limits.max_kept_bytes)
+            {
+                kept.remove_oldest();
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// The position after every event so far.
+    pub(super) fn end(&self) -> Position {
+        self.at(self.kept.lock().end())
+    }
+
+    /// The position after so many events.
+    pub(super) fn at(&self, next: u64) -> Position {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Position { ring: self.id, next, time: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    /// At most so many events after a position, without those that are older than `max_age`.
+    pub(super) fn read(&self, from: Position, max_age: Option<Duration>, most: usize) -> ReadEvents {
+        let mut kept = self.kept.lock();
+        kept.remove_older(self.limits.keep_for);
+        let (mut start, mut truncated) = if from.ring == self.id {
+            (from.next.clamp(kept.gone, kept.end()), from.next < kept.gone)
+        } else {
+            // of another process: what it has emitted is not known here
+            let earlier = kept.events.iter().take_while(|event| event.time <= from.time).count();
+            (kept.gone + earlier as u64, true)
+        };
+        let index = |n: u64| usize::try_from(n - kept.gone).unwrap_or(usize::MAX);
+        if let Some(max_age) = max_age {
+            let young = kept.events.iter().skip(index(start));
+            let skipped = young.take_while(|event| event.emitted.elapsed() > max_age).count();
+            truncated |= skipped > 0;
+            start += skipped as u64;
+        }
+        let events: Vec<_> =
+            (start..).zip(kept.events.iter().skip(index(start)).take(most).cloned()).collect();
+        let end = start + events.len() as u64;
+        ReadEvents { has_more: end < kept.end(), events, truncated, end }
+    }
+
+    /// Waits until there is something to read after a position.
+    pub(super) async fn wait(&self, from: Position) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if from.ring != self.id || from.next < self.kept.lock().end() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl fmt::Debug for EventRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventRing").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The rings of a server, by event; they stay when its items change.
+#[derive(Default)]
+pub(crate) struct EventRings(Mutex<HashMap<usize, Arc<EventRing>>>);
+
+impl EventRings {
+    /// The ring of an event.
+    pub(super) fn of(&self, key: usize, limits: &EventLimits) -> Arc<EventRing> {
+        let mut rings = self.0.lock();
+        rings.entry(key).or_insert_with(|| Arc::new(EventRing::new(limits.clone()))).clone()
+    }
+
+    /// The ring of an event that the server has offered.
+    pub(super) fn find(&self, key: usize) -> Option<Arc<EventRing>> {
+        self.0.lock().get(&key).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+
+    use super::*;
+
+    fn limits() -> EventLimits {
+        EventLimits::default().max_kept(3).keep_for(Duration::from_secs(60))
+    }
+
+    fn event(n: usize) -> Arc<Occurrence> {
+        Arc::new(Occurrence::new(n.to_string(), format!(r#"{{"n":{n}}}"#), None))
+    }
+
+    fn ids(read: &ReadEvents) -> Vec<&str> {
+        read.events.iter().map(|(_, event)| &*event.id).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_events_go_by_number_by_bytes_and_by_age_and_leave_a_gap() {
+        let ring = EventRing::new(limits());
+        let start = ring.end();
+        for n in 0..3 {
+            ring.push(event(n));
+        }
+        let read = ring.read(start, None, 2);
+        assert_eq!((ids(&read), read.truncated, read.has_more), (vec!["0", "1"], false, true));
+        let read = ring.read(ring.at(read.end), None, 2);
+        assert_eq!((ids(&read), read.truncated, read.has_more), (vec!["2"], false, false));
+        ring.push(event(3));
+        let read = ring.read(start, None, 9);
+        assert_eq!((ids(&read), read.truncated), (vec!["1", "2", "3"], true), "one of four has gone");
+        tokio::time::advance(Duration::from_secs(61)).await;
+        let read = ring.read(start, None, 9);
+        assert!(read.events.is_empty() && read.truncated);
+        assert!(!ring.read(ring.end(), None, 9).truncated, "nothing after the end has gone");
+
+        let ring = EventRing::new(limits().max_kept_bytes(3 * OVERHEAD));
+        let start = ring.end();
+        for n in 0..3 {
+            ring.push(event(n));
+        }
+        assert_eq!(ids(&ring.read(start, None, 9)), ["1", "2"]);
+        ring.push(Arc::new(Occurrence::new("large".into(), " ".repeat(4 * OVERHEAD), None)));
+        assert_eq!(ids(&ring.read(start, None, 9)), ["large"], "the newest is kept, however large");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_older_than_asked_for_is_left_out_as_a_gap() {
+        let ring = EventRing::new(limits());
+        let start = ring.end();
+        ring.push(event(0));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        ring.push(event(1));
+        let read = ring.read(start, Some(Duration::from_secs(5)), 9);
+        assert_eq!((ids(&read), read.truncated), (vec!["1"], true));
+        let read = ring.read(start, Some(Duration::from_secs(20)), 9);
+        assert_eq!((ids(&read), read.truncated), (vec!["0", "1"], false));
+    }
+
+    #[tokio::test]
+    async fn a_position_of_another_process_is_found_by_its_time_and_says_that_there_is_a_gap() {
+        let (here, there) = (EventRing::new(limits()), EventRing::new(limits()));
+        here.push(event(0));
+        let position = Position::from_bytes(&there.end().to_bytes()).unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        here.push(event(1));
+        let read = here.read(position, None, 9);
+        assert_eq!((ids(&read), read.truncated), (vec!["1"], true));
+        assert!(Position::from_bytes(&[0; 23]).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_payload_is_decoded_once() {
+        let payload = super::super::event_payload::<serde_json::Value>();
+        let event = event(7);
+        let (one, other) = (event.payload(&payload).unwrap(), event.payload(&payload).unwrap());
+        let address = |value: &Arc<dyn Any + Send + Sync>| Arc::as_ptr(value).cast::<()>();
+        assert_eq!(address(&one), address(&other));
+    }
+}

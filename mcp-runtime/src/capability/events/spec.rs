@@ -1,0 +1,64 @@
+//! The descriptor that `#[mcp_event]` expands to.
+
+use std::fmt;
+
+use super::{AnyEventOutput, AnyPayload};
+use crate::core::tool::ToolDescriptor;
+
+/// A way in which events reach a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// `events/poll`
+    Poll,
+    /// `events/stream`
+    Push,
+    /// `events/subscribe`
+    Webhook,
+}
+
+impl Delivery {
+    /// The wire's word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Push => "push",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// One annotated event.
+#[derive(Clone, Copy)]
+pub struct EventDescriptor {
+    /// The function that decides what a subscription gets; its arguments are as those of a tool.
+    pub function: ToolDescriptor,
+    /// What is emitted.
+    pub payload: Option<&'static dyn AnyPayload>,
+    /// How it may be delivered; empty for every way that the server has.
+    pub deliver: &'static [Delivery],
+    /// How the return type is converted.
+    pub output: Option<&'static dyn AnyEventOutput>,
+}
+
+impl EventDescriptor {
+    /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
+    pub const EMPTY: Self =
+        Self { function: ToolDescriptor::EMPTY, payload: None, deliver: &[], output: None };
+
+    /// What an attribute may leave out, of a function with this result.
+    #[must_use]
+    pub const fn returning(output: &'static dyn AnyEventOutput) -> Self {
+        Self { output: Some(output), ..Self::EMPTY }
+    }
+
+    /// Identifies the event, whatever it is called on a server.
+    pub(super) fn key(&'static self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+impl fmt::Debug for EventDescriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventDescriptor").field("item", &self.function.item).finish_non_exhaustive()
+    }
+}

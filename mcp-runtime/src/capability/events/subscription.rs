@@ -1,0 +1,276 @@
+//! One subscription: who subscribes to what, with which arguments, and how far it has read. Whatever delivers events
+//! reads them here: what the function of the event lets through, as long as the subscriber has access to it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    Events, Seen,
+    entry::{EventEntry, EventSubscriber},
+    error::{forbidden, unknown_event},
+    ring::{Occurrence, Position},
+};
+use crate::core::{
+    connection::{AccessError, principal_digest},
+    error::Failure,
+    invoke::{ClientError, ErrorContext},
+    jsonrpc::{Object, ProtocolError},
+    protocol::Revision,
+    server::Server,
+};
+
+/// Events that are looked at in one go, at most.
+const MAX_LOOKED_AT: usize = 256;
+/// The longest time of that.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// Bytes of payloads in one go.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+
+/// A subscription, while something reads it.
+pub(crate) struct EventSubscription {
+    pub(super) subscriber: EventSubscriber,
+    name: Box<str>,
+    /// As the function gets them: JSON of an object.
+    given: Arc<str>,
+    /// What its cursors are bound to.
+    binding: Box<[u8]>,
+    /// Where it reads on.
+    pub(super) position: Position,
+}
+
+/// An event, as a subscription gets it.
+#[derive(Debug)]
+pub(crate) struct SeenEvent {
+    occurrence: Arc<Occurrence>,
+    /// JSON, if it is not what was emitted.
+    seen: Option<String>,
+    /// The position after it.
+    #[expect(dead_code, reason = "a poll has one cursor for all of its events")]
+    pub(super) position: Position,
+}
+
+/// What was read of a subscription.
+#[derive(Debug, Default)]
+pub(crate) struct SeenEvents {
+    pub(crate) events: Vec<SeenEvent>,
+    /// Whether it has missed events.
+    pub(crate) truncated: bool,
+    /// Whether there may be more.
+    pub(crate) has_more: bool,
+    /// The errors for the client, of events for which the function has failed.
+    pub(crate) failures: Vec<ProtocolError>,
+}
+
+impl EventSubscription {
+    /// A subscription from now on, or from a cursor of the same subscription; and whether it has a gap there.
+    pub(super) fn open(
+        server: &Server,
+        entry: &EventEntry,
+        subscriber: EventSubscriber,
+        arguments: &str,
+        given: Arc<str>,
+        cursor: Option<&str>,
+    ) -> (Self, bool) {
+        let binding = binding(server, entry.name(), arguments, &subscriber);
+        let opened = cursor.map(|cursor| {
+            let opened = server.cursors().open(cursor.as_bytes(), &binding);
+            opened.and_then(|opened| Position::from_bytes(&opened.plain))
+        });
+        let (position, truncated) = match opened {
+            None => (entry.ring.end(), false),
+            Some(Some(position)) => (position, false),
+            // of keys that are gone, or of another subscription: where it was is not known
+            Some(None) => (entry.ring.end(), true),
+        };
+        let name = entry.name().into();
+        (Self { subscriber, name, given, binding: binding.into(), position }, truncated)
+    }
+
+    /// The cursor of a position.
+    ///
+    /// # Errors
+    /// It cannot be sealed.
+    pub(super) fn cursor(&self, server: &Server, position: Position) -> Result<String, ProtocolError> {
+        let sealed = server.cursors().seal(&position.to_bytes(), &self.binding);
+        sealed.map_err(|_| ProtocolError::internal("a cursor cannot be sealed"))
+    }
+
+    /// The event that it is of, as the server has it now.
+    ///
+    /// # Errors
+    /// The subscriber has lost access to it, or it does not exist any more.
+    pub(super) fn entry(&self, server: &Server) -> Result<Arc<EventEntry>, ProtocolError> {
+        if self.subscriber.caller.as_ref().is_some_and(|caller| caller.has_expired()) {
+            return Err(forbidden("the authentication of the subscriber has expired"));
+        }
+        let registry = server.registry();
+        let Some(events) = registry.capabilities.get::<Events>() else {
+            return Err(unknown_event(&self.name, None));
+        };
+        match events.catalog.find(&self.name, self.subscriber.access()) {
+            Ok(entry) => Ok(entry.clone()),
+            Err(AccessError::Unknown) if events.catalog.iter().any(|event| event.name() == &*self.name) => {
+                Err(forbidden("the subscriber has no access any more"))
+            }
+            Err(AccessError::Unknown) => Err(unknown_event(&self.name, None)),
+            Err(AccessError::MissingScopes(_)) => Err(forbidden("the subscriber lacks scopes")),
+        }
+    }
+
+    /// Reads on: at most so many events that it gets, of those that are not older than `max_age`.
+    ///
+    /// # Errors
+    /// The subscription has ended; the error says why.
+    pub(crate) async fn read(
+        &mut self,
+        server: &Server,
+        max_age: Option<Duration>,
+        most: usize,
+    ) -> Result<SeenEvents, ProtocolError> {
+        let entry = self.entry(server)?;
+        let read = entry.ring.read(self.position, max_age, MAX_LOOKED_AT);
+        let mut seen =
+            SeenEvents { truncated: read.truncated, has_more: read.has_more, ..Default::default() };
+        let (started, mut bytes) = (Instant::now(), 0);
+        let mut left = read.events.len();
+        if read.events.is_empty() {
+            self.position = entry.ring.at(read.end);
+        }
+        for (n, occurrence) in read.events {
+            let is_full = seen.events.len() >= most || bytes > MAX_BATCH_BYTES;
+            if is_full || started.elapsed() > LONGEST_LOOK {
+                seen.has_more = true;
+                break;
+            }
+            left -= 1;
+            let position = entry.ring.at(n + 1);
+            let looked = entry.look(server, &self.subscriber, &self.given, &occurrence).await;
+            self.position = position;
+            let data = match looked {
+                Ok(Seen::Nothing) => continue,
+                Ok(Seen::AsEmitted) => None,
+                Ok(Seen::Json(json)) => Some(json),
+                Err(failure) => {
+                    seen.failures.push(reported(server, &self.name, failure));
+                    continue;
+                }
+            };
+            bytes += data.as_deref().unwrap_or(&occurrence.data).len();
+            seen.events.push(SeenEvent { occurrence, seen: data, position });
+        }
+        seen.has_more |= left > 0;
+        Ok(seen)
+    }
+}
+
+/// The error for the client, of an event for which the function has failed; the log has the cause.
+fn reported(server: &Server, name: &str, failure: Failure) -> ProtocolError {
+    let detailed = server.options().detailed_errors;
+    let subject = ErrorContext { kind: "event", name, detailed };
+    match failure.into_client_error(subject, Revision::LATEST) {
+        ClientError::Arguments(text) | ClientError::Message(text, _) => ProtocolError::internal(text),
+        ClientError::NotFound => ProtocolError::internal("not found"),
+        ClientError::Protocol(error) => error,
+    }
+}
+
+impl SeenEvent {
+    /// Writes the members of the wire's `EventOccurrence`.
+    pub(crate) fn write(&self, object: &mut Object<'_>, name: &str, cursor: Option<&str>) {
+        let Occurrence { id, timestamp, data, .. } = &*self.occurrence;
+        object.str("eventId", id).str("name", name).str("timestamp", timestamp);
+        object.raw("data", self.seen.as_deref().unwrap_or(data)).opt_str("cursor", cursor);
+    }
+}
+
+/// What identifies a subscription besides its way of delivery: the server, the event, the arguments and who subscribes.
+fn binding(server: &Server, name: &str, arguments: &str, subscriber: &EventSubscriber) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(128);
+    // lengths keep adjacent parts apart
+    let mut push_part = |part: &[u8]| {
+        bytes.extend((part.len() as u64).to_le_bytes());
+        bytes.extend(part);
+    };
+    push_part(b"events/cursor");
+    push_part(server.name().as_bytes());
+    push_part(name.as_bytes());
+    push_part(canonical(arguments).as_bytes());
+    match principal_digest(subscriber.caller.as_deref()) {
+        Some(caller) => push_part(caller.as_bytes()),
+        None if subscriber.access_rules.is_none() => push_part(b"*"),
+        None => {}
+    }
+    bytes
+}
+
+/// JSON of equal arguments is equal: members are in order, and numbers have one form.
+pub(super) fn canonical(arguments: &str) -> String {
+    fn write(value: &Value, out: &mut String) {
+        match value {
+            Value::Object(members) => {
+                let mut keys: Vec<&String> = members.keys().collect();
+                keys.sort_unstable();
+                out.push('{');
+                for (n, key) in keys.into_iter().enumerate() {
+                    if n > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(&Value::from(key.as_str()).to_string());
+                    out.push(':');
+                    write(&members[key], out);
+                }
+                out.push('}');
+            }
+            Value::Array(items) => {
+                out.push('[');
+                for (n, item) in items.iter().enumerate() {
+                    if n > 0 {
+                        out.push(',');
+                    }
+                    write(item, out);
+                }
+                out.push(']');
+            }
+            Value::Number(number) => match number.as_f64() {
+                // `1.0` and `1e0` are `1`, as far as a double is exact
+                Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() < 9e15 => {
+                    #[expect(clippy::cast_possible_truncation, reason = "it is a whole number")]
+                    out.push_str(&(double as i64).to_string());
+                }
+                _ => out.push_str(&number.to_string()),
+            },
+            other => out.push_str(&other.to_string()),
+        }
+    }
+    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
+    let mut out = String::with_capacity(arguments.len());
+    write(&value, &mut out);
+    out
+}
+
+impl fmt::Debug for EventSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventSubscription").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_arguments_have_one_canonical_form() {
+        let form = r#"{"a":[1,{"x":null,"y":1.5}],"b":"é"}"#;
+        for equal in [
+            r#"{"b":"é","a":[1,{"y":1.5,"x":null}]}"#,
+            r#" { "a" : [1.0, {"x":null,"y":15e-1}], "b" : "\u00e9" } "#,
+        ] {
+            assert_eq!(canonical(equal), form, "{equal}");
+        }
+        for other in [r#"{"a":["1",{"x":null,"y":1.5}],"b":"é"}"#, "{}"] {
+            assert_ne!(canonical(other), form);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a server declares of events, and how wrong declarations are reported.
+
+use mcp_runtime::{Revision, event, prelude::*, testing::TestServer};
+use serde_json::json;
+
+use super::fixture::{Incident, builder, incident, incident_created, serve};
+
+#[tokio::test]
+async fn events_are_declared_where_the_specification_and_where_older_clients_look() {
+    let server = TestServer::new(builder()).unwrap();
+    let declared = server.capabilities().await;
+    assert_eq!(declared["events"], json!({}));
+    assert_eq!(declared["extensions"]["io.modelcontextprotocol/events"], json!({}));
+
+    let (server, _handle) = serve();
+    let declared = TestServer::of(&server).capabilities().await;
+    let changes = json!({ "listChanged": true });
+    assert_eq!(declared["events"], changes);
+    assert_eq!(declared["extensions"]["io.modelcontextprotocol/events"], changes);
+}
+
+#[tokio::test]
+async fn a_server_without_events_does_not_know_them_and_neither_do_older_revisions() {
+    let without = TestServer::new(mcp_runtime::server!()).unwrap();
+    assert!(without.capabilities().await.get("events").is_none());
+    without.request("events/list", json!({})).await.expect_code(-32601);
+    for revision in Revision::ALL.iter().filter(|revision| **revision != Revision::LATEST) {
+        let server = TestServer::new(builder()).unwrap().legacy(*revision);
+        server.request("events/list", json!({})).await.expect_code(-32601);
+        let poll = json!({ "name": "incident.created" });
+        server.request("events/poll", poll).await.expect_code(-32601);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_it_is_notified_of_changes_of_the_list() {
+    let (server, handle) = serve();
+    let client = TestServer::of(&server);
+    let filter = json!({ "eventsListChanged": true });
+    let mut changes = client.listen(filter.clone()).await;
+    handle.tools_changed();
+    handle.events_changed();
+    assert_eq!(changes.next().await["method"], "notifications/events/list_changed");
+
+    let server = mcp_runtime::server!().build().unwrap();
+    let handle = server.handle();
+    let mut changes =
+        TestServer::of(&server).listen(json!({ "eventsListChanged": true, "toolsListChanged": true })).await;
+    handle.events_changed();
+    handle.tools_changed();
+    assert_eq!(changes.next().await["method"], "notifications/tools/list_changed", "it has no events");
+}
+
+fn build_error(builder: mcp_runtime::ServerBuilder) -> String {
+    builder.build().unwrap_err().to_string()
+}
+
+/// Needs its request.
+#[mcp_event]
+fn of_context(#[mcp(payload)] _incident: &Incident, _ctx: &Context) {}
+
+#[derive(Clone)]
+struct Tenant;
+
+/// Needs what middleware provides.
+#[mcp_event]
+fn of_request(#[mcp(payload)] _incident: &Incident, _tenant: &Tenant) {}
+
+/// Carries no object.
+#[mcp_event]
+fn of_text(#[mcp(payload)] _text: &String) {}
+
+/// Is not delivered by anything.
+#[mcp_event(deliver(webhook))]
+fn by_webhook(#[mcp(payload)] _incident: &Incident) {}
+
+#[test]
+fn what_an_event_cannot_have_is_an_error_of_build() {
+    let error = build_error(mcp_runtime::server!().add(event::of::<of_context>()));
+    assert!(
+        error.contains("event `of_context`: it takes `&Context`, and an event has no request"),
+        "{error}"
+    );
+    let error = build_error(mcp_runtime::server!().add(event::of::<of_request>()));
+    assert!(error.contains("event `of_request` takes `&Tenant`, and no state of that type"), "{error}");
+    let of_middleware = mcp_runtime::server!().http(|http| http.from_request::<Tenant>());
+    let error = build_error(of_middleware.add(event::of::<of_request>()));
+    assert!(error.contains("which middleware puts into requests, and an event has no request"), "{error}");
+    let error = build_error(mcp_runtime::server!().add(event::of::<of_text>()));
+    assert!(error.contains("event `of_text`: what it delivers is not a JSON object"), "{error}");
+    let error = build_error(mcp_runtime::server!().add(event::of::<by_webhook>()));
+    assert!(error.contains("event `by_webhook`: it has `deliver(..)`"), "{error}");
+    let error = build_error(builder().add(event::of::<incident_created>()));
+    assert!(error.contains("event `incident.created` is registered twice"), "{error}");
+    let error = build_error(builder().transform(|item| item.rename("same")));
+    assert!(error.contains("two events are `same`"), "{error}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_emitted_is_an_error_and_a_dropped_server_has_no_subscribers() {
+    let server = mcp_runtime::server!().build().unwrap();
+    let handle = server.handle();
+    let error = handle.emit::<incident_created>(&incident("a", 1)).await.unwrap_err().to_string();
+    assert!(error.contains("does not offer the event `incident.created`"), "{error}");
+    assert!(error.contains(".add(event::of::<..>())"), "{error}");
+    drop(server);
+    assert!(handle.emit::<incident_created>(&incident("a", 1)).await.unwrap().starts_with("evt_"));
+    assert!(Context::for_test().emit::<incident_created>(&incident("a", 1)).await.is_ok());
+
+    let small = builder().limits(|limits| limits.events(|events| events.max_payload(50))).build().unwrap();
+    let handle = small.handle();
+    let error = handle.emit::<incident_created>(&incident(&"x".repeat(50), 1)).await.unwrap_err();
+    assert!(error.to_string().contains("has 75 bytes, and at most 50 are emitted"), "{error}");
+    for id in ["", "a b", "é", &"x".repeat(257)] {
+        let error = handle.emit::<incident_created>(&incident("a", 1)).id(id).await.unwrap_err();
+        assert!(error.to_string().contains("is not 1 to 256 visible characters of ASCII"), "{id}: {error}");
+    }
+}

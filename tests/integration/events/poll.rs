@@ -1,0 +1,255 @@
+//! `events/poll`.
+
+use std::time::Duration;
+
+use mcp_runtime::testing::TestServer;
+use mcp_tests::support::{Transport, within};
+use serde_json::{Value, json};
+
+use super::fixture::{Poller, builder, connect, incident, incident_created, incident_short, serve, titles};
+
+#[tokio::test]
+async fn a_poll_returns_the_events_since_its_cursor_that_the_function_lets_through() {
+    for transport in Transport::ALL {
+        let (server, handle) = serve();
+        handle.emit::<incident_created>(&incident("before", 1)).await.unwrap();
+        let mut bad = Poller::begin(&server, transport, "incident.created", json!({ "severity": 2 })).await;
+        let mut all = Poller::begin(&server, transport, "incident.created", json!({})).await;
+        let id = handle.emit::<incident_created>(&incident("minor", 3)).await.unwrap();
+        handle.emit::<incident_created>(&incident("major", 1)).id("INC-1").await.unwrap();
+        let polled = bad.poll(json!({})).await;
+        let event = &polled["events"][0];
+        assert_eq!(titles(&polled), ["major"], "{transport:?}");
+        assert_eq!((&event["eventId"], &event["name"]), (&json!("INC-1"), &json!("incident.created")));
+        assert_eq!(event["data"], json!({ "title": "major", "severity": 1 }));
+        let timestamp = event["timestamp"].as_str().unwrap();
+        assert!(timestamp.ends_with('Z') && timestamp.contains('T'), "{timestamp}");
+        assert!(event.get("cursor").is_none() && polled["nextPollMs"] == 5000, "{polled}");
+        let polled = all.poll(json!({})).await;
+        assert_eq!(
+            (titles(&polled), &polled["events"][0]["eventId"]),
+            (vec!["minor".into(), "major".into()], &json!(id))
+        );
+        assert_eq!(bad.titles().await, [""; 0], "each event once");
+        handle.emit::<incident_created>(&incident("next", 1)).await.unwrap();
+        assert_eq!(
+            (bad.titles().await, all.titles().await),
+            (vec!["next".to_owned()], vec!["next".to_owned()])
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tool_emits_and_a_function_says_as_what_an_event_is_delivered() {
+    for transport in Transport::ALL {
+        let (server, handle) = serve();
+        let mut created = Poller::begin(&server, transport, "incident.created", json!({})).await;
+        let arguments = json!({ "title": "from a tool", "severity": 1 });
+        let opened = connect(&server, transport).await.call("open", arguments).await;
+        let polled = created.poll(json!({})).await;
+        assert_eq!(polled["events"][0]["eventId"], opened.text());
+
+        let mut short = Poller::begin(&server, transport, "incident.short", json!({ "only": "b" })).await;
+        for title in ["a", "b"] {
+            handle.emit::<incident_short>(&incident(title, 1)).await.unwrap();
+        }
+        let polled = short.poll(json!({})).await;
+        assert_eq!(polled["events"].as_array().unwrap().len(), 1);
+        assert_eq!(polled["events"][0]["data"], json!({ "title": "b", "seen_by": null }));
+    }
+}
+
+#[tokio::test]
+async fn a_client_reads_as_many_as_it_asks_for_and_is_told_that_there_are_more() {
+    let (server, handle) = serve();
+    let mut poller = Poller::begin(&server, Transport::Http, "incident.created", json!({})).await;
+    for n in 0..250 {
+        handle.emit::<incident_created>(&incident(&n.to_string(), 1)).await.unwrap();
+    }
+    let polled = poller.poll(json!({ "maxEvents": 3 })).await;
+    assert_eq!(
+        (titles(&polled), &polled["hasMore"]),
+        (vec!["0".into(), "1".into(), "2".into()], &json!(true))
+    );
+    let polled = poller.poll(json!({})).await;
+    assert_eq!((titles(&polled).len(), &polled["hasMore"]), (100, &json!(true)), "no more in one response");
+    let polled = poller.poll(json!({ "maxEvents": 1_000_000 })).await;
+    assert_eq!((titles(&polled).len(), &polled["hasMore"]), (100, &json!(true)));
+    let polled = poller.poll(json!({})).await;
+    assert_eq!(
+        (titles(&polled).len(), &polled["hasMore"], &polled["truncated"]),
+        (47, &json!(false), &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn events_that_are_gone_and_cursors_that_cannot_be_read_are_gaps_and_no_errors() {
+    let server = builder().limits(|limits| limits.events(|events| events.max_kept(2))).build().unwrap();
+    let handle = server.handle();
+    let mut poller = Poller::begin(&server, Transport::Memory, "incident.created", json!({})).await;
+    for title in ["a", "b", "c"] {
+        handle.emit::<incident_created>(&incident(title, 1)).await.unwrap();
+    }
+    let polled = poller.poll(json!({})).await;
+    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["b".into(), "c".into()], &json!(true)));
+    assert_eq!(poller.poll(json!({})).await["truncated"], false);
+
+    for cursor in ["", "nonsense", "AAAA"] {
+        let polled = poller.poll(json!({ "cursor": cursor })).await;
+        assert_eq!((titles(&polled), &polled["truncated"]), (Vec::new(), &json!(true)), "{cursor}");
+    }
+    // a cursor of the same server, that was built again with the same keys
+    let keyed = || builder().stores(|stores| stores.keys([super::state::KEY])).build().unwrap();
+    let (one, other) = (keyed(), keyed());
+    let mut poller = Poller::begin(&one, Transport::Memory, "incident.created", json!({})).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    other.handle().emit::<incident_created>(&incident("there", 1)).await.unwrap();
+    let client = TestServer::of(&other);
+    let poll = json!({ "name": "incident.created", "arguments": {}, "cursor": poller.cursor });
+    let polled = client.request("events/poll", poll).await;
+    assert_eq!((titles(polled.value()), &polled.value()["truncated"]), (vec!["there".into()], &json!(true)));
+    assert_eq!(poller.titles().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_too_old_for_the_client_is_a_gap() {
+    let (server, handle) = serve();
+    let mut poller = Poller::begin(&server, Transport::Stdio, "incident.created", json!({})).await;
+    handle.emit::<incident_created>(&incident("old", 1)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let kept = poller.cursor.clone();
+    let polled = poller.poll(json!({ "maxAgeMs": 1 })).await;
+    assert_eq!((titles(&polled), &polled["truncated"]), (Vec::new(), &json!(true)));
+    let polled = poller.poll(json!({ "maxAgeMs": 600_000, "cursor": kept })).await;
+    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["old".into()], &json!(false)));
+}
+
+#[tokio::test]
+async fn a_cursor_is_of_one_event_and_of_its_arguments_whatever_their_order() {
+    let (server, handle) = serve();
+    let mut poller =
+        Poller::begin(&server, Transport::Memory, "incident.created", json!({ "severity": 4 })).await;
+    let cursor = poller.cursor.clone();
+    handle.emit::<incident_created>(&incident("one", 1)).await.unwrap();
+    handle.emit::<incident_short>(&incident("one", 1)).await.unwrap();
+    let client = TestServer::of(&server);
+    let gap = async |name: &str, arguments: Value| {
+        let poll = json!({ "name": name, "arguments": arguments, "cursor": cursor });
+        client.request("events/poll", poll).await.value()["truncated"].clone()
+    };
+    assert_eq!(gap("incident.created", json!({ "severity": 4.0 })).await, false);
+    assert_eq!(gap("incident.created", json!({ "severity": 3 })).await, true);
+    assert_eq!(gap("incident.created", json!({})).await, true);
+    assert_eq!(gap("incident.short", json!({})).await, true);
+    assert_eq!(poller.titles().await, ["one"]);
+}
+
+#[tokio::test]
+async fn arguments_are_checked_and_reported_like_those_of_tools() {
+    for transport in Transport::ALL {
+        let (server, _handle) = serve();
+        let mut client = connect(&server, transport).await;
+        let mut poll = async |params: Value| client.reply("events/poll", params).await["error"].clone();
+        let error =
+            poll(json!({ "name": "incident.created", "arguments": { "severity": 9, "colour": 1 } })).await;
+        assert_eq!(error["code"], -32602, "{transport:?} {error}");
+        let text = error["message"].as_str().unwrap();
+        assert!(text.starts_with("invalid arguments for event `incident.created`:"), "{text}");
+        assert!(text.contains("severity: expected at most 4") || text.contains("severity"), "{text}");
+        assert!(text.contains("unknown argument `colour`"), "{text}");
+        assert_eq!(
+            poll(json!({ "name": "incident.created", "arguments": { "severity": "3" } })).await,
+            Value::Null,
+            "repaired"
+        );
+        assert_eq!(poll(json!({ "name": "incident.created", "arguments": [] })).await["code"], -32602);
+        assert_eq!(poll(json!({})).await["code"], -32602);
+        for wrong in ["maxEvents", "maxAgeMs", "timeoutMs", "cursor"] {
+            for value in [json!(-1), json!([]), json!(1.5)] {
+                let error = poll(json!({ "name": "incident.created", wrong: value })).await;
+                assert_eq!(error["code"], -32602, "{wrong}: {value}");
+            }
+        }
+        let error = poll(json!({ "name": "incident.craeted" })).await;
+        assert_eq!((&error["code"], &error["data"]), (&json!(-32023), &json!({ "kind": "event" })));
+        assert!(error["message"].as_str().unwrap().contains("did you mean `incident.created`?"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_poll_that_may_wait_returns_as_soon_as_something_has_happened() {
+    for transport in Transport::ALL {
+        let (server, handle) = serve();
+        let mut poller =
+            Poller::begin(&server, transport, "incident.created", json!({ "severity": 2 })).await;
+        let emitting = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            handle.emit::<incident_created>(&incident("not for it", 4)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            handle.emit::<incident_created>(&incident("for it", 1)).await.unwrap();
+            handle
+        });
+        let polled = within(poller.poll(json!({ "timeoutMs": 25_000 }))).await;
+        assert_eq!(
+            (titles(&polled), &polled["nextPollMs"]),
+            (vec!["for it".into()], &json!(1000)),
+            "{transport:?}"
+        );
+        let _handle = emitting.await.unwrap();
+        let polled = within(poller.poll(json!({ "timeoutMs": 1 }))).await;
+        assert_eq!(polled["events"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn a_poll_waits_no_longer_than_the_server_lets_it_and_ends_when_the_server_stops() {
+    let limits = |time| builder().limits(move |limits| limits.events(|events| events.longest_wait(time)));
+    let server = limits(Duration::from_millis(5)).build().unwrap();
+    let mut poller = Poller::begin(&server, Transport::Memory, "incident.created", json!({})).await;
+    assert_eq!(within(poller.poll(json!({ "timeoutMs": 3_600_000 }))).await["events"], json!([]));
+
+    let server = limits(Duration::from_secs(3600)).build().unwrap();
+    let handle = server.handle();
+    let mut poller = Poller::begin(&server, Transport::Http, "incident.created", json!({})).await;
+    let polled = within(async {
+        let polling = poller.poll(json!({ "timeoutMs": 3_600_000 }));
+        let stopping = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            handle.end_subscriptions();
+        };
+        tokio::join!(polling, stopping).0
+    });
+    assert_eq!(polled.await["events"], json!([]));
+}
+
+#[tokio::test]
+async fn an_event_for_which_the_function_fails_is_a_gap_and_the_others_are_delivered() {
+    let (server, handle) = serve();
+    let mut poller = Poller::begin(&server, Transport::Memory, "incident.created", json!({})).await;
+    for title in ["a", "panic", "b"] {
+        handle.emit::<incident_created>(&incident(title, 1)).await.unwrap();
+    }
+    let polled = poller.poll(json!({})).await;
+    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["a".into(), "b".into()], &json!(true)));
+    assert_eq!(poller.poll(json!({})).await["truncated"], false);
+
+    let mut poller = Poller::begin(&server, Transport::Memory, "incident.short", json!({})).await;
+    for title in ["broken", "fine"] {
+        handle.emit::<incident_short>(&incident(title, 1)).await.unwrap();
+    }
+    let polled = poller.poll(json!({})).await;
+    assert_eq!((titles(&polled), &polled["truncated"]), (vec!["fine".into()], &json!(true)));
+}
+
+#[tokio::test]
+async fn a_response_is_bounded_in_bytes_and_the_rest_comes_with_the_next() {
+    let (server, handle) = serve();
+    let mut poller = Poller::begin(&server, Transport::Http, "incident.created", json!({})).await;
+    for _ in 0..12 {
+        handle.emit::<incident_created>(&incident(&"x".repeat(150 << 10), 1)).await.unwrap();
+    }
+    let polled = poller.poll(json!({})).await;
+    let first = titles(&polled).len();
+    assert!((7..=8).contains(&first) && polled["hasMore"] == true, "{first}");
+    assert_eq!(titles(&poller.poll(json!({})).await).len(), 12 - first);
+}

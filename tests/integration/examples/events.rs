@@ -1,0 +1,33 @@
+//! The `events` example.
+
+use mcp_runtime::testing::TestServer;
+use serde_json::json;
+
+use super::program;
+
+#[allow(dead_code, reason = "`main` is what the example's program has besides")]
+#[path = "../../../examples/events.rs"]
+mod example;
+
+#[tokio::test]
+async fn a_subscriber_gets_the_incidents_that_it_asked_for() {
+    let server = TestServer::new(example::server()).unwrap();
+    let subscription = json!({ "name": "incident.opened", "arguments": { "severity": 2 } });
+    let begun = server.request("events/poll", subscription.clone()).await;
+    for (title, severity) in [("lamp", 4), ("database", 1)] {
+        server.call("open", json!({ "title": title, "severity": severity })).await.expect_ok();
+    }
+    let mut poll = subscription;
+    poll["cursor"] = begun.value()["cursor"].clone();
+    let polled = server.request("events/poll", poll).await;
+    let events = polled.value()["events"].as_array().unwrap();
+    assert_eq!(events.len(), 1, "{polled}");
+    assert_eq!(events[0]["eventId"], "incident-2");
+    assert_eq!(events[0]["data"], json!({ "id": 2, "title": "database", "severity": 1 }));
+}
+
+#[test]
+fn the_program_serves_stdio() {
+    let opened = program::run("events", &["call", "open", r#"{"title": "database", "severity": 1}"#], &[]);
+    assert_eq!(opened.trim(), "opened incident 1");
+}

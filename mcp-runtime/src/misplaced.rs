@@ -96,6 +96,74 @@ misplaced! {
     } HandleMethod
 }
 
+/// Where a server listens.
+#[diagnostic::on_unimplemented(
+    message = "the address is not an option of the server",
+    label = "said where the server is started",
+    note = "with `.run()` it is an argument of the program, `--http 127.0.0.1:8080`; otherwise `.serve_http(\"127.0.0.1:8080\").await`"
+)]
+pub trait ListenAddress {}
+
+misplaced! {
+    impl ServerBuilder {
+        fn port<A>(Self, A) -> Self;
+        fn bind<A>(Self, A) -> Self;
+        fn address<A>(Self, A) -> Self;
+        fn addr<A>(Self, A) -> Self;
+        fn listen<A>(Self, A) -> Self;
+    } ListenAddress
+}
+
+#[cfg(feature = "http")]
+misplaced! {
+    impl HttpOptions {
+        fn port<A>(Self, A) -> Self;
+        fn bind<A>(Self, A) -> Self;
+        fn address<A>(Self, A) -> Self;
+        fn addr<A>(Self, A) -> Self;
+        fn listen<A>(Self, A) -> Self;
+    } ListenAddress
+}
+
+/// A server begins with the macro.
+#[diagnostic::on_unimplemented(
+    message = "a server begins with `mcp_runtime::server!()`",
+    label = "write `mcp_runtime::server!()`",
+    note = "it knows the name and the version of the program, and where `.discover()` looks for functions"
+)]
+pub trait ServerMacro {}
+
+impl Server {
+    #[doc(hidden)]
+    #[expect(clippy::new_ret_no_self, reason = "no call of it compiles")]
+    pub fn new() -> ServerBuilder
+    where
+        for<'a> Misplaced<'a>: ServerMacro,
+    {
+        unreachable!("no call of this function compiles")
+    }
+}
+
+/// What other clients call `connect`.
+#[cfg(feature = "client")]
+#[diagnostic::on_unimplemented(
+    message = "a client is connected to a server",
+    label = "write `Client::connect(target).await?`",
+    note = "the target is a command line, a `Command`, a URL, `(reader, writer)` or `&Server`; options come first: `Client::builder()..connect(target)`"
+)]
+pub trait ClientConnect {}
+
+#[cfg(feature = "client")]
+impl Client {
+    #[doc(hidden)]
+    pub fn new<A>(_: A) -> Ready<std::result::Result<Self, ClientError>>
+    where
+        for<'a> Misplaced<'a>: ClientConnect,
+    {
+        unreachable!("no call of this function compiles")
+    }
+}
+
 /// An option of `.limits(..)`, of all transports.
 #[diagnostic::on_unimplemented(
     message = "this is an option of `.limits(..)`",
@@ -245,7 +313,9 @@ misplaced! {
         fn keys<A>(Self, A) -> Self;
         fn keys_from_env<A>(Self, A) -> Self;
         fn keys_from_file<A>(Self, A) -> Self;
-        fn allow_unchecked_sessions<>(Self) -> Self;
+        fn single_use<A>(Self, A) -> Self;
+        fn results<A>(Self, A) -> Self;
+        fn revocations<A>(Self, A) -> Self;
         fn events<A>(Self, A) -> Self;
     } StoreOption
     impl ServerBuilder {

@@ -13,7 +13,6 @@ mod lines;
 mod memory;
 mod message;
 mod server;
-mod shared;
 
 use std::time::Duration;
 
@@ -29,7 +28,6 @@ pub use message::{
     text_of,
 };
 pub use server::{HttpServer, serve_router, server_key};
-pub use shared::BreakableStore;
 
 /// Far longer than any healthy test takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);

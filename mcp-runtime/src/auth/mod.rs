@@ -15,7 +15,7 @@
 mod callers;
 
 #[cfg(feature = "auth")]
-pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, Verifier};
+pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, TokenProblem, Verifier};
 #[cfg(feature = "auth")]
 pub(crate) use callers::{
     Authenticator, FailureRate, IntoAuthentication, IssuerObserver, RefusedCaller, Verification,

@@ -433,8 +433,8 @@ macro_rules! impl_item_setters {
             }
 
             /// Sets the scopes that a caller needs.
-            pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-                self.item_mut().scopes = scopes.into_iter().map(Into::into).collect();
+            pub fn scopes(mut self, scopes: impl $crate::core::bound::Texts) -> Self {
+                self.item_mut().scopes = $crate::core::bound::Texts::into_texts(scopes);
                 self
             }
 

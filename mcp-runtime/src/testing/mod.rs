@@ -4,7 +4,6 @@ mod changes;
 #[cfg(feature = "auth")]
 mod issuer;
 mod reply;
-mod shared_check;
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
@@ -15,7 +14,6 @@ pub use changes::Changes;
 #[cfg(feature = "auth")]
 pub use issuer::TestIssuer;
 pub use reply::Reply;
-pub use shared_check::check_shared;
 
 #[cfg(feature = "auth")]
 use crate::auth::Verification;

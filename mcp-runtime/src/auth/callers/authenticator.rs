@@ -179,7 +179,7 @@ impl Authenticator {
     /// Everything that is wrong with the methods.
     pub(crate) fn new(
         authentications: Vec<Authentication>,
-        single_use: &Arc<SingleUse>,
+        single_use: &Arc<dyn SingleUse>,
         keys: &KeyRing,
         failed: FailureRate,
         observer: Option<&Arc<dyn IssuerObserver>>,
@@ -683,11 +683,11 @@ impl ResourceDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::store::SealedStore;
+    use crate::core::{admission::Quota, store::MemorySingleUse};
 
     fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
-        let used = SingleUse::new(&SealedStore::in_memory(), "proofs", 10, 50, std::time::SystemTime::now());
-        let used = Arc::new(used);
+        let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());
+        let used: Arc<dyn SingleUse> = Arc::new(used);
         let failed = FailureRate {
             rate: Rate::new(60, Duration::from_secs(60)),
             addresses: 1000,

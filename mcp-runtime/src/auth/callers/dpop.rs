@@ -35,7 +35,7 @@ const MAX_JTI: usize = 256;
 pub(super) struct ProofChecker {
     /// The URL that clients send their requests to.
     pub(super) resource: Url,
-    pub(super) used: Arc<SingleUse>,
+    pub(super) used: Arc<dyn SingleUse>,
     pub(super) skew: Duration,
     /// Set if proofs must contain a nonce.
     pub(super) nonces: Option<Nonces>,
@@ -73,7 +73,7 @@ impl Nonces {
         let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let new = self.seal.seal(&seconds.to_be_bytes(), bound);
         let new = new.map_err(|_| Denied::unavailable("the operating system provides no randomness"))?;
-        Err(Denied::new(DeniedReason::NonceNeeded(new), "the proof of possession needs this nonce"))
+        Err(Denied::because(DeniedReason::NonceNeeded(new), "the proof of possession needs this nonce"))
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) struct CheckedProof {
 }
 
 fn invalid(description: &'static str) -> Denied {
-    Denied::new(DeniedReason::InvalidProof, description)
+    Denied::because(DeniedReason::InvalidProof, description)
 }
 
 impl ProofChecker {

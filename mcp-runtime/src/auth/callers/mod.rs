@@ -18,4 +18,4 @@ pub(crate) use authenticator::{Authenticator, FailureRate, IntoAuthentication, R
 pub use compact_jwt::SigningAlgorithm;
 pub(crate) use jwks::IssuerObserver;
 pub use oauth::Oauth;
-pub use verifier::{Denied, Verifier};
+pub use verifier::{Denied, TokenProblem, Verifier};

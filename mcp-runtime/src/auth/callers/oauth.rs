@@ -20,7 +20,7 @@ use super::{
     verifier::{CustomVerifier, Denied, Method, PresentedToken, Verdict, Verifier},
 };
 use crate::{
-    core::{connection::Principal, crypto::KeyRing, reason::Reason, store::SingleUse},
+    core::{bound::Texts, connection::Principal, crypto::KeyRing, reason::Reason, store::SingleUse},
     fetch::{Fetcher, Reach},
 };
 
@@ -160,15 +160,15 @@ impl Oauth {
     /// An item that requires one of them is listed for everyone, and a call without it is `403` with the error
     /// `insufficient_scope`, so that the client can ask for it. An item that requires another scope is an error of
     /// [`build`](crate::ServerBuilder::build), unless it is one of the [`unlisted_scopes`](Self::unlisted_scopes).
-    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+    pub fn scopes(mut self, scopes: impl Texts) -> Self {
+        self.scopes = scopes.into_texts();
         self
     }
 
     /// Sets scopes that tokens may have besides, and that clients are not told of, such as those of administrators: an item
     /// that requires one is hidden from those who do not have it.
-    pub fn unlisted_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.unlisted_scopes = scopes.into_iter().map(Into::into).collect();
+    pub fn unlisted_scopes(mut self, scopes: impl Texts) -> Self {
+        self.unlisted_scopes = scopes.into_texts();
         self
     }
 
@@ -179,8 +179,8 @@ impl Oauth {
 
     /// Sets scopes without which nothing is served. Clients without a token are told to ask for them first; otherwise they
     /// ask for all [`scopes`](Self::scopes).
-    pub fn required_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.required_scopes = scopes.into_iter().map(Into::into).collect();
+    pub fn required_scopes(mut self, scopes: impl Texts) -> Self {
+        self.required_scopes = scopes.into_texts();
         self
     }
 
@@ -282,8 +282,8 @@ impl Oauth {
 
     /// Sets the claims that grant scopes, in place of `scope` or `scp`: all of them together, each a list or words in a
     /// string. Such as `["scp", "roles"]`, `["permissions"]`, or `["scope", "/realm_access/roles"]`.
-    pub fn scope_claims<S: Into<String>>(mut self, claims: impl IntoIterator<Item = S>) -> Self {
-        self.claim_names.scopes = claims.into_iter().map(Into::into).collect();
+    pub fn scope_claims(mut self, claims: impl Texts) -> Self {
+        self.claim_names.scopes = claims.into_texts();
         self
     }
 
@@ -332,7 +332,7 @@ impl Oauth {
     /// Accepts tokens that are bound to a key, if the client proves with each request that it holds that key. Without
     /// this, such tokens are refused.
     ///
-    /// Proofs that were used are kept in memory, or in the [store](crate::ServerBuilder::shared) that replicas share.
+    /// Proofs that were used are kept in the store of [`single_use`](crate::config::Stores::single_use).
     ///
     /// See [RFC 9449](https://www.rfc-editor.org/rfc/rfc9449).
     pub fn dpop(mut self) -> Self {
@@ -385,7 +385,7 @@ impl Oauth {
     /// Everything that is wrong with the options.
     pub(super) fn into_method(
         self,
-        used: &Arc<SingleUse>,
+        used: &Arc<dyn SingleUse>,
         keys: &KeyRing,
         observer: Option<&Arc<dyn IssuerObserver>>,
     ) -> Result<OauthMethod, Vec<String>> {

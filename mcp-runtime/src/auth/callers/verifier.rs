@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 use http::request::Parts;
 
 use super::authenticator::Scheme;
-use crate::core::{connection::Principal, reason::Reason};
+use crate::core::{bound::Texts, connection::Principal, reason::Reason};
 
 /// Verifies the bearer tokens of callers: a session store, an identity provider's own library, a database of keys.
 ///
@@ -81,8 +81,31 @@ pub(super) enum DeniedReason {
     Unavailable(String),
 }
 
+/// What is wrong with a token, as the audit log, metrics and log messages name it: one of the
+/// [reasons](crate::guide::telemetry#reasons).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenProblem {
+    /// It does not have the form of a token: `token_malformed`.
+    Malformed,
+    /// No one has issued it: `token_unknown`.
+    Unknown,
+    /// It was revoked, or its session has ended: `token_inactive`.
+    Inactive,
+    /// Its time is over: `token_expired`.
+    Expired,
+    /// Its time has not begun: `token_not_yet_valid`.
+    NotYetValid,
+    /// Its signature is not right: `token_signature`.
+    Signature,
+    /// Another issuer made it: `token_issuer`.
+    Issuer,
+    /// It is meant for another server: `token_audience`.
+    Audience,
+}
+
 impl Denied {
-    pub(super) fn new(reason: DeniedReason, description: impl Into<Cow<'static, str>>) -> Self {
+    pub(super) fn because(reason: DeniedReason, description: impl Into<Cow<'static, str>>) -> Self {
         let cause = match &reason {
             DeniedReason::InvalidToken => Reason::TokenInvalid,
             DeniedReason::InvalidProof | DeniedReason::NonceNeeded(_) => Reason::TokenProof,
@@ -110,30 +133,40 @@ impl Denied {
     ///
     /// See [RFC 6750](https://www.rfc-editor.org/rfc/rfc6750#section-3.1).
     pub fn invalid_token(description: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(DeniedReason::InvalidToken, description)
+        Self::because(DeniedReason::InvalidToken, description)
+    }
+
+    /// The same as [`invalid_token`](Self::invalid_token), with what is wrong for operators, who otherwise read
+    /// `token_invalid`.
+    pub fn token_problem(problem: TokenProblem, description: impl Into<Cow<'static, str>>) -> Self {
+        let cause = match problem {
+            TokenProblem::Malformed => Reason::TokenMalformed,
+            TokenProblem::Unknown => Reason::TokenUnknown,
+            TokenProblem::Inactive => Reason::TokenInactive,
+            TokenProblem::Expired => Reason::TokenExpired,
+            TokenProblem::NotYetValid => Reason::TokenNotYetValid,
+            TokenProblem::Signature => Reason::TokenSignature,
+            TokenProblem::Issuer => Reason::TokenIssuer,
+            TokenProblem::Audience => Reason::TokenAudience,
+        };
+        Self::token(cause, description)
     }
 
     /// `403` with the error `insufficient_scope`: nothing is served without these scopes.
-    pub fn insufficient_scope<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> Self {
-        let mut names = String::new();
-        for scope in scopes {
-            if !names.is_empty() {
-                names.push(' ');
-            }
-            names.push_str(scope.as_ref());
-        }
-        Self::new(DeniedReason::InsufficientScope(names), "the token lacks a scope")
+    pub fn insufficient_scope(scopes: impl Texts) -> Self {
+        let names = scopes.into_texts().join(" ");
+        Self::because(DeniedReason::InsufficientScope(names), "the token lacks a scope")
     }
 
     /// `403`: the caller is known, and may not use this server. Another token would not help.
     pub fn forbidden(description: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(DeniedReason::Forbidden, description)
+        Self::because(DeniedReason::Forbidden, description)
     }
 
     /// `503`: it cannot be decided now whether the token is valid. The cause is logged, and not sent.
     pub fn unavailable(cause: impl fmt::Display) -> Self {
         let reason = DeniedReason::Unavailable(cause.to_string());
-        Self::new(reason, "callers cannot be authenticated at the moment")
+        Self::because(reason, "callers cannot be authenticated at the moment")
     }
 
     /// An invalid token, with what is invalid about it for operators.
@@ -235,5 +268,18 @@ pub(super) struct CustomVerifier<V>(pub(super) V);
 impl<V: Verifier> Method for CustomVerifier<V> {
     fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a> {
         Verdict::Pending(Box::pin(async move { self.0.verify(token.text, request).await.map(Arc::new) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verifier_says_what_is_wrong_with_a_token() {
+        let denied = Denied::token_problem(TokenProblem::Expired, "the session has ended");
+        assert_eq!((denied.cause, denied.reason), (Reason::TokenExpired, DeniedReason::InvalidToken));
+        assert_eq!(denied.description, "the session has ended");
+        assert_eq!(Denied::invalid_token("unknown").cause, Reason::TokenInvalid);
     }
 }

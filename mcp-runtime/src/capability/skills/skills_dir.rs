@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::methods::open_skills;
 use crate::core::{
+    bound::Texts,
     config::Options,
     server::{Addition, IntoAddition, Named},
 };
@@ -39,8 +40,8 @@ impl SkillsDir {
     }
 
     /// Hides the skills and their files from callers without all of these scopes, as `scopes(..)` of a tool does.
-    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+    pub fn scopes(mut self, scopes: impl Texts) -> Self {
+        self.scopes = scopes.into_texts().into();
         self
     }
 }

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{TaskStore, Tasks, task};
 use crate::core::{
+    bound::Configure,
     config::{LONGEST, Stores},
     server::{Assembly, Named, ServerBuilder},
     tool::{TaskMode, ToolBuilder},
@@ -76,7 +77,7 @@ impl ServerBuilder {
     /// Clients read once what a server declares. Without this, a server declares tasks once it has a tool with `task`: if
     /// the first is [added](crate::ServerHandle::add) while the server runs, `.tasks(|tasks| tasks)` lets the clients that
     /// are connected by then know it.
-    pub fn tasks(mut self, set: impl FnOnce(TaskOptions) -> TaskOptions) -> Self {
+    pub fn tasks(mut self, set: impl Configure<TaskOptions>) -> Self {
         let options = self.options.of_capabilities.get::<TaskOptions>().cloned();
         self.options.of_capabilities.insert(set(options.unwrap_or_default()));
         self.open_on_build(Named { key: "tasks", open: open_tasks, mount: |_, _, _| {} });

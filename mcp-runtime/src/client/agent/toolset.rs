@@ -32,6 +32,7 @@ use crate::{
         requests::{read_cache::ReadFrom, request_span::uri_digest},
     },
     core::{
+        bound::Texts,
         content::{Content, ResourceLink},
         store::StoreFuture,
         sync::Mutex,
@@ -283,15 +284,15 @@ impl Toolset {
     /// Leaves out all tools but those whose names, without the namespace, match a pattern: `*` is any text, `?` one
     /// character.
     #[must_use]
-    pub fn only<P: Into<String>>(self, patterns: impl IntoIterator<Item = P>) -> Self {
-        let patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
+    pub fn only(self, patterns: impl Texts) -> Self {
+        let patterns = patterns.into_texts();
         self.filter(move |tool| patterns.iter().any(|pattern| matches(pattern, tool.name())))
     }
 
     /// Leaves out the tools whose names, without the namespace, match a pattern; see [`only`](Self::only).
     #[must_use]
-    pub fn except<P: Into<String>>(self, patterns: impl IntoIterator<Item = P>) -> Self {
-        let patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
+    pub fn except(self, patterns: impl Texts) -> Self {
+        let patterns = patterns.into_texts();
         self.filter(move |tool| !patterns.iter().any(|pattern| matches(pattern, tool.name())))
     }
 

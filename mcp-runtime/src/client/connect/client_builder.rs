@@ -20,7 +20,7 @@ use crate::{
         },
         requests::read_cache::ReadCacheBounds,
     },
-    core::{arguments::BoxFuture, client_request::Root, protocol::Revision},
+    core::{arguments::BoxFuture, bound::Configure, client_request::Root, protocol::Revision},
     fetch::Reach,
 };
 
@@ -127,7 +127,7 @@ impl ClientBuilder {
     }
 
     /// Sets bounds on what the server can make the client wait for, receive and keep.
-    pub fn limits(mut self, change: impl FnOnce(ClientLimits) -> ClientLimits) -> Self {
+    pub fn limits(mut self, change: impl Configure<ClientLimits>) -> Self {
         self.options.limits = change(self.options.limits);
         self
     }
@@ -319,6 +319,6 @@ impl ClientBuilder {
                 }
             }));
         }
-        SharedClient::connect(self.options, self.handlers, target).await.map(Client::new)
+        SharedClient::connect(self.options, self.handlers, target).await.map(Client::of_shared)
     }
 }

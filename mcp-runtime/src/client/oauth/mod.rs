@@ -26,6 +26,7 @@ use loopback_listener::LoopbackListener;
 pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 
 use super::receive::handlers::{AsyncHandler, async_handler};
+use crate::core::bound::Texts;
 
 /// How long a user has for a login.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -287,8 +288,8 @@ impl OAuth {
     }
 
     /// Asks for these scopes; by default for those that the server names.
-    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+    pub fn scopes(mut self, scopes: impl Texts) -> Self {
+        self.scopes = scopes.into_texts();
         self
     }
 

@@ -81,7 +81,7 @@ impl Client {
         ClientBuilder::new()
     }
 
-    pub(in crate::client) fn new(shared: Arc<SharedClient>) -> Self {
+    pub(in crate::client) fn of_shared(shared: Arc<SharedClient>) -> Self {
         Self(Arc::new(OpenClient { shared }))
     }
 

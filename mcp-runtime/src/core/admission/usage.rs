@@ -31,7 +31,6 @@ impl Quota {
     }
 
     /// What is only limited in total.
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn undivided(limit: usize) -> Self {
         Self::new(limit, 100)
     }

@@ -15,6 +15,7 @@ use super::{LONGEST, ServerInfo, trusted_proxies::TrustedProxies};
 use crate::auth::Authenticator;
 use crate::core::{
     arguments::BoxFuture,
+    bound::Texts,
     connection::{ImpliesFn, Principal},
     extensions::Extensions,
     store::EventBounds,
@@ -308,8 +309,8 @@ impl HttpOptions {
     /// Serves requests for these hosts, instead of those for this machine's own names.
     ///
     /// An entry is a host (`mcp.example.com`, any port) or a host with a port. `X-Forwarded-Host` is not looked at.
-    pub fn allowed_hosts<S: Into<String>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
-        self.allowed_hosts.extend(hosts.into_iter().map(Into::into));
+    pub fn allowed_hosts(mut self, hosts: impl Texts) -> Self {
+        self.allowed_hosts.extend(hosts.into_texts());
         self
     }
 
@@ -317,8 +318,8 @@ impl HttpOptions {
     /// are admitted only to this machine's own names.
     ///
     /// Requests without `Origin`, which no browser sends, are always admitted.
-    pub fn allowed_origins<S: Into<String>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
-        self.allowed_origins.extend(origins.into_iter().map(Into::into));
+    pub fn allowed_origins(mut self, origins: impl Texts) -> Self {
+        self.allowed_origins.extend(origins.into_texts());
         self
     }
 
@@ -565,9 +566,9 @@ impl HttpOptions {
     /// Where [`into_service`](crate::Server::into_service) is mounted, the peer is what the HTTP server puts into the
     /// request's extensions: axum's `ConnectInfo<SocketAddr>`, or a plain `SocketAddr`. Without either, no header is
     /// believed.
-    pub fn trusted_proxies<S: AsRef<str>>(mut self, proxies: impl IntoIterator<Item = S>) -> Self {
-        for proxy in proxies {
-            self.proxy_errors.extend(self.trusted_proxies.add(proxy.as_ref()).err());
+    pub fn trusted_proxies(mut self, proxies: impl Texts) -> Self {
+        for proxy in proxies.into_texts() {
+            self.proxy_errors.extend(self.trusted_proxies.add(&proxy).err());
         }
         self
     }

@@ -10,6 +10,8 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use crate::core::bound::Texts;
+
 /// An authenticated caller: a `subject` for which an `issuer` vouches, the scopes granted to it, and what else is known
 /// of its authentication.
 ///
@@ -81,8 +83,8 @@ impl Principal {
 
     /// Sets the granted scopes; items that require others are hidden from the principal, and calls of them are refused.
     #[must_use]
-    pub fn with_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+    pub fn with_scopes(mut self, scopes: impl Texts) -> Self {
+        self.scopes = scopes.into_texts();
         self
     }
 

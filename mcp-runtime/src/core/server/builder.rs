@@ -28,6 +28,7 @@ use crate::{
     core::{
         admission::{CallerConcurrency, RateLimiter},
         arguments::StateValue,
+        bound::Configure,
         changes::Hub,
         config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
         connection::ItemKind,
@@ -35,7 +36,7 @@ use crate::{
         crypto::{KeyRing, Seal},
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
-        store::{MAX_CALLS, SealedStore, Shared, SingleUse},
+        store::{MAX_CALLS, MemorySingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -345,27 +346,27 @@ impl ServerBuilder {
     /// let server = mcp_runtime::server!().info(|info| info.title("Shop").icon("https://example.com/icon.png"));
     /// ```
     #[doc(alias("name", "version", "instructions"))]
-    pub fn info(mut self, set: impl FnOnce(ServerInfo) -> ServerInfo) -> Self {
+    pub fn info(mut self, set: impl Configure<ServerInfo>) -> Self {
         self.info = set(self.info);
         self
     }
 
     /// Sets limits that hold for all transports.
     #[doc(alias("rate_limit", "request_timeout", "concurrency"))]
-    pub fn limits(mut self, set: impl FnOnce(Limits) -> Limits) -> Self {
+    pub fn limits(mut self, set: impl Configure<Limits>) -> Self {
         self.options.limits = set(self.options.limits);
         self
     }
 
     /// Sets options of the lists of tools, resources, prompts and skills.
     #[doc(alias("pagination"))]
-    pub fn lists(mut self, set: impl FnOnce(ListOptions) -> ListOptions) -> Self {
+    pub fn lists(mut self, set: impl Configure<ListOptions>) -> Self {
         self.options.lists = set(self.options.lists);
         self
     }
 
     /// Sets options of stdio.
-    pub fn stdio(mut self, set: impl FnOnce(StdioOptions) -> StdioOptions) -> Self {
+    pub fn stdio(mut self, set: impl Configure<StdioOptions>) -> Self {
         self.options.stdio = set(self.options.stdio);
         self
     }
@@ -373,7 +374,7 @@ impl ServerBuilder {
     /// Sets options of the HTTP transport.
     #[cfg(feature = "http")]
     #[doc(alias("bind", "cors", "sessions"))]
-    pub fn http(mut self, set: impl FnOnce(HttpOptions) -> HttpOptions) -> Self {
+    pub fn http(mut self, set: impl Configure<HttpOptions>) -> Self {
         self.options.http = set(self.options.http);
         self
     }
@@ -405,19 +406,8 @@ impl ServerBuilder {
     }
 
     /// Sets what replicas of the server share: its keys and its stores.
-    pub fn stores(mut self, set: impl FnOnce(Stores) -> Stores) -> Self {
+    pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
         self.options.stores = set(self.options.stores);
-        self
-    }
-
-    /// Sets the store that all replicas of the server share, such as `store::Redis`: what one of them keeps
-    /// or records, each of them knows. Without it, a server keeps that in its memory.
-    ///
-    /// The store holds what is sealed with the server's [keys](Stores::keys), which must be set and the same everywhere; a
-    /// server without them does not start. It connects when serving begins. [Many replicas](crate::guide::cluster) has
-    /// what is shared, and what happens while the store cannot be reached.
-    pub fn shared(mut self, store: impl Shared + 'static) -> Self {
-        self.options.stores.shared = Some(Arc::new(store));
         self
     }
 
@@ -521,7 +511,7 @@ impl ServerBuilder {
     /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());
     /// ```
     #[doc(alias("tracing", "otel"))]
-    pub fn telemetry(mut self, set: impl FnOnce(TelemetryOptions) -> TelemetryOptions) -> Self {
+    pub fn telemetry(mut self, set: impl Configure<TelemetryOptions>) -> Self {
         self.options.telemetry = set(self.options.telemetry);
         self
     }
@@ -566,22 +556,13 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
-        let store = match &options.stores.shared {
-            Some(shared) => SealedStore::shared(shared.clone(), &keys, &self.info.name),
-            None => SealedStore::in_memory(),
-        };
         let telemetry = Telemetry::new(&options.telemetry)
             .map(Arc::new)
             .map_err(|error| errors.push(BuildError::new(error)));
         #[cfg(feature = "auth")]
         if !self.authentications.is_empty() {
-            let found = set_up_authentication(
-                self.authentications,
-                &mut options,
-                &store,
-                &keys,
-                telemetry.as_ref().ok(),
-            );
+            let found =
+                set_up_authentication(self.authentications, &mut options, &keys, telemetry.as_ref().ok());
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
@@ -631,13 +612,9 @@ impl ServerBuilder {
         let has_handle = takes_handle || !self.handle_receivers.is_empty();
         let mut settings = Settings {
             client_request_timeout: options.limits.client_request_timeout,
-            single_use: SingleUse::new(
-                &store,
-                "calls",
-                MAX_CALLS,
-                options.limits.share_percent,
-                SystemTime::now(),
-            ),
+            single_use: options.stores.single_use.clone().unwrap_or_else(|| {
+                Arc::new(MemorySingleUse::new(options.limits.quota(MAX_CALLS), SystemTime::now()))
+            }),
             logging: options.telemetry.client_logging,
             ..Settings::default()
         };
@@ -660,10 +637,9 @@ impl ServerBuilder {
                 pages: Seal::new(&keys, PAGE),
                 kept_results: options.limits.keep_results.map(|(time, open)| {
                     let Limits { max_kept_bytes, share_percent, .. } = options.limits;
-                    open(&keys, time, &store, max_kept_bytes, share_percent)
+                    open(&keys, time, options.stores.results.clone(), max_kept_bytes, share_percent)
                 }),
                 keys,
-                store,
                 rate,
                 caller_concurrency,
                 items: RwLock::new(items),
@@ -697,7 +673,6 @@ impl fmt::Debug for ServerBuilder {
 fn set_up_authentication(
     authentications: Vec<Authentication>,
     options: &mut Options,
-    store: &SealedStore,
     keys: &KeyRing,
     telemetry: Option<&Arc<Telemetry>>,
 ) -> Vec<String> {
@@ -713,8 +688,9 @@ fn set_up_authentication(
     if http.trusts_all {
         problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
     }
-    let used = SingleUse::new(store, "proofs", MAX_PROOFS, options.limits.share_percent, SystemTime::now());
-    let used = Arc::new(used);
+    let used = options.stores.single_use.clone().unwrap_or_else(|| {
+        Arc::new(MemorySingleUse::new(options.limits.quota(MAX_PROOFS), SystemTime::now()))
+    });
     let rate = match &options.limits.invalid_tokens {
         Ok(rate) => *rate,
         Err(problem) => {

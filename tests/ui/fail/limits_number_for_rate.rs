@@ -1,0 +1,10 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_tool]
+fn search(words: String) -> String {
+    words
+}
+
+fn main() -> mcp_runtime::Result<()> {
+    mcp_runtime::server!().discover().limits(|limits| limits.rate(60)).run()
+}

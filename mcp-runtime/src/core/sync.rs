@@ -3,7 +3,7 @@
 //! A lock is poisoned when a thread panics while it holds the lock. A request that panics is contained and answered; if
 //! it poisoned a lock, it would fail every later request as well. What these locks protect is valid after every
 //! statement that changes it, so they ignore poisoning. They do it without closures, of which each type in a lock would
-//! have its own to compile.
+//! have its own to compile; and they are inlined even without optimization, so that a lock is no detour in a profile.
 
 pub(crate) use std::sync::{MutexGuard, RwLockWriteGuard};
 use std::{
@@ -19,6 +19,7 @@ impl<T> Mutex<T> {
         Self(sync::Mutex::new(value))
     }
 
+    #[inline(always)]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         match self.0.lock() {
             Ok(guard) => guard,
@@ -41,6 +42,7 @@ impl<T> RwLock<T> {
         Self(sync::RwLock::new(value))
     }
 
+    #[inline(always)]
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
         match self.0.read() {
             Ok(guard) => guard,
@@ -48,6 +50,7 @@ impl<T> RwLock<T> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
         match self.0.write() {
             Ok(guard) => guard,

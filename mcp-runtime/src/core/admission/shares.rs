@@ -82,7 +82,7 @@ impl Shares {
     #[cfg(any(feature = "http", test))]
     pub(crate) fn has_room(&self, owner: impl FnOnce() -> Owner) -> bool {
         // no owner has more than all of them together
-        if self.used.load(Ordering::Relaxed) < self.quota.share() {
+        if self.used.load(Ordering::Relaxed) < self.quota.share {
             return true;
         }
         let owner = owner();

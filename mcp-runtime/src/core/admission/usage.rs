@@ -8,7 +8,8 @@ use super::Owner;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) limit: usize,
-    share: usize,
+    /// What any owner may use.
+    pub(super) share: usize,
     /// What the only owner there is may use.
     alone: usize,
 }
@@ -43,12 +44,6 @@ impl Quota {
     /// none, so that a few with large shares do not shut out everybody else.
     pub(super) fn limit_of_holder(self, owner: &Owner) -> usize {
         if owner.is_alone() || self.share >= self.limit { self.limit } else { self.limit - self.limit / 8 }
-    }
-
-    /// What any owner may use.
-    #[cfg(any(feature = "http", test))]
-    pub(super) fn share(self) -> usize {
-        self.share
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Principal, RequestContext};
+use super::Principal;
 use crate::core::sort::sort_by;
 
 /// What kind of item something is.
@@ -114,9 +114,9 @@ impl fmt::Debug for AccessRules {
 /// What a request may see and call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
-    caller: Option<&'a Principal>,
-    /// `None` if the server does not tell callers apart.
-    rules: Option<&'a AccessRules>,
+    pub(crate) caller: Option<&'a Principal>,
+    /// `None` if the server does not tell callers apart, so that every item is visible.
+    pub(crate) rules: Option<&'a AccessRules>,
 }
 
 /// Why an item is not called.
@@ -126,13 +126,6 @@ pub(crate) enum AccessError<'a> {
     Unknown,
     /// It needs these scopes, and the caller lacks some of them.
     MissingScopes(&'a [String]),
-}
-
-impl RequestContext {
-    /// The items that this request may see and call.
-    pub(crate) fn access(&self) -> Access<'_> {
-        Access::new(self.caller.as_deref(), self.access_rules.as_deref())
-    }
 }
 
 impl<'a> Access<'a> {

@@ -12,7 +12,6 @@ mod observation;
 mod pagination;
 mod request;
 mod response;
-mod router;
 mod subscriptions;
 mod tools;
 
@@ -32,11 +31,10 @@ pub(crate) use observation::{
     ObservedEntry, ObservedItem, RefusedRequest, error_type, milliseconds, record_error, trace_of,
 };
 pub(crate) use pagination::{CursorScope, invalid_cursor};
-pub(crate) use request::{ClientRequestPolicy, Request, required_text};
+pub(crate) use request::{ClientRequestPolicy, Request, required_text, wants_spans};
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
 pub(crate) use response::{
     CacheHints, PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result,
 };
-pub(crate) use router::wants_spans;
 pub(crate) use subscriptions::ListenStream;

@@ -10,8 +10,8 @@ use tracing::{Span, field::Empty};
 use super::{
     Request,
     lifecycle::Handshake,
+    request::wants_spans,
     response::{Reply, Response, ResultBody},
-    router::wants_spans,
     subscriptions::ListenStream,
 };
 use crate::{

@@ -1,5 +1,5 @@
-//! One request: its parameters, the context that a function gets for it, and the checks that every request passes,
-//! whatever its method.
+//! One request: its parameters, the context that a function gets for it, the checks that every request passes, whatever its
+//! method, and what answers the method.
 
 use std::{
     borrow::Cow,
@@ -8,7 +8,10 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use super::response::Reply;
+use super::{
+    response::{Reply, Response, ResultBody},
+    subscriptions::ListenStream,
+};
 use crate::core::{
     client_request::CallBinding,
     connection::{Access, ClientData, RequestContext, principal_digest},
@@ -16,9 +19,9 @@ use crate::core::{
     extensions::Extensions,
     invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
-    protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
+    protocol::{self, LogLevel, META_LOG_LEVEL, Method, Revision},
     reason::Reason,
-    server::Server,
+    server::{List, Registry, Server},
     store::ResultReader,
     sync::Mutex,
 };
@@ -57,8 +60,11 @@ impl<'a> Request<'a> {
         self.revision.is_modern() && self.method == "subscriptions/listen"
     }
 
+    /// The items that it may see and call.
     pub(crate) fn access(&self) -> Access<'a> {
-        self.context.access()
+        let RequestContext { caller, access_rules, .. } = self.context;
+        // if the server identifies callers, it has rules, and a request without a caller has no scopes
+        Access { caller: caller.as_deref(), rules: access_rules.as_deref() }
     }
 
     /// The parameter `name`, which the method requires.
@@ -219,6 +225,74 @@ fn check_modern_meta(meta: &Meta<'_>) -> Result<(), Reply> {
         Some(_) => {
             let text = format!("`{}` in `_meta` is not an object", protocol::META_CLIENT_CAPABILITIES);
             Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+        }
+    }
+}
+
+/// Whether the program's subscriber wants the spans of requests.
+pub(crate) fn wants_spans() -> bool {
+    tracing::span_enabled!(target: "mcp_runtime::request", tracing::Level::INFO, "otel.kind")
+}
+
+impl Server {
+    /// Answers one request, but not `subscriptions/listen`.
+    pub(super) fn answer(&self, request: Request<'_>) -> Response {
+        if self.is_observed() {
+            self.observe(request)
+        } else {
+            self.route(request).unwrap_or_else(Response::Ready)
+        }
+    }
+
+    /// Answers `subscriptions/listen`.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        if self.is_observed() { self.observe_listen(request) } else { self.route_listen(request) }
+    }
+
+    /// Whether requests are watched: the program's subscriber wants their spans, or they are counted or audited.
+    pub(super) fn is_observed(&self) -> bool {
+        self.counts_or_audits() || wants_spans()
+    }
+
+    pub(super) fn route_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        if !request.context.counted {
+            self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
+        }
+        request.check()?;
+        self.listen(request)
+    }
+
+    pub(super) fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
+        if !request.context.counted && request.method != "ping" {
+            self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
+        }
+        request.check()?;
+        let registry: &Registry = &self.registry();
+        match request.method {
+            // in every revision
+            "tools/call" if self.offers_tools(registry) => return self.call_tool(request, registry),
+            "tools/list" if self.offers_tools(registry) => {
+                let entries = |revision, access: Access<'_>| registry.tool_entries(revision, access);
+                return self
+                    .list(request, List { key: "tools", entries: &entries, pages: &registry.tool_pages });
+            }
+            _ => {}
+        }
+        // a method of another revision is an unknown method
+        if !Method::of_name(request.method).is_some_and(|method| method.is_in(request.revision)) {
+            return Err(Reply::unknown_method(request.method));
+        }
+        match request.method {
+            "server/discover" => Ok(self.discover(request).into()),
+            "logging/setLevel" if self.settings().logging => Ok(self.set_level(request)?.into()),
+            "ping" => Ok(Reply::from(ResultBody::Empty).into()),
+            method => match registry.capabilities.of_method(method) {
+                Some(capability) => capability.clone().answer(self, registry, request),
+                None => Err(Reply::unknown_method(method)),
+            },
         }
     }
 }

@@ -2,13 +2,12 @@
 
 mod error;
 mod message;
-mod params;
 mod writer;
 
 pub use error::ProtocolError;
 pub(crate) use error::write_error_response;
 pub(crate) use message::{
-    JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, RequestId, decode_string, is_valid_id, parse, parse_batch,
+    JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, Meta, Params, RequestId, decode_string, is_valid_id,
+    parse, parse_batch,
 };
-pub(crate) use params::{Meta, Params};
 pub(crate) use writer::{Object, notification, replace_line_breaks, request, write_array, write_string};

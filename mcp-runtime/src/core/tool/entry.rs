@@ -79,7 +79,9 @@ impl ToolCatalog {
     /// It does not exist, or may not be called.
     pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<ToolEntry>, AccessError<'_>> {
         let tool = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
-        access.check(tool.view())?;
+        if access.rules.is_some() {
+            access.check(tool.view())?;
+        }
         Ok(tool)
     }
 

@@ -34,23 +34,23 @@ pub(super) struct RequestConnection {
 /// What is known of a request's sender besides its caller.
 #[derive(Debug)]
 pub(super) struct RequestSender {
-    pub(super) peer: Option<Peer>,
+    pub(super) peer: Option<Arc<Peer>>,
     /// Whether the peer is the one to charge: a trusted proxy that names no client in a readable way is not.
     pub(super) is_known: bool,
     /// Whether the server identifies callers.
     pub(super) authenticated: bool,
 }
 
-/// The client's address, and the owner that it stands for.
-#[derive(Debug, Clone)]
+/// The client's address, and the owner that it stands for; all requests of a connection share one.
+#[derive(Debug)]
 pub(super) struct Peer {
     pub(super) address: IpAddr,
     pub(super) owner: Owner,
 }
 
 impl Peer {
-    pub(super) fn new(address: IpAddr) -> Self {
-        Self { address, owner: Owner::address(address) }
+    pub(super) fn new(address: IpAddr) -> Arc<Self> {
+        Arc::new(Self { address, owner: Owner::address(address) })
     }
 }
 

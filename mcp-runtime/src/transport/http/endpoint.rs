@@ -44,6 +44,8 @@ pub(super) struct Endpoint {
     /// Set if the server identifies callers.
     pub(super) access_rules: Option<Arc<AccessRules>>,
     no_extensions: Arc<Extensions>,
+    /// Whether proxies may name the clients of their requests.
+    trusts_proxies: bool,
     /// Whether the warning about the header of trusted proxies was logged.
     has_warned: AtomicBool,
     /// Fires when the server stops.
@@ -74,6 +76,7 @@ impl Endpoint {
             budgets: Budgets::new(&options, &server.options().limits),
             access_rules: options.identifies_callers().then(|| server.access_rules().clone()),
             no_extensions: Arc::default(),
+            trusts_proxies: !options.trusted_proxies.is_empty(),
             has_warned: AtomicBool::new(false),
             shutdown: CancellationToken::default(),
             cut_off: CutOff::new(connections.is_some()),
@@ -82,24 +85,25 @@ impl Endpoint {
     }
 
     /// The client's side of a request; `peer` is the other end of its TCP connection, where the server accepted that.
-    pub(super) fn connection(&self, parts: Parts, peer: Option<Peer>) -> Arc<RequestConnection> {
+    pub(super) fn connection(&self, parts: Parts, peer: Option<Arc<Peer>>) -> Arc<RequestConnection> {
         let peer = peer.or_else(|| peer_address(&parts).map(Peer::new));
         let address = peer.as_ref().map(|peer| peer.address);
-        let proxies = &self.options.trusted_proxies;
         let mut is_known = true;
         let named = match (&self.options.client_address, address) {
             (Some(find), address) => find(&parts, address),
-            (None, Some(peer)) if !proxies.is_empty() => match proxies.find_client(&parts.headers, peer) {
-                ForwardedClient::Address(address) => Some(address),
-                ForwardedClient::Peer => {
-                    self.warn_of_other_header(&parts, peer);
-                    None
+            (None, Some(peer)) if self.trusts_proxies => {
+                match self.options.trusted_proxies.find_client(&parts.headers, peer) {
+                    ForwardedClient::Address(address) => Some(address),
+                    ForwardedClient::Peer => {
+                        self.warn_of_other_header(&parts, peer);
+                        None
+                    }
+                    ForwardedClient::Malformed => {
+                        is_known = false;
+                        None
+                    }
                 }
-                ForwardedClient::Malformed => {
-                    is_known = false;
-                    None
-                }
-            },
+            }
             (None, _) => None,
         };
         let authenticated = self.access_rules.is_some();

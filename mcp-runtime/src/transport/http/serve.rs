@@ -587,7 +587,7 @@ impl LogInterval {
 async fn serve_connection(
     handler: Arc<HttpHandler>,
     socket: TcpStream,
-    peer: Peer,
+    peer: Arc<Peer>,
     _permits: (OwnedSemaphorePermit, Permit),
     mut stop_receiver: watch::Receiver<()>,
 ) {

@@ -145,7 +145,7 @@ impl HttpHandler {
         parts: Parts,
         body: IncomingBody,
         route: Route,
-        peer: Option<Peer>,
+        peer: Option<Arc<Peer>>,
     ) -> impl Future<Output = Response<ResponseBody>> + use<> {
         let connection = self.endpoint.connection(parts, peer);
         async move {

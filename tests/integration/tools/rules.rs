@@ -219,15 +219,20 @@ fn what_a_rule_cannot_take_is_an_error_of_the_build() {
     fn of_state(count: &u8, settings: &Settings) -> Result<(), String> {
         Err(format!("{count} {}", settings.most))
     }
-    #[mcp_tool(validate(of_numbers, of_nothing, of_state))]
-    fn counted(count: u8) -> u8 {
-        count
+    #[mcp_rule]
+    fn of_misspelt(count: &u8, totl: &i64) -> Result<(), String> {
+        Err(format!("{count} {totl}"))
+    }
+    #[mcp_tool(validate(of_numbers, of_nothing, of_state, of_misspelt))]
+    fn counted(count: u8, total: i64) -> i64 {
+        total + i64::from(count)
     }
     let error = mcp_runtime::server!().tool::<counted>().build().unwrap_err().to_string();
     for part in [
         "tool `counted`: the rule `of_numbers` takes `count` as `u32`, and the argument `count` has another type",
         "tool `counted`: the rule `of_nothing` takes none of the arguments\ndid you mean `count`?",
         "the `validate` function of tool `counted` takes `&Settings`, and no state of that type is registered",
+        "no argument is called `totl`; did you mean `total`?\nif the server provides it, add `.state(..)`",
     ] {
         assert!(error.contains(part), "{part}: {error}");
     }

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::core::{
     admission::{Owner, Rate},
-    connection::{ImpliesFn, Principal},
+    connection::Principal,
     crypto::KeyRing,
     reason::Reason,
     store::SingleUse,
@@ -182,7 +182,6 @@ impl Authenticator {
         single_use: &Arc<dyn SingleUse>,
         keys: &KeyRing,
         failed: FailureRate,
-        implies: Option<&ImpliesFn>,
         observer: Option<&Arc<dyn IssuerObserver>>,
     ) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
@@ -196,8 +195,7 @@ impl Authenticator {
                     methods.push(Arc::new(keys));
                 }
                 AuthenticationKind::Oauth(oauth) => {
-                    let method = oauth.clone().implied_scopes(implies.cloned());
-                    match method.into_method(single_use, keys, observer) {
+                    match oauth.clone().into_method(single_use, keys, observer) {
                         Ok(method) => {
                             methods.push(Arc::new(method));
                             servers.push(*oauth);
@@ -695,7 +693,7 @@ mod tests {
             addresses: 1000,
             timeout: Duration::from_secs(10),
         };
-        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed, None, None)
+        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed, None)
     }
 
     fn oauth() -> Oauth {

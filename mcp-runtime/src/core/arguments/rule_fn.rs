@@ -174,6 +174,10 @@ pub struct ItemRules {
     pub arguments: &'static [(&'static str, DecodeArgument)],
 }
 
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
 impl ItemRules {
     /// No rules.
     pub const NONE: Self = Self { rules: &[], arguments: &[] };
@@ -186,6 +190,20 @@ impl ItemRules {
     pub(crate) fn injects(&self) -> impl Iterator<Item = Inject> {
         let params = self.rules.iter().flat_map(|rule| rule.params);
         params.filter(|param| self.slot(param).is_none()).map(|param| param.inject)
+    }
+
+    /// What to write for a parameter that is not an argument and that the server does not provide: it may be a misspelt
+    /// argument.
+    pub(crate) fn fix(&self, inject: &Inject) -> Option<String> {
+        let mut params = self.rules.iter().flat_map(|rule| rule.params);
+        let param =
+            params.find(|param| self.slot(param).is_none() && param.inject.target() == inject.target())?;
+        let names = || self.arguments.iter().map(|(name, _)| *name);
+        let argument = nearest(param.name, names()).map_or_else(
+            || format!("no argument is called `{}`; there are {}", param.name, quoted(names())),
+            |meant| format!("no argument is called `{}`; did you mean `{meant}`?", param.name),
+        );
+        Some(format!("{argument}\nif the server provides it, add `.state(..)`"))
     }
 
     /// The rules with the arguments that they take.

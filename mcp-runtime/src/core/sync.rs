@@ -3,7 +3,7 @@
 //! A lock is poisoned when a thread panics while it holds the lock. A request that panics is contained and answered; if
 //! it poisoned a lock, it would fail every later request as well. What these locks protect is valid after every
 //! statement that changes it, so they ignore poisoning. They do it without closures, of which each type in a lock would
-//! have its own to compile; and they are inlined even without optimization, so that a lock is no detour in a profile.
+//! have its own to compile; and they are inlined even without optimization, so that a profile leads through no lock.
 
 pub(crate) use std::sync::{MutexGuard, RwLockWriteGuard};
 use std::{

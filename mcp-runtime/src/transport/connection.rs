@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use super::{
     lines::{Line, LineBuffer},
-    scheduler::{Admission, RequestScheduler, SharedRequests},
+    scheduler::{RequestScheduler, SharedRequests, Turn},
     writer::{ConnectionWriter, OutputBuffer},
 };
 use crate::core::{
@@ -31,7 +31,7 @@ use crate::core::{
 
 /// Bytes of replies after which they are flushed even if more requests have been read already.
 pub(crate) const FLUSH_SIZE: usize = 64 << 10;
-/// How long calls may run after the input has ended, unless `drain` is set.
+/// How long calls may run after the input of a byte stream has ended, unless `shutdown_timeout` is set.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The client of a connection, as its requests see it.
@@ -197,11 +197,11 @@ impl StreamConnection {
         }
         match parse(text) {
             Ok(message) => self.receive_message(&message, text, out),
-            Err(malformed) => self.receive_malformed(text, &malformed, out),
+            Err(malformed) => self.receive_batch_or_error(text, &malformed, out),
         }
     }
 
-    fn receive_malformed(&mut self, text: &[u8], malformed: &MalformedMessage, out: &mut OutputBuffer) {
+    fn receive_batch_or_error(&mut self, text: &[u8], malformed: &MalformedMessage, out: &mut OutputBuffer) {
         if text.trim_ascii().is_empty() {
             return;
         }
@@ -256,13 +256,13 @@ impl StreamConnection {
         }
         // a ping checks whether the server is alive, so it is answered even if the server is busy
         let admission =
-            if request.method == "ping" { Admission::Now } else { self.scheduler.admit(1, text.len()) };
+            if request.method == "ping" { Turn::Now } else { self.scheduler.admit(1, text.len()) };
         match admission {
-            Admission::Now => match self.scheduler.start_request(request, &mut Vec::new()) {
+            Turn::Now => match self.scheduler.start_request(request, &mut Vec::new()) {
                 StartedRequest::Reply(reply) => self.scheduler.write(&reply, id, revision, out),
                 StartedRequest::Running(running) => self.scheduler.spawn_request(running, revision),
             },
-            Admission::Queue => {
+            Turn::Queue => {
                 if !self.scheduler.queue(&[id], text, revision, context) {
                     self.refuse(Some(id), &id_in_use(id), out);
                 }
@@ -309,7 +309,7 @@ impl StreamConnection {
     /// Opens a subscription, which does not count as a call in flight.
     fn listen(&self, request: Request<'_>, out: &mut OutputBuffer) {
         if self.scheduler.is_stopping() {
-            let error = self.scheduler.refuse(Admission::Stopping, request.context);
+            let error = self.scheduler.refuse(Turn::Stopping, request.context);
             return self.refuse(Some(request.id), &error, out);
         }
         match self.scheduler.server.start_listen(request, Some(self.scheduler.open_requests())) {
@@ -327,8 +327,8 @@ impl StreamConnection {
         let refusal = match messages.check() {
             Err(error) => Some(error),
             Ok(()) => match self.scheduler.admit(ids.len(), text.len()) {
-                Admission::Now => None,
-                Admission::Queue => {
+                Turn::Now => None,
+                Turn::Queue => {
                     if self.scheduler.queue(&ids, text, Revision::V2025_03_26, &self.legacy) {
                         return;
                     }

@@ -46,7 +46,7 @@ pub(crate) struct SharedRequests {
 
 /// Whether a message is served now, later or not at all.
 #[derive(Clone, Copy)]
-pub(super) enum Admission {
+pub(super) enum Turn {
     Now,
     Queue,
     Busy,
@@ -131,20 +131,20 @@ impl RequestScheduler {
 
     /// Decides about a message with this number of requests. Only the reader calls it, so the decision holds until it
     /// has been carried out.
-    pub(super) fn admit(&self, requests: usize, bytes: usize) -> Admission {
+    pub(super) fn admit(&self, requests: usize, bytes: usize) -> Turn {
         let table = self.table();
         let options = self.server.options();
         if table.stopping {
-            Admission::Stopping
+            Turn::Stopping
         } else if table.queue.is_empty() && self.has_capacity(&table, requests) {
-            Admission::Now
+            Turn::Now
         } else if table.queue.len() < options.limits.max_queued
             && table.queued_bytes + bytes <= options.limits.max_queued_bytes
             && self.shared_permit(bytes).is_some()
         {
-            Admission::Queue
+            Turn::Queue
         } else {
-            Admission::Busy
+            Turn::Busy
         }
     }
 
@@ -161,9 +161,9 @@ impl RequestScheduler {
     }
 
     /// The error for a message that is not served, which is recorded.
-    pub(super) fn refuse(&self, refused: Admission, context: &RequestContext) -> ProtocolError {
+    pub(super) fn refuse(&self, refused: Turn, context: &RequestContext) -> ProtocolError {
         let (reason, text) = match refused {
-            Admission::Stopping => (Reason::Stopping, "the server is stopping"),
+            Turn::Stopping => (Reason::Stopping, "the server is stopping"),
             _ => (Reason::Busy, "the server is busy\nsend the request again when others have been answered"),
         };
         self.server.record_refusal(&RefusedRequest::new(reason), context.caller.as_deref(), context.address);
@@ -195,7 +195,7 @@ impl RequestScheduler {
             return self.server.start_request(request, Some(self.open_requests()), registrations);
         };
         let Some(permit) = permits.try_acquire(owner, 1) else {
-            return StartedRequest::Reply(self.refuse(Admission::Busy, request.context).into());
+            return StartedRequest::Reply(self.refuse(Turn::Busy, request.context).into());
         };
         match self.server.start_request(request, Some(self.open_requests()), registrations) {
             StartedRequest::Reply(reply) => StartedRequest::Reply(reply),

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use mcp_runtime::auth::Oauth;
-use mcp_tests::support::{HttpConnection, HttpRequest, Issuer, TestKey, text_of, unix_now, unsigned, within};
+use mcp_runtime::{auth::Oauth, config::HttpOptions};
+use mcp_tests::support::{
+    HttpConnection, HttpRequest, HttpServer, Issuer, TestKey, text_of, unix_now, unsigned, within,
+};
 use serde_json::{Value, json};
 
-use super::{RESOURCE, bearing, call, challenge, oauth, serve};
+use super::{Entered, RESOURCE, bearing, call, challenge, items, oauth, serve};
 
 #[tokio::test]
 async fn a_good_token_is_accepted_in_both_eras() {
@@ -83,6 +85,12 @@ async fn a_request_without_a_token_is_told_where_to_get_one() {
         let lacking = bearing(call("whoami"), &issuer.token("ada", RESOURCE, "notes:write"));
         let refused = lacking.send(served.address).await;
         assert_eq!(refused.status, 403, "nothing is served without the required scope");
+        let including = |http: HttpOptions| {
+            http.implied_scopes(|granted, required| granted == "notes:write" && required == "notes:read")
+        };
+        let server = items().http(including).auth(oauth(&issuer).required_scopes(["notes:read"]));
+        let served_anyway = HttpServer::start(server.state(std::sync::Arc::new(Entered::default()))).await;
+        assert_eq!(lacking.send(served_anyway.address).await.status, 200, "a scope that includes it will do");
         assert!(challenge(&refused).contains("error=\"insufficient_scope\""), "{}", challenge(&refused));
     })
     .await;

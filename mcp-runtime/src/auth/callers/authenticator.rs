@@ -30,7 +30,7 @@ use super::{
 };
 use crate::core::{
     admission::{Owner, Rate},
-    connection::Principal,
+    connection::{ImpliesFn, Principal},
     crypto::KeyRing,
     reason::Reason,
     store::SingleUse,
@@ -182,6 +182,7 @@ impl Authenticator {
         single_use: &Arc<dyn SingleUse>,
         keys: &KeyRing,
         failed: FailureRate,
+        implies: Option<&ImpliesFn>,
         observer: Option<&Arc<dyn IssuerObserver>>,
     ) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
@@ -195,7 +196,8 @@ impl Authenticator {
                     methods.push(Arc::new(keys));
                 }
                 AuthenticationKind::Oauth(oauth) => {
-                    match oauth.clone().into_method(single_use, keys, observer) {
+                    let method = oauth.clone().implied_scopes(implies.cloned());
+                    match method.into_method(single_use, keys, observer) {
                         Ok(method) => {
                             methods.push(Arc::new(method));
                             servers.push(*oauth);
@@ -693,7 +695,7 @@ mod tests {
             addresses: 1000,
             timeout: Duration::from_secs(10),
         };
-        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed, None)
+        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed, None, None)
     }
 
     fn oauth() -> Oauth {

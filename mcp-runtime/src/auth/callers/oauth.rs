@@ -20,7 +20,13 @@ use super::{
     verifier::{CustomVerifier, Denied, Method, PresentedToken, Verdict, Verifier},
 };
 use crate::{
-    core::{bound::Texts, connection::Principal, crypto::KeyRing, reason::Reason, store::SingleUse},
+    core::{
+        bound::Texts,
+        connection::{ImpliesFn, Principal},
+        crypto::KeyRing,
+        reason::Reason,
+        store::SingleUse,
+    },
     fetch::{Fetcher, Reach},
 };
 
@@ -84,6 +90,7 @@ pub struct Oauth {
     pub(super) dpop: Dpop,
     nonce_lifetime: Option<Duration>,
     accept: Option<AcceptFn>,
+    implies: Option<ImpliesFn>,
     cached_tokens: usize,
 }
 
@@ -142,6 +149,7 @@ impl Oauth {
             dpop: Dpop::Refused,
             nonce_lifetime: None,
             accept: None,
+            implies: None,
             cached_tokens: CACHED_TOKENS,
         }
     }
@@ -172,13 +180,20 @@ impl Oauth {
         self
     }
 
+    /// Lets granted scopes include required ones.
+    pub(super) fn implied_scopes(mut self, implies: Option<ImpliesFn>) -> Self {
+        self.implies = implies;
+        self
+    }
+
     /// Whether tokens have no other scopes than those that are set.
     pub(super) fn names_all_scopes(&self) -> bool {
         self.verifier.is_none() && !self.scopes.is_empty()
     }
 
     /// Sets scopes without which nothing is served. Clients without a token are told to ask for them first; otherwise they
-    /// ask for all [`scopes`](Self::scopes).
+    /// ask for all [`scopes`](Self::scopes). A scope that includes them by
+    /// [`HttpOptions::implied_scopes`](crate::config::HttpOptions::implied_scopes) will do.
     pub fn required_scopes(mut self, scopes: impl Texts) -> Self {
         self.required_scopes = scopes.into_texts();
         self
@@ -465,6 +480,7 @@ impl Oauth {
             proofs,
             dpop: self.dpop,
             accept: self.accept,
+            implies: self.implies,
         })
     }
 }
@@ -507,6 +523,7 @@ pub(super) struct OauthMethod {
     proofs: ProofChecker,
     dpop: Dpop,
     accept: Option<AcceptFn>,
+    implies: Option<ImpliesFn>,
 }
 
 impl OauthMethod {
@@ -567,7 +584,11 @@ impl OauthMethod {
     }
 
     fn check_principal(&self, principal: &Arc<Principal>) -> Result<(), Denied> {
-        let lacks = |required: &&String| !principal.scopes().contains(required);
+        let includes = |granted: &String, required: &String| {
+            granted == required || self.implies.as_ref().is_some_and(|implies| implies(granted, required))
+        };
+        let lacks =
+            |required: &&String| !principal.scopes().iter().any(|granted| includes(granted, required));
         let missing: Vec<&str> = self.required_scopes.iter().filter(lacks).map(String::as_str).collect();
         if !missing.is_empty() {
             let denied = Denied::insufficient_scope(&self.required_scopes);

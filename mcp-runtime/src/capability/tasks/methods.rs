@@ -13,12 +13,12 @@ use crate::core::{
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
     jsonrpc::{Meta, Object, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
-    server::{Assembly, Capability, Declared, ItemRules, Lasting, Registry, Server},
+    server::{Assembly, Capability, Declared, ItemDefaults, Lasting, Registry, Server},
 };
 
 impl Lasting for Tasks {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
-        let ItemRules { options, hub, .. } = assembly.rules;
+        let ItemDefaults { options, hub, .. } = assembly.rules;
         let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_default();
         let store = options.stores.of_capabilities.get::<Arc<dyn TaskStore>>().cloned();
         Self::new(own, store, options.limits.share_percent, hub.clone())

@@ -143,7 +143,7 @@ impl Server {
             entry.cursors.iter().filter_map(|key| Some((key, members.remove(key.as_str())?))).collect();
         let rest = serde_json::to_string(&members).map_err(|error| error.to_string())?;
         let caller = request.context.caller.as_deref();
-        let sealer = StateSealer { seal: self.pages(), server: self.name(), caller, now: 0 };
+        let sealer = StateSealer { seal: self.tool_cursors(), server: self.name(), caller, now: 0 };
         let binding = sealer.associated_data(&CallBinding::new("tools/call", name, &rest));
         for (key, raw) in cursors {
             // `null` is an absent one, and what is not a string is reported by the function's decoder
@@ -151,7 +151,7 @@ impl Server {
                 members.insert(key.clone(), raw);
                 continue;
             };
-            let opened = self.pages().open(sealed.as_bytes(), &binding);
+            let opened = self.tool_cursors().open(sealed.as_bytes(), &binding);
             let position = opened.and_then(|opened| String::from_utf8(opened.plain).ok());
             let position = position
                 .and_then(|position| to_raw_value(&Cursor::opened(&position)).ok())
@@ -318,7 +318,7 @@ impl CallTool<'_> {
             let text = "the result has a next page, but the tool takes no cursor\nadd a parameter `cursor: Option<Cursor>`, or `.cursor(..)` to one that is made at run time";
             return Err(Failure::private(text));
         };
-        let sealed = server.pages().seal(position.as_bytes(), binding);
+        let sealed = server.tool_cursors().seal(position.as_bytes(), binding);
         let sealed = sealed.map_err(|_| Failure::private("a cursor cannot be sealed"))?;
         result.add_cursor(&sealed);
         Ok(result)

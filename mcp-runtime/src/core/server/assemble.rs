@@ -25,7 +25,7 @@ use crate::core::{
 
 /// What the server's options say about all of its items.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ItemRules<'a> {
+pub(crate) struct ItemDefaults<'a> {
     pub(crate) options: &'a Options,
     /// How many calls one caller may run at once.
     pub(crate) caller_concurrency: &'a Option<Arc<CallerConcurrency>>,
@@ -37,7 +37,7 @@ pub(crate) struct ItemRules<'a> {
 pub(crate) struct Assembly<'a> {
     /// The server's name.
     pub(crate) server: &'a str,
-    pub(crate) rules: ItemRules<'a>,
+    pub(crate) rules: ItemDefaults<'a>,
     pub(crate) errors: Vec<BuildError>,
     names: NamesInUse,
     pub(crate) transforms: Transforms,
@@ -79,7 +79,7 @@ pub(crate) fn assemble(
     items: &[RegisteredItem],
     opens: &[Open],
     server_types: &[TypeId],
-    rules: ItemRules<'_>,
+    rules: ItemDefaults<'_>,
     open: Capabilities,
 ) -> Result<Registry, Vec<BuildError>> {
     let require_descriptions = rules.options.lists.require_descriptions;
@@ -242,7 +242,7 @@ pub(crate) fn unknown_page(tool: &ToolEntry, page: &str, nearest: Option<&str>) 
     tool.spec.item.build_error(format!("tool `{name}` shows `{page}`, and no resource has that URI\n{fix}"))
 }
 
-impl ItemRules<'_> {
+impl ItemDefaults<'_> {
     /// Sets in an item its layers, what the options of the server say, and the limits that it had in registries before.
     pub(crate) fn apply_to(&self, item: &RegisteredItem, spec: &mut ItemSpec) {
         let limits = &self.options.limits;

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner, WeakServer,
-    assemble::{ItemRules, assemble},
+    assemble::{ItemDefaults, assemble},
     item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
     service_block::ServiceBlock,
     transform::{FoundService, ItemChanges, Transform, Transformed},
@@ -595,7 +595,7 @@ impl ServerBuilder {
             None
         });
         let hub = Hub::new(options.limits.subscriptions);
-        let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency, hub: &hub };
+        let rules = ItemDefaults { options: &options, caller_concurrency: &caller_concurrency, hub: &hub };
         let opens = self.named.iter().map(|named| named.open).chain(options.limits.open).collect::<Vec<_>>();
         let assembled =
             assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
@@ -634,7 +634,7 @@ impl ServerBuilder {
                 settings: Arc::new(settings),
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),
-                pages: Seal::new(&keys, PAGE),
+                tool_cursors: Seal::new(&keys, PAGE),
                 kept_results: options.limits.keep_results.map(|(time, open)| {
                     let Limits { max_kept_bytes, share_percent, .. } = options.limits;
                     open(&keys, time, options.stores.results.clone(), max_kept_bytes, share_percent)
@@ -705,7 +705,7 @@ fn set_up_authentication(
     };
     let observer = telemetry.filter(|telemetry| telemetry.counts());
     let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
-    match Authenticator::new(authentications, &used, keys, failed, observer.as_ref()) {
+    match Authenticator::new(authentications, &used, keys, failed, http.implies.as_ref(), observer.as_ref()) {
         Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
         Err(found) => problems.extend(found),
     }

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Error, Open, Registry, Result, Server, ServerInner,
-    assemble::{ItemRules, assemble},
+    assemble::{ItemDefaults, assemble},
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
     transform::Transform,
 };
@@ -362,7 +362,7 @@ impl ServerInner {
         let open = self.registry.read().lasting.clone();
         let opens = self.opens.read().clone();
         let own = &super::builder::server_types();
-        let rules = ItemRules {
+        let rules = ItemDefaults {
             options: &self.options,
             caller_concurrency: &self.caller_concurrency,
             hub: &self.hub,

@@ -18,7 +18,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-pub(crate) use assemble::{Assembly, ItemRules, unknown_page};
+pub(crate) use assemble::{Assembly, ItemDefaults, unknown_page};
 pub use builder::ServerBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;
@@ -71,7 +71,7 @@ struct ServerInner {
     /// Seals cursors of lists.
     cursors: Seal,
     /// Seals cursors of tools.
-    pages: Seal,
+    tool_cursors: Seal,
     /// The builder's, for items that are added later.
     layers: Arc<[ItemLayer]>,
     /// The changes of all items.
@@ -235,8 +235,8 @@ impl Server {
     }
 
     /// Seals and opens cursors of tools.
-    pub(crate) fn pages(&self) -> &Seal {
-        &self.0.pages
+    pub(crate) fn tool_cursors(&self) -> &Seal {
+        &self.0.tool_cursors
     }
 
     pub(crate) fn registry(&self) -> Arc<Registry> {

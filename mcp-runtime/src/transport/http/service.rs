@@ -359,7 +359,7 @@ impl HttpHandler {
     fn start(&self, text: &[u8], post: PostRequest<'_>) -> StartedResponse {
         let message = match parse(text) {
             Ok(message) => message,
-            Err(malformed) => return self.start_malformed(text, &malformed, post),
+            Err(malformed) => return self.start_batch_or_error(text, &malformed, post),
         };
         if message.params().meta.version.is_some() || post.headers.is_modern() {
             self.start_modern(&message, post)
@@ -370,14 +370,14 @@ impl HttpHandler {
 
     /// Serves a text that is not a single message; it may be a batch.
     #[cold]
-    fn start_malformed(
+    fn start_batch_or_error(
         &self,
         text: &[u8],
         malformed: &MalformedMessage,
         post: PostRequest<'_>,
     ) -> StartedResponse {
         if !post.headers.is_modern() {
-            return self.legacy.start_malformed(&self.endpoint, text, malformed, post);
+            return self.legacy.start_batch_or_error(&self.endpoint, text, malformed, post);
         }
         error_response(StatusCode::BAD_REQUEST, malformed.id.as_deref(), &malformed.error).into()
     }

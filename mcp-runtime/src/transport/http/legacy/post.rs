@@ -199,7 +199,7 @@ impl Legacy {
     }
 
     /// Serves a text that is not a single message; in 2025-03-26 it may be a batch.
-    pub(in crate::transport::http) fn start_malformed(
+    pub(in crate::transport::http) fn start_batch_or_error(
         &self,
         endpoint: &Arc<Endpoint>,
         text: &[u8],

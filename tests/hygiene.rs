@@ -413,7 +413,7 @@ fn modules_of_the_macros_import_only_modules_above_them_in_the_architecture_page
 
 /// The folders of `mcp-runtime` around its core, and which of each other they import. All import `core` and `schema`.
 const AROUND_THE_CORE: [(&str, &[&str]); 8] = [
-    ("capability", &["gate"]),
+    ("capability", &["fetch", "gate"]),
     ("gate", &["auth", "capability"]),
     ("transport", &["auth"]),
     ("auth", &["fetch"]),

@@ -204,6 +204,18 @@ impl KeyRing {
         Ok(())
     }
 
+    /// A digest of `data` that no one computes without the newest key; for each purpose another one.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn keyed_digest(&self, purpose: &str, data: &[u8]) -> [u8; 16] {
+        let keys = self.0.keys.read();
+        let key = keys.first().map_or(&[][..], |key| &key.0[..]);
+        let mut digest = [0; 16];
+        // as long as the output may be
+        let _fits =
+            Hkdf::<Sha256>::new(None, key).expand_multi_info(&[purpose.as_bytes(), &[0], data], &mut digest);
+        digest
+    }
+
     /// Whether only this process can open what it sealed.
     #[cfg_attr(not(any(feature = "http", feature = "stdio", feature = "cli")), allow(dead_code))]
     pub(crate) fn is_random(&self) -> bool {

@@ -25,7 +25,7 @@ use url::Url;
 #[cfg(feature = "client")]
 use super::body_decoder::{BodyDecoder, DecodedPiece};
 use super::connector::{AddressRule, Connector, Proxies};
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "events-webhook"))]
 use super::reach::Reach;
 
 /// How long a connection is kept without a request.
@@ -52,6 +52,15 @@ impl HttpClient {
         Self::with(reach.rule(), tls.clone(), Proxies::of_environment(), limit)
     }
 
+    /// A client that connects to these addresses alone, and through no proxy; `limit` is for opening one connection.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn guarded(reach: Reach, limit: Duration) -> Result<Self, String> {
+        Ok(Self::with(reach.rule(), super::tls::tls_config(&[])?, Proxies::none(), limit))
+    }
+
     pub(super) fn with(
         admits: AddressRule,
         tls: Arc<ClientConfig>,
@@ -72,7 +81,7 @@ impl HttpClient {
         }
         url.set_fragment(None);
         let uri: Uri =
-            url.as_str().parse().map_err(|_| ExchangeError("the URL cannot be requested".to_owned()))?;
+            url.as_str().parse().map_err(|_| ExchangeError::text("the URL cannot be requested"))?;
         self.authorize_at_proxy(&uri, &mut headers);
         let mut request = http::Request::new(WholeBody(Some(body).filter(|body| !body.is_empty())));
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
@@ -112,7 +121,7 @@ fn take_credentials(url: &mut Url) -> Result<Option<HeaderValue>, ExchangeError>
     }
     let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
     let credentials = [decoded(url.username()), decoded(url.password().unwrap_or_default())].join(&b':');
-    let invalid = |()| ExchangeError("the credentials in the URL cannot be sent".to_owned());
+    let invalid = |()| ExchangeError::text("the credentials in the URL cannot be sent");
     url.set_username("").map_err(invalid)?;
     url.set_password(None).map_err(invalid)?;
     let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)));
@@ -169,6 +178,7 @@ impl HttpResponse {
     }
 
     /// The length of the body, if the head says it. That of a compressed one is not known.
+    #[cfg(any(feature = "auth", feature = "client"))]
     pub(crate) fn content_length(&self) -> Option<u64> {
         #[cfg(feature = "client")]
         if self.decoder.is_some() {
@@ -189,7 +199,7 @@ impl HttpResponse {
                     Ok(chunk) => decoder.receive(chunk),
                     Err(error) => break Err(error),
                 },
-                Err(_) => break Err(ExchangeError("the compressed body is broken".to_owned())),
+                Err(_) => break Err(ExchangeError::text("the compressed body is broken")),
             }
         };
         if decoder.is_long() {
@@ -221,17 +231,70 @@ impl HttpResponse {
 
 /// Why a request has no response, or a response no end: an error with its causes, without the URL.
 #[derive(Debug)]
-pub(crate) struct ExchangeError(String);
+pub(crate) struct ExchangeError {
+    text: String,
+    #[cfg(feature = "events-webhook")]
+    failure: ExchangeFailure,
+}
+
+/// What has failed, where that is known.
+#[cfg(feature = "events-webhook")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExchangeFailure {
+    Tls,
+    Timeout,
+    Other,
+}
+
+#[cfg(feature = "events-webhook")]
+impl ExchangeFailure {
+    fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if error.is::<rustls::Error>() {
+                return Self::Tls;
+            }
+            if let Some(error) = error.downcast_ref::<std::io::Error>() {
+                // an error of TLS is inside of one of the connection
+                if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+                    return Self::Tls;
+                }
+                if error.kind() == std::io::ErrorKind::TimedOut {
+                    return Self::Timeout;
+                }
+            }
+            cause = error.source();
+        }
+        Self::Other
+    }
+}
 
 impl ExchangeError {
-    fn of(error: &dyn std::error::Error) -> Self {
-        Self(crate::core::invoke::error_chain(error))
+    fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self {
+            text: crate::core::invoke::error_chain(error),
+            #[cfg(feature = "events-webhook")]
+            failure: ExchangeFailure::of(error),
+        }
+    }
+
+    fn text(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            #[cfg(feature = "events-webhook")]
+            failure: ExchangeFailure::Other,
+        }
+    }
+
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn failure(&self) -> ExchangeFailure {
+        self.failure
     }
 }
 
 impl fmt::Display for ExchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -11,7 +11,7 @@ mod connector;
 #[cfg(any(feature = "auth", feature = "client"))]
 mod document;
 mod http_client;
-#[cfg(any(feature = "auth", feature = "client"))]
+#[cfg(any(feature = "auth", feature = "client", feature = "events-webhook"))]
 mod reach;
 mod tls;
 mod tls_provider;
@@ -22,9 +22,13 @@ pub(crate) use document::FetchError;
 pub(crate) use document::Fetcher;
 #[cfg(feature = "client-oauth")]
 pub(crate) use document::MAX_DOCUMENT;
+#[cfg(feature = "events-webhook")]
+pub(crate) use http_client::ExchangeFailure;
 #[cfg(feature = "client")]
-pub(crate) use http_client::{ExchangeError, HttpClient, HttpRequest, HttpResponse};
-#[cfg(any(feature = "auth", feature = "client"))]
+pub(crate) use http_client::{ExchangeError, HttpResponse};
+#[cfg(any(feature = "client", feature = "events-webhook"))]
+pub(crate) use http_client::{HttpClient, HttpRequest};
+#[cfg(any(feature = "auth", feature = "client", feature = "events-webhook"))]
 pub(crate) use reach::Reach;
 #[cfg(feature = "client")]
 pub(crate) use tls::tls_config;

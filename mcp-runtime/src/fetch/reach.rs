@@ -25,6 +25,7 @@ pub(crate) enum Reach {
 
 impl Reach {
     /// What a server at that URL may refer to, as far as the URL says: one on this machine may name others on it.
+    #[cfg(any(feature = "auth", feature = "client"))]
     pub(crate) fn of(url: &Url) -> Self {
         if is_loopback_host(url) { Self::Loopback } else { Self::Public }
     }
@@ -61,7 +62,7 @@ impl Reach {
     }
 
     /// Whether the text of a URL is refused, and why. Names are checked when they are resolved.
-    pub(super) fn refusal(self, url: &Url) -> Option<&'static str> {
+    pub(crate) fn refusal(self, url: &Url) -> Option<&'static str> {
         let is_plain = url.scheme() == "http"
             && match self {
                 Self::Any => true,

@@ -6,3 +6,4 @@ mod fixture;
 mod list;
 mod poll;
 mod state;
+mod webhook;

@@ -49,6 +49,10 @@ impl Events {
         }
         let name = entry.name().to_owned();
         assembly.claim_name("event", &name, &name, entry.item().location);
+        #[cfg(feature = "events-webhook")]
+        if assembly.rules.options.http.identifies_callers() {
+            let _opened = assembly.open::<super::webhook::Webhooks>();
+        }
         assembly.catalog::<Self>().added.push(entry);
     }
 
@@ -83,9 +87,20 @@ impl Events {
     }
 }
 
+/// The ways of delivery that a server has.
+fn offered(assembly: &Assembly<'_>) -> Vec<Delivery> {
+    // a webhook belongs to a principal
+    #[cfg(feature = "events-webhook")]
+    if assembly.rules.options.http.identifies_callers() {
+        return vec![Delivery::Poll, Delivery::Webhook];
+    }
+    let _without_webhooks = assembly;
+    vec![Delivery::Poll]
+}
+
 impl Catalog for Events {
     fn finish(&mut self, assembly: &mut Assembly<'_>) {
-        let offered = [Delivery::Poll];
+        let offered = offered(assembly);
         let mut entries = Vec::new();
         for mut entry in std::mem::take(&mut self.added) {
             if entry.delivery.is_empty() {

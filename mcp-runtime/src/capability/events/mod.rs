@@ -16,6 +16,8 @@ mod poll;
 mod ring;
 mod spec;
 mod subscription;
+#[cfg(feature = "events-webhook")]
+mod webhook;
 
 use catalog::Events;
 pub use emit::{Emit, PayloadOf};

@@ -22,6 +22,8 @@ pub struct EventLimits {
     pub(crate) max_polled: usize,
     pub(super) poll_interval: Duration,
     pub(super) longest_wait: Duration,
+    #[cfg(feature = "events-webhook")]
+    pub(super) webhook: super::webhook::WebhookLimits,
 }
 
 impl Default for EventLimits {
@@ -34,6 +36,8 @@ impl Default for EventLimits {
             max_polled: 100,
             poll_interval: Duration::from_secs(5),
             longest_wait: Duration::from_secs(30),
+            #[cfg(feature = "events-webhook")]
+            webhook: Default::default(),
         }
     }
 }

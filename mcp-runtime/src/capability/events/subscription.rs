@@ -47,7 +47,10 @@ pub(crate) struct SeenEvent {
     /// JSON, if it is not what was emitted.
     seen: Option<String>,
     /// The position after it.
-    #[expect(dead_code, reason = "a poll has one cursor for all of its events")]
+    #[cfg_attr(
+        not(feature = "events-webhook"),
+        expect(dead_code, reason = "a poll has one cursor for all of its events")
+    )]
     pub(super) position: Position,
 }
 
@@ -176,7 +179,31 @@ fn reported(server: &Server, name: &str, failure: Failure) -> ProtocolError {
     }
 }
 
+#[cfg(feature = "events-webhook")]
+impl EventSubscription {
+    /// Moves on to the first event that is not older than `max_age`; whether events were skipped, or have gone.
+    ///
+    /// # Errors
+    /// The subscriber has no access.
+    pub(super) fn skip_older(
+        &mut self,
+        server: &Server,
+        max_age: Option<Duration>,
+    ) -> Result<bool, ProtocolError> {
+        let entry = self.entry(server)?;
+        let read = entry.ring.read(self.position, max_age, 0);
+        self.position = entry.ring.at(read.end);
+        Ok(read.truncated)
+    }
+}
+
 impl SeenEvent {
+    /// The wire's `eventId`.
+    #[cfg(feature = "events-webhook")]
+    pub(super) fn id(&self) -> &str {
+        &self.occurrence.id
+    }
+
     /// Writes the members of the wire's `EventOccurrence`.
     pub(crate) fn write(&self, object: &mut Object<'_>, name: &str, cursor: Option<&str>) {
         let Occurrence { id, timestamp, data, .. } = &*self.occurrence;

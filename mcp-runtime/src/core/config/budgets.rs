@@ -70,6 +70,9 @@ const FILTER: &str = "core/changes/hub.rs";
 const EVENTS: &str = "core/store/event.rs";
 const RING: &str = "capability/events/ring.rs";
 const SUBSCRIPTION: &str = "capability/events/subscription.rs";
+const WEBHOOK: &str = "capability/events/webhook/mod.rs";
+const DELIVERY: &str = "capability/events/webhook/delivery.rs";
+const ENDPOINT: &str = "capability/events/webhook/endpoint.rs";
 
 #[rustfmt::skip]
 const BUDGETS: &[Budget] = &[
@@ -124,6 +127,12 @@ const BUDGETS: &[Budget] = &[
     budget("payload of one event", Bytes(|_| EventLimits::default().max_payload), "limits.events.max_payload", All, "it is not emitted; the program gets an error", "capability/events/emit.rs"),
     budget("events of one `events/poll`", Count(|_| EventLimits::default().max_polled), "limits.events.max_polled", Request, "come with the next", "capability/events/poll.rs"),
     budget("bytes of them", FixedBytes("MAX_BATCH_BYTES"), "", Request, "come with the next", SUBSCRIPTION),
+    budget("subscriptions by webhook, and endpoints that were verified", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "an error: too many; endpoints are verified again", WEBHOOK),
+    budget("bytes of messages to endpoints", FixedBytes("MAX_BYTES"), "limits.events.max_webhook_bytes", All, "wait", WEBHOOK),
+    budget("messages that are sent to endpoints at once", FixedCount("MAX_ATTEMPTS"), "", All, "wait", ENDPOINT),
+    budget("events of a subscription by webhook that are on their way", FixedCount("MAX_OUTSTANDING"), "", Subscriber, "wait", DELIVERY),
+    budget("of those, sent at once", FixedCount("MAX_AT_ONCE"), "", Subscriber, "wait", DELIVERY),
+    budget("one message to an endpoint", FixedBytes("MAX_BODY"), "", Subscriber, "is not sent; clients are told of a gap", DELIVERY),
     budget("events that one request looks at in one go", FixedCount("MAX_LOOKED_AT"), "", Request, "come with the next", SUBSCRIPTION),
     budget("tasks that run", Count(|_| TaskOptions::default().max_running), "tasks.max_running", All, "an error", "capability/tasks/mod.rs"),
     budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
@@ -138,6 +147,11 @@ const BUDGETS: &[Budget] = &[
 /// Constants that look like a budget and are none, or that limit one value: by file.
 const OTHERS: &[(&str, &[&str])] = &[
     ("capability/events/emit.rs", &["MAX_ID"]),
+    ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
+    ("capability/events/webhook/delivery.rs", &["MAX_FAREWELLS"]),
+    ("capability/events/webhook/endpoint.rs", &["MAX_ANSWER"]),
+    ("capability/events/webhook/mod.rs", &["MAX_HOSTS"]),
+    ("capability/events/webhook/subscribe.rs", &["MAX_URL"]),
     ("transport/http/request_body.rs", &["MAX_DISCARDED", "MAX_REFUSED"]),
     ("transport/http/replay.rs", &["MAX_COPIED"]),
     ("transport/http/serve.rs", &["MAX_DISCARDED"]),

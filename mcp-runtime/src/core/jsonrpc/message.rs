@@ -166,6 +166,12 @@ pub(crate) struct Params<'a> {
     pub(crate) max_events: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "timeoutMs")]
     pub(crate) timeout_ms: Option<&'a RawValue>,
+    #[cfg(feature = "events-webhook")]
+    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "ttlMs")]
+    pub(crate) ttl_ms: Option<&'a RawValue>,
+    #[cfg(feature = "events-webhook")]
+    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    pub(crate) delivery: Option<&'a RawValue>,
 }
 
 impl<'a> Params<'a> {

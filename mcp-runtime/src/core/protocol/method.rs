@@ -46,6 +46,8 @@ const METHODS: &[Method] = {
         modern("skills/get"),
         modern("events/poll"),
         modern("events/list"),
+        modern("events/subscribe"),
+        modern("events/unsubscribe"),
         named(all("prompts/get"), "name"),
         all("prompts/list"),
         named(modern("tasks/get"), "taskId"),

@@ -1,0 +1,319 @@
+//! Delivers the events of one subscription: each by itself, again with growing pauses for some minutes, and in memory that
+//! is bounded in number and bytes. What is given up shows as a gap. A slow endpoint holds up no other subscription.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{
+    sync::Semaphore,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use super::{
+    Webhook, Webhooks,
+    endpoint::{DeliveryFailure, Endpoints, Message, is_final, jittered},
+};
+use crate::{
+    capability::events::{
+        ring::Position,
+        subscription::{EventSubscription, SeenEvent},
+    },
+    core::{
+        admission::{Permit, Shares},
+        crypto::random_id,
+        jsonrpc::{Object, ProtocolError},
+        server::{Server, WeakServer},
+    },
+};
+
+/// The largest body of a delivery.
+const MAX_BODY: usize = 256 << 10;
+/// Events of a subscription that are being delivered, or wait to be delivered again.
+const MAX_OUTSTANDING: usize = 32;
+/// Of those, how many are sent at once.
+const MAX_AT_ONCE: usize = 4;
+/// Between the first attempts; the next pause is three times as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4 * 60);
+/// How long an event is tried.
+const RETRY_WINDOW: Duration = Duration::from_secs(12 * 60);
+/// Attempts to tell an endpoint that its subscription has ended.
+const MAX_FAREWELLS: usize = 3;
+/// How often access is checked while nothing happens.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// How long to wait when the principal has too many bytes on their way.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// How a delivery has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DeliveryEnd {
+    Accepted,
+    /// Refused for good by an endpoint that does not want it.
+    Refused,
+    /// The event is lost for the endpoint.
+    Lost,
+}
+
+/// A delivery in progress.
+struct Outstanding {
+    number: u64,
+    /// The position before the event.
+    before: Position,
+    is_done: bool,
+}
+
+/// Drives one subscription.
+pub(super) struct Deliverer {
+    pub(super) server: WeakServer,
+    pub(super) webhooks: Weak<Webhooks>,
+    pub(super) endpoints: Arc<Endpoints>,
+    pub(super) bytes: Arc<Shares>,
+    pub(super) webhook: Arc<Webhook>,
+    pub(super) subscription: EventSubscription,
+}
+
+/// What a delivery sends, and where.
+struct OutgoingMessage {
+    endpoints: Arc<Endpoints>,
+    webhook: Arc<Webhook>,
+    turns: Arc<Semaphore>,
+    id: String,
+    body: Vec<u8>,
+    /// For the bytes of the body.
+    _permit: Option<Permit>,
+}
+
+impl Deliverer {
+    /// Delivers until the subscription ends.
+    pub(super) async fn run(mut self) {
+        let webhook = self.webhook.clone();
+        let error = tokio::select! {
+            () = webhook.token.cancelled() => None,
+            () = webhook.expired() => None,
+            error = self.deliver() => error,
+        };
+        // from now on, a request for the same is one for another subscription
+        webhook.token.cancel();
+        if let Some(webhooks) = self.webhooks.upgrade() {
+            webhooks.remove(&webhook);
+        }
+        if let Some(error) = error {
+            self.terminate(&error).await;
+        }
+    }
+
+    /// Delivers until the server is gone, or the error with which it ends the subscription.
+    async fn deliver(&mut self) -> Option<ProtocolError> {
+        let mut deliveries: JoinSet<(u64, DeliveryEnd)> = JoinSet::new();
+        let mut outstanding: VecDeque<Outstanding> = VecDeque::new();
+        let turns = Arc::new(Semaphore::new(MAX_AT_ONCE));
+        let (mut next_number, mut gap, mut is_full) = (0u64, None, false);
+        loop {
+            let server = self.server.upgrade()?;
+            self.subscription.subscriber.caller = Some(self.webhook.caller());
+            let entry = match self.subscription.entry(&server) {
+                Ok(entry) => entry,
+                Err(error) => return Some(error),
+            };
+            if gap.is_none() && self.webhook.take_gap() {
+                gap = Some(next_number);
+                let cursor = self.cursor(&server, &outstanding, self.subscription.position).ok()?;
+                let delivery = self.delivery(&turns, control_id("gap")?, gap_body(&cursor), None);
+                deliveries.spawn(delivery.run(next_number));
+                next_number += 1;
+            }
+            let (ring, position) = (entry.ring.clone(), self.subscription.position);
+            let has_room = outstanding.len() < MAX_OUTSTANDING && !is_full;
+            // neither keeps a server that the program has dropped
+            drop((server, entry));
+            tokio::select! {
+                Some(done) = deliveries.join_next() => {
+                    is_full = false;
+                    // a delivery that has panicked is one that is lost, and its number is not known
+                    let Ok((number, end)) = done else { return None };
+                    if end == DeliveryEnd::Lost {
+                        self.webhook.record_gap();
+                    }
+                    if gap == Some(number) {
+                        gap = None;
+                    }
+                    if let Some(delivered) = outstanding.iter_mut().find(|one| one.number == number) {
+                        delivered.is_done = true;
+                    }
+                    while outstanding.front().is_some_and(|one| one.is_done) {
+                        outstanding.pop_front();
+                    }
+                    self.note_watermark(&outstanding);
+                }
+                () = ring.wait(position), if has_room => {
+                    let server = self.server.upgrade()?;
+                    let most = MAX_OUTSTANDING - outstanding.len();
+                    let mut before = position;
+                    let read = match self.subscription.read(&server, None, most).await {
+                        Ok(read) => read,
+                        Err(error) => return Some(error),
+                    };
+                    if read.truncated || !read.failures.is_empty() {
+                        self.webhook.record_gap();
+                    }
+                    for event in read.events {
+                        let after = event.position;
+                        let cursor = self.cursor(&server, &outstanding, after).ok()?;
+                        let body = event_body(&event, &self.webhook.name, &cursor);
+                        if body.len() > MAX_BODY {
+                            self.webhook.record_gap();
+                            tracing::warn!(
+                                event = %self.webhook.name,
+                                subscription = %self.webhook.id,
+                                bytes = body.len(),
+                                "an event is not delivered: its message has more than 256 KiB"
+                            );
+                            before = after;
+                            continue;
+                        }
+                        let Some(permit) = self.bytes.try_acquire(&self.webhook.owner, body.len()) else {
+                            // it is read again when there is room
+                            self.subscription.position = before;
+                            is_full = true;
+                            break;
+                        };
+                        outstanding.push_back(Outstanding { number: next_number, before, is_done: false });
+                        let delivery = self.delivery(&turns, event.id().to_owned(), body, Some(permit));
+                        deliveries.spawn(delivery.run(next_number));
+                        next_number += 1;
+                        before = after;
+                    }
+                    self.note_watermark(&outstanding);
+                }
+                () = self.webhook.gap_recorded.notified() => {}
+                () = sleep(if is_full { FULL_PAUSE } else { CHECK_INTERVAL }) => is_full = false,
+            }
+        }
+    }
+
+    fn delivery(
+        &self,
+        turns: &Arc<Semaphore>,
+        id: String,
+        body: Vec<u8>,
+        permit: Option<Permit>,
+    ) -> OutgoingMessage {
+        OutgoingMessage {
+            endpoints: self.endpoints.clone(),
+            webhook: self.webhook.clone(),
+            turns: turns.clone(),
+            id,
+            body,
+            _permit: permit,
+        }
+    }
+
+    /// The cursor that is safe to keep once a delivery is accepted which leads to `after`: nothing before it is on its way.
+    fn cursor(
+        &self,
+        server: &Server,
+        outstanding: &VecDeque<Outstanding>,
+        after: Position,
+    ) -> Result<String, ProtocolError> {
+        let position = outstanding.front().map_or(after, |first| first.before);
+        self.subscription.cursor(server, position)
+    }
+
+    /// Keeps the position below which everything was delivered or given up.
+    fn note_watermark(&self, outstanding: &VecDeque<Outstanding>) {
+        let position = outstanding.front().map_or(self.subscription.position, |first| first.before);
+        self.webhook.set_watermark(position);
+    }
+
+    /// Tells the endpoint that the subscription has ended.
+    async fn terminate(&self, error: &ProtocolError) {
+        let Some(id) = control_id("terminated") else { return };
+        let delivery = self.delivery(&Arc::new(Semaphore::new(1)), id, terminated_body(error), None);
+        for attempt in 0..MAX_FAREWELLS {
+            if attempt > 0 {
+                sleep(jittered(FIRST_PAUSE)).await;
+            }
+            match delivery.send().await {
+                Ok(()) => return,
+                Err(failure) if is_final(failure) => return,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl OutgoingMessage {
+    /// Sends the message until it is accepted, or its time is over.
+    async fn run(self, number: u64) -> (u64, DeliveryEnd) {
+        let started = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.send().await {
+                Ok(()) => return (number, DeliveryEnd::Accepted),
+                Err(DeliveryFailure::Status(410)) => return (number, DeliveryEnd::Refused),
+                Err(failure) if is_final(failure) => return (number, DeliveryEnd::Lost),
+                Err(_) => {}
+            }
+            let wait = jittered(pause);
+            if started.elapsed() + wait > RETRY_WINDOW {
+                tracing::warn!(
+                    event = %self.webhook.name,
+                    subscription = %self.webhook.id,
+                    "an event is given up: its endpoint did not accept it in time"
+                );
+                return (number, DeliveryEnd::Lost);
+            }
+            sleep(wait).await;
+            pause = (pause * 3).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn send(&self) -> Result<(), DeliveryFailure> {
+        // never closed
+        let _turn = self.turns.acquire().await;
+        let Webhook { id, url, owner, .. } = &*self.webhook;
+        let message =
+            Message { id: &self.id, subscription: id, body: &self.body, secrets: self.webhook.secrets() };
+        let sent = self.endpoints.send(url, owner, message).await;
+        self.webhook.record(sent);
+        sent
+    }
+}
+
+/// The id of a message that is not an event's.
+pub(super) fn control_id(kind: &str) -> Option<String> {
+    Some(format!("msg_{kind}_{}", random_id().ok()?))
+}
+
+fn event_body(event: &SeenEvent, name: &str, cursor: &str) -> Vec<u8> {
+    let mut body = Vec::with_capacity(512);
+    let mut object = Object::new(&mut body);
+    event.write(&mut object, name, Some(cursor));
+    object.end();
+    body
+}
+
+fn gap_body(cursor: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut object = Object::new(&mut body);
+    object.str("type", "gap").str("cursor", cursor);
+    object.end();
+    body
+}
+
+fn terminated_body(error: &ProtocolError) -> Vec<u8> {
+    let mut told = serde_json::json!({ "code": error.code, "message": error.message });
+    if let Some(data) = &error.data {
+        told["data"] = Value::clone(data);
+    }
+    let mut body = Vec::new();
+    let mut object = Object::new(&mut body);
+    object.str("type", "terminated").value("error", &told);
+    object.end();
+    body
+}

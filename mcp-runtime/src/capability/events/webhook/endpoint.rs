@@ -1,0 +1,221 @@
+//! POSTs to endpoints of clients: only `https:`, only to public addresses, which are checked as they are connected to,
+//! without redirects and proxies, and with limits on time, size and number. What an endpoint answers is not passed on:
+//! clients learn the category of a failure.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tokio::time::{sleep, timeout};
+use url::Url;
+
+use super::signature::Secret;
+use crate::{
+    core::{
+        admission::{Owner, Permit, Quota, Shares},
+        crypto::random_bytes,
+    },
+    fetch::{ExchangeFailure, HttpClient, HttpRequest, Reach},
+};
+
+/// How long an endpoint may take to accept a message.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// How long it may take to open a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Messages that are sent at once.
+const MAX_ATTEMPTS: usize = 512;
+/// How long to wait for one of them.
+const TURN: Duration = Duration::from_millis(50);
+/// How much is read of an answer to a challenge.
+const MAX_ANSWER: usize = 4 << 10;
+
+/// Why a message was not accepted, as clients are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeliveryFailure {
+    Connection,
+    Timeout,
+    Tls,
+    Challenge,
+    Status(u16),
+}
+
+impl DeliveryFailure {
+    /// The wire's category.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Connection => "connection_refused",
+            Self::Timeout => "timeout",
+            Self::Tls => "tls_error",
+            Self::Challenge => "challenge_failed",
+            Self::Status(500..) => "http_5xx",
+            // a redirect is not followed
+            Self::Status(_) => "http_4xx",
+        }
+    }
+}
+
+/// What is sent to an endpoint.
+pub(super) struct Message<'a> {
+    /// The header `webhook-id`.
+    pub(super) id: &'a str,
+    pub(super) subscription: &'a str,
+    pub(super) body: &'a [u8],
+    /// The secret, and the one before while it is replaced.
+    pub(super) secrets: [Option<Secret>; 2],
+}
+
+/// What all subscriptions of a server send with.
+pub(super) struct Endpoints {
+    reach: Reach,
+    client: OnceLock<Result<HttpClient, String>>,
+    attempts: Arc<Shares>,
+}
+
+impl Endpoints {
+    pub(super) fn new(reach: Reach) -> Self {
+        Self { reach, client: OnceLock::new(), attempts: Shares::new(Quota::half(MAX_ATTEMPTS)) }
+    }
+
+    /// The URL of an endpoint, if it may be one as far as its text says.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(super) fn parse_url(&self, text: &str) -> Result<Url, &'static str> {
+        let url: Url = text.parse().map_err(|_| "is not a URL")?;
+        match self.reach.refusal(&url) {
+            Some(why) => Err(why),
+            None if url.fragment().is_some() => Err("has a fragment"),
+            None => Ok(url),
+        }
+    }
+
+    /// Sends a message once.
+    ///
+    /// # Errors
+    /// It was not accepted.
+    pub(super) async fn send(
+        &self,
+        url: &Url,
+        owner: &Owner,
+        message: Message<'_>,
+    ) -> Result<(), DeliveryFailure> {
+        self.exchange(url, owner, message, 0).await.map(drop)
+    }
+
+    /// Sends a challenge, and checks that the endpoint repeats it.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(super) async fn challenge(
+        &self,
+        url: &Url,
+        owner: &Owner,
+        message: Message<'_>,
+        challenge: &str,
+    ) -> Result<(), DeliveryFailure> {
+        let answer =
+            self.exchange(url, owner, message, MAX_ANSWER).await.map_err(|failure| match failure {
+                DeliveryFailure::Status(_) => DeliveryFailure::Challenge,
+                other => other,
+            })?;
+        let answer: serde_json::Value =
+            serde_json::from_slice(&answer).map_err(|_| DeliveryFailure::Challenge)?;
+        let repeated = answer.get("challenge").and_then(serde_json::Value::as_str).unwrap_or_default();
+        // digests take the same time to compare, however much of the challenge is right
+        let digest = |text: &str| ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        let is_same = digest(repeated).as_ref() == digest(challenge).as_ref();
+        is_same.then_some(()).ok_or(DeliveryFailure::Challenge)
+    }
+
+    async fn exchange(
+        &self,
+        url: &Url,
+        owner: &Owner,
+        message: Message<'_>,
+        read: usize,
+    ) -> Result<Vec<u8>, DeliveryFailure> {
+        let _turn = self.turn(owner).await;
+        let tls = || HttpClient::guarded(self.reach, CONNECT_LIMIT);
+        let client = self.client.get_or_init(tls).as_ref().map_err(|error| {
+            tracing::error!(%error, "webhooks cannot be sent");
+            DeliveryFailure::Tls
+        })?;
+        // of this attempt: receivers refuse old ones
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let request = HttpRequest::new(
+            Method::POST,
+            url.clone(),
+            headers(&message, since.as_secs()),
+            message.body.to_vec(),
+        );
+        let exchanged = async {
+            let mut response = client.send(request).await.map_err(|error| match error.failure() {
+                ExchangeFailure::Tls => DeliveryFailure::Tls,
+                ExchangeFailure::Timeout => DeliveryFailure::Timeout,
+                ExchangeFailure::Other => DeliveryFailure::Connection,
+            })?;
+            let status = response.status();
+            if !status.is_success() {
+                return Err(DeliveryFailure::Status(status.as_u16()));
+            }
+            let mut body = Vec::new();
+            while body.len() < read {
+                match response.chunk().await {
+                    Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                    Ok(None) => break,
+                    Err(_) => return Err(DeliveryFailure::Connection),
+                }
+            }
+            body.truncate(read);
+            Ok(body)
+        };
+        timeout(TIME_LIMIT, exchanged).await.unwrap_or(Err(DeliveryFailure::Timeout))
+    }
+
+    /// Waits until something of this owner may be sent: one whose endpoints are slow does not hold up the others.
+    async fn turn(&self, owner: &Owner) -> Permit {
+        loop {
+            if let Some(permit) = self.attempts.try_acquire(owner, 1) {
+                return permit;
+            }
+            sleep(jittered(TURN)).await;
+        }
+    }
+}
+
+fn headers(message: &Message<'_>, timestamp: u64) -> HeaderMap {
+    let signatures: Vec<_> = message
+        .secrets
+        .iter()
+        .flatten()
+        .map(|secret| secret.sign(message.id, timestamp, message.body))
+        .collect();
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in [
+        ("webhook-id", message.id),
+        ("webhook-timestamp", &timestamp.to_string()),
+        ("webhook-signature", &signatures.join(" ")),
+        ("x-mcp-subscription-id", message.subscription),
+    ] {
+        // ids of events are visible ASCII
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    headers
+}
+
+/// The time, a fifth shorter or longer, so that many do not come at once.
+pub(super) fn jittered(time: Duration) -> Duration {
+    let random = random_bytes().map_or(1 << 15, u16::from_ne_bytes);
+    time.mul_f64(0.8 + 0.4 * f64::from(random) / f64::from(u16::MAX))
+}
+
+/// What is final for a message, whatever comes later.
+pub(super) fn is_final(failure: DeliveryFailure) -> bool {
+    let refused = [StatusCode::GONE, StatusCode::PAYLOAD_TOO_LARGE].map(|status| status.as_u16());
+    matches!(failure, DeliveryFailure::Status(status) if refused.contains(&status))
+}

@@ -1,0 +1,440 @@
+//! Webhooks: who may subscribe an endpoint, what it gets, when it gets it again, and what it cannot make the server do.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use axum::{body::Bytes, http::HeaderMap};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mcp_runtime::{Principal, Server, ServerHandle, event, prelude::*};
+use mcp_tests::support::{HttpRequest, HttpServer, serve_router, soon, within};
+use ring::hmac;
+use serde_json::{Value, json};
+
+/// A note
+#[mcp_type]
+struct Note {
+    text: String,
+}
+
+/// A note was added.
+#[mcp_event(name = "note.added")]
+fn note_added(#[mcp(payload)] note: &Note, #[mcp(default = "")] word: String) -> bool {
+    note.text.contains(&word)
+}
+
+/// What came to an endpoint.
+#[derive(Debug, Clone)]
+struct Received {
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Received {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).expect("the header").to_str().expect("text")
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+
+    /// Whether one of its signatures is of this secret, by the formula of Standard Webhooks.
+    fn is_signed_by(&self, secret: &str) -> bool {
+        let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+        let mut signed =
+            format!("{}.{}.", self.header("webhook-id"), self.header("webhook-timestamp")).into_bytes();
+        signed.extend_from_slice(&self.body);
+        self.header("webhook-signature").split(' ').any(|signature| {
+            let signature =
+                STANDARD.decode(signature.strip_prefix("v1,").expect("a version")).expect("base64");
+            hmac::verify(&key, &signed, &signature).is_ok()
+        })
+    }
+}
+
+/// An endpoint that repeats challenges, and accepts everything that it has no other status for.
+#[derive(Clone, Default)]
+struct Endpoint {
+    received: Arc<Mutex<Vec<Received>>>,
+    statuses: Arc<Mutex<VecDeque<u16>>>,
+    url: String,
+}
+
+impl Endpoint {
+    async fn start() -> Self {
+        let endpoint = Self::default();
+        let kept = endpoint.clone();
+        let app = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
+            let received = Received { headers, body };
+            let message = received.json();
+            let challenge = message.get("challenge").cloned();
+            let status = match &challenge {
+                Some(_) => 200,
+                None => kept.statuses.lock().unwrap().pop_front().unwrap_or(204),
+            };
+            kept.received.lock().unwrap().push(received);
+            async move {
+                let answer = challenge
+                    .map_or_else(String::new, |challenge| json!({ "challenge": challenge }).to_string());
+                axum::http::Response::builder()
+                    .status(status)
+                    .header("location", "/elsewhere")
+                    .body(axum::body::Body::from(answer))
+                    .unwrap()
+            }
+        });
+        let url = format!("http://{}/hook", serve_router(app).await);
+        Self { url, ..endpoint }
+    }
+
+    fn messages(&self) -> Vec<Received> {
+        self.received.lock().unwrap().clone()
+    }
+
+    /// The events that came, by id, also those that were refused.
+    fn events(&self) -> Vec<String> {
+        let ids = self
+            .messages()
+            .into_iter()
+            .filter_map(|message| Some(message.json().get("eventId")?.as_str()?.to_owned()));
+        ids.collect()
+    }
+
+    /// What came besides events.
+    fn controls(&self) -> Vec<Value> {
+        self.messages().iter().map(Received::json).filter(|message| message.get("type").is_some()).collect()
+    }
+}
+
+fn secret(byte: u8) -> String {
+    format!("whsec_{}", STANDARD.encode([byte; 32]))
+}
+
+struct Running {
+    http: HttpServer,
+    handle: ServerHandle,
+}
+
+/// A server whose callers say who they are.
+async fn running() -> Running {
+    let builder = Server::builder("notes", "1").add(event::of::<note_added>());
+    start(builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()))).await
+}
+
+async fn start(builder: mcp_runtime::ServerBuilder) -> Running {
+    let builder = builder.http(|http| {
+        http.caller(|parts| {
+            let name = parts.headers.get("x-user")?.to_str().ok()?;
+            let principal = Principal::new("test", name);
+            Some(match parts.headers.contains_key("x-soon") {
+                true => principal.with_expiry(SystemTime::now() + Duration::from_secs(90)),
+                false => principal,
+            })
+        })
+    });
+    let server = builder.build().expect("a server");
+    Running { handle: server.handle(), http: HttpServer::of(&server).await }
+}
+
+impl Running {
+    async fn request(&self, user: &str, method: &str, params: Value) -> Value {
+        let request = HttpRequest::modern(1, method, params).header("X-User", user);
+        request.send(self.http.address).await.json()
+    }
+
+    async fn subscribe(&self, user: &str, url: &str) -> Value {
+        self.request(user, "events/subscribe", subscription(url, &secret(1))).await
+    }
+
+    async fn emit(&self, id: &str, text: &str) {
+        self.handle.emit::<note_added>(&Note { text: text.to_owned() }).id(id).await.expect("it is emitted");
+    }
+}
+
+fn subscription(url: &str, secret: &str) -> Value {
+    let delivery = json!({ "mode": "webhook", "url": url, "secret": secret });
+    json!({ "name": "note.added", "arguments": { "word": "tea" }, "delivery": delivery, "cursor": null, "ttlMs": 120_000 })
+}
+
+#[tokio::test]
+async fn an_endpoint_that_repeats_the_challenge_gets_the_events_of_its_subscription_signed() {
+    within(async {
+        let (server, endpoint) = (running().await, Endpoint::start().await);
+        let listed = server.request("ada", "events/list", json!({})).await;
+        assert!(listed["result"]["events"][0]["delivery"].as_array().unwrap().contains(&json!("webhook")), "{listed}");
+        let reply = server.subscribe("ada", &endpoint.url).await;
+        let result = &reply["result"];
+        let id = result["id"].as_str().expect("an id");
+        assert!(id.starts_with("sub_") && result["cursor"].is_string() && result["truncated"] == json!(false), "{reply}");
+        assert!(result["refreshBefore"].as_str().is_some_and(|time| time.ends_with('Z')), "{reply}");
+        for (number, text) in [("1", "green tea"), ("2", "coffee"), ("3", "black tea")] {
+            server.emit(number, text).await;
+        }
+        assert!(soon(|| endpoint.events().len() == 2).await, "{:?}", endpoint.events());
+        for message in endpoint.messages() {
+            assert!(message.is_signed_by(&secret(1)) && !message.is_signed_by(&secret(2)));
+            assert_eq!((message.header("x-mcp-subscription-id"), message.header("content-type")), (id, "application/json"));
+            let body = message.json();
+            let message_id = body.get("eventId").and_then(Value::as_str);
+            match message_id {
+                Some(event) => {
+                    assert_eq!(message.header("webhook-id"), event);
+                    assert_eq!((&body["name"], body["cursor"].is_string()), (&json!("note.added"), true));
+                    assert!(body["data"]["text"].as_str().unwrap().contains("tea"));
+                }
+                None => assert!(message.header("webhook-id").starts_with("msg_verification_")),
+            }
+        }
+        // the same subscription is renewed, and its endpoint not verified again
+        let renewed = server.subscribe("ada", &endpoint.url).await;
+        let status = &renewed["result"]["deliveryStatus"];
+        assert_eq!((renewed["result"]["id"].as_str(), &status["active"], &status["lastError"]), (Some(id), &json!(true), &Value::Null));
+        assert!(status["lastDeliveryAt"].is_string(), "{renewed}");
+        assert_eq!(endpoint.controls().len(), 1);
+        // another principal has another subscription, and its own challenge
+        let other = server.subscribe("bob", &endpoint.url).await;
+        assert_ne!(other["result"]["id"].as_str(), Some(id));
+        assert_eq!(endpoint.controls().len(), 2);
+        let key = json!({ "name": "note.added", "arguments": { "word": "tea" }, "delivery": { "url": endpoint.url } });
+        let ended = server.request("ada", "events/unsubscribe", key.clone()).await;
+        assert!(ended["result"].is_object(), "{ended}");
+        let again = server.request("ada", "events/unsubscribe", key).await;
+        assert_eq!(again["error"]["data"]["kind"], "subscription", "{again}");
+        server.emit("4", "white tea").await;
+        assert!(soon(|| endpoint.events().len() >= 3).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(endpoint.events().iter().filter(|event| *event == "4").count(), 1, "only bob's");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn urls_and_secrets_that_are_not_allowed_are_refused_before_anything_is_sent() {
+    within(async {
+        // as it is outside of tests
+        let server = start(Server::builder("notes", "1").add(event::of::<note_added>())).await;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for url in [
+            "http://example.com/hook".into(),
+            format!("http://127.0.0.1:{port}/"),
+            format!("https://127.0.0.1:{port}/"),
+            format!("https://localhost:{port}/"),
+            format!("https://LOCALHOST.:{port}/"),
+            format!("https://2130706433:{port}/"),
+            format!("https://0x7f.1:{port}/"),
+            format!("https://[::1]:{port}/"),
+            format!("https://[::ffff:127.0.0.1]:{port}/"),
+            "https://10.0.0.1/".into(),
+            "https://169.254.169.254/latest/meta-data/".into(),
+            "https://[fd00::1]/".into(),
+            "https://ada:secret@example.com/".into(),
+            "https://example.com/#a".into(),
+            format!("https://example.com/{}", "a".repeat(3000)),
+            "file:///etc/passwd".into(),
+            "not a url".into(),
+        ] {
+            let refused = server.subscribe("ada", &url).await;
+            assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
+        }
+        for secret in ["", "whsec_", "whsec_c2hvcnQ=", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
+            let refused = server
+                .request("ada", "events/subscribe", subscription("https://example.com/hook", secret))
+                .await;
+            assert_eq!(refused["error"]["code"], -32602, "{secret}: {refused}");
+            assert!(!refused.to_string().contains("LaLaSw"));
+        }
+        assert!(listener.accept().is_err(), "it was connected to");
+        // a webhook needs a principal
+        let anonymous =
+            HttpRequest::modern(1, "events/subscribe", subscription("https://example.com/hook", &secret(1)));
+        let refused = anonymous.send(server.http.address).await.json();
+        assert_eq!(refused["error"]["code"], -32024, "{refused}");
+        let open = Server::builder("notes", "1").add(event::of::<note_added>());
+        let open = HttpServer::start(open).await;
+        let listed = HttpRequest::modern(1, "events/list", json!({})).send(open.address).await.json();
+        assert_eq!(listed["result"]["events"][0]["delivery"], json!(["poll"]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_repeat_the_challenge_gets_nothing_else() {
+    within(async {
+        let server = running().await;
+        let reason = |reply: &Value| reply["error"]["data"]["reason"].as_str().map(str::to_owned);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        for (status, answer, expected) in [
+            (200, "{\"challenge\":\"guessed\"}", "challenge_failed"),
+            (200, "hello", "challenge_failed"),
+            (404, "", "challenge_failed"),
+            (302, "", "challenge_failed"),
+            (500, "", "challenge_failed"),
+        ] {
+            let seen = requests.clone();
+            let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
+                seen.lock().unwrap().push(uri.path().to_owned());
+                async move {
+                    let response =
+                        axum::http::Response::builder().status(status).header("location", "/elsewhere");
+                    response.body(axum::body::Body::from(answer)).unwrap()
+                }
+            });
+            let url = format!("http://{}/hook", serve_router(app).await);
+            let refused = server.subscribe("ada", &url).await;
+            assert_eq!(reason(&refused).as_deref(), Some(expected), "{status} {answer}: {refused}");
+            assert!(!refused.to_string().contains("hello"), "what it answers is not passed on");
+        }
+        server.emit("1", "tea").await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(*requests.lock().unwrap(), ["/hook"; 5], "a challenge each, and no redirect");
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", free.local_addr().unwrap());
+        drop(free);
+        assert_eq!(reason(&server.subscribe("ada", &url).await).as_deref(), Some("connection_refused"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_not_accepted_comes_again_and_holds_up_neither_other_events_nor_other_endpoints() {
+    within(async {
+        let (server, failing, other) = (running().await, Endpoint::start().await, Endpoint::start().await);
+        server.subscribe("ada", &failing.url).await;
+        server.subscribe("bob", &other.url).await;
+        failing.statuses.lock().unwrap().extend([503]);
+        server.emit("1", "tea").await;
+        server.emit("2", "tea").await;
+        assert!(soon(|| failing.events().len() >= 2 && other.events().len() == 2).await);
+        let status = server.subscribe("ada", &failing.url).await;
+        assert!(status["result"]["deliveryStatus"]["active"] == json!(true), "{status}");
+        // the first pause is some seconds long
+        assert!(soon(|| failing.events().len() == 3).await, "{:?}", failing.events());
+        let mut events = failing.events();
+        events.sort();
+        assert!(events == ["1", "1", "2"] || events == ["1", "2", "2"], "{events:?}");
+        let messages = failing.messages();
+        let of =
+            |id: &str| messages.iter().filter(|message| message.json()["eventId"] == id).collect::<Vec<_>>();
+        let again = if of("1").len() == 2 { of("1") } else { of("2") };
+        assert_eq!(again[0].header("webhook-id"), again[1].header("webhook-id"));
+        assert_ne!(
+            again[0].header("webhook-timestamp"),
+            again[1].header("webhook-timestamp"),
+            "each attempt has its time"
+        );
+        assert!(again[1].is_signed_by(&secret(1)));
+        assert!(failing.controls().iter().all(|control| control["type"] != "gap"), "nothing was lost");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_refused_for_good_is_not_sent_again_and_what_is_too_large_is_a_gap() {
+    within(async {
+        let (server, endpoint) = (running().await, Endpoint::start().await);
+        server.subscribe("ada", &endpoint.url).await;
+        endpoint.statuses.lock().unwrap().extend([410]);
+        server.emit("gone", "tea").await;
+        assert!(soon(|| endpoint.events().len() == 1).await);
+        let largest = "tea".to_owned() + &"x".repeat((256 << 10) - 40);
+        server.emit("large", &largest).await;
+        server.emit("2", "tea").await;
+        let has_gap = || endpoint.controls().iter().any(|control| control["type"] == "gap");
+        assert!(
+            soon(|| has_gap() && endpoint.events() == ["gone", "2"]).await,
+            "{:?} {:?}",
+            endpoint.events(),
+            endpoint.controls()
+        );
+        let gap = endpoint.messages().into_iter().find(|message| message.json()["type"] == "gap").unwrap();
+        assert!(gap.header("webhook-id").starts_with("msg_gap_") && gap.is_signed_by(&secret(1)));
+        assert!(gap.json()["cursor"].is_string());
+        let renewed = server.subscribe("ada", &endpoint.url).await;
+        assert_eq!(renewed["result"]["truncated"], true, "{renewed}");
+        let renewed = server.subscribe("ada", &endpoint.url).await;
+        assert_eq!(renewed["result"]["truncated"], false, "it was said");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_new_secret_signs_besides_the_old_one_and_a_lifetime_is_not_longer_than_the_authentication() {
+    within(async {
+        let (server, endpoint) = (running().await, Endpoint::start().await);
+        server.subscribe("ada", &endpoint.url).await;
+        server.request("ada", "events/subscribe", subscription(&endpoint.url, &secret(2))).await;
+        server.emit("1", "tea").await;
+        assert!(soon(|| endpoint.events().len() == 1).await);
+        let message = endpoint.messages().pop().unwrap();
+        assert!(message.is_signed_by(&secret(1)) && message.is_signed_by(&secret(2)));
+        let before = SystemTime::now();
+        for (user, header, seconds) in [("eve", "x-none", 120), ("eve", "x-soon", 90)] {
+            let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
+            let reply =
+                request.header("X-User", user).header(header, "1").send(server.http.address).await.json();
+            let granted = reply["result"]["refreshBefore"].as_str().expect("a time");
+            let granted: chrono::DateTime<chrono::Utc> = granted.parse().expect("a time");
+            let granted = Duration::from_secs(granted.timestamp().unsigned_abs());
+            let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            assert!(granted < before + Duration::from_secs(seconds + 10), "{header}: {granted:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_principal_that_loses_access_is_told_that_its_subscription_has_ended() {
+    within(async {
+        let may_see = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let seen = may_see.clone();
+        let builder = Server::builder("notes", "1")
+            .add(event::of::<note_added>())
+            .limits(|limits| limits.events(|events| events.webhooks_on_loopback()))
+            .lists(|lists| lists.visible(move |_, _| seen.load(std::sync::atomic::Ordering::SeqCst)));
+        let (server, endpoint) = (start(builder).await, Endpoint::start().await);
+        server.subscribe("ada", &endpoint.url).await;
+        may_see.store(false, std::sync::atomic::Ordering::SeqCst);
+        server.emit("1", "tea").await;
+        assert!(soon(|| endpoint.controls().len() == 2).await, "{:?}", endpoint.controls());
+        let ended = &endpoint.controls()[1];
+        assert_eq!((&ended["type"], &ended["error"]["code"]), (&json!("terminated"), &json!(-32024)));
+        assert!(endpoint.events().is_empty());
+        may_see.store(true, std::sync::atomic::Ordering::SeqCst);
+        let again = server.subscribe("ada", &endpoint.url).await;
+        assert_eq!(again["result"].get("deliveryStatus"), None, "it is a new one");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_principal_has_half_of_the_subscriptions() {
+    within(async {
+        let builder = Server::builder("notes", "1").add(event::of::<note_added>());
+        let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhooks(4);
+        let (server, endpoint) = (start(builder.limits(|l| l.events(limits))).await, Endpoint::start().await);
+        let subscribe = async |user: &str, word: &str| {
+            let mut params = subscription(&endpoint.url, &secret(1));
+            params["arguments"]["word"] = word.into();
+            server.request(user, "events/subscribe", params).await
+        };
+        for word in ["a", "b"] {
+            assert!(subscribe("ada", word).await["result"].is_object());
+        }
+        let refused = subscribe("ada", "c").await;
+        assert_eq!(refused["error"]["data"]["limit"], "subscriptions", "{refused}");
+        assert!(subscribe("ada", "a").await["result"].is_object(), "one that there is can be renewed");
+        assert!(subscribe("bob", "c").await["result"].is_object());
+        assert_eq!(
+            endpoint.controls().len(),
+            2,
+            "a challenge for each principal, and not for each of its subscriptions"
+        );
+    })
+    .await;
+}

@@ -25,6 +25,11 @@ const MAPS: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", 
 
 /// Visits the direct subschemas of a schema with the relative JSON pointer of each.
 pub(crate) fn subschemas<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut(String, &'a Value)) {
+    visit_subschemas(schema, &mut visit);
+}
+
+/// The same, compiled once for all visitors.
+fn visit_subschemas<'a>(schema: &'a Map<String, Value>, visit: &mut dyn FnMut(String, &'a Value)) {
     for (keyword, value) in schema {
         let name = keyword.as_str();
         match value {

@@ -26,6 +26,7 @@ use crate::core::{
     item::Function,
     item_output::ItemOutput,
     jsonrpc::ProtocolError,
+    log_limit::{ItemLogLimits, LogLimit, LogLine, cut_for_log},
     protocol::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, is_defined_error, is_reserved_code,
     },
@@ -54,6 +55,8 @@ pub(crate) struct ErrorContext<'a> {
     pub(crate) name: &'a str,
     /// Whether clients see the causes of private errors.
     pub(crate) detailed: bool,
+    /// How many lines the log gets.
+    pub(crate) log_limits: &'a ItemLogLimits,
 }
 
 /// What a client is told about a function that failed.
@@ -71,7 +74,7 @@ pub(crate) enum ClientError {
 impl Failure {
     /// What the client is told: a public message, else only that the function failed; the log gets the chain of causes.
     pub(crate) fn into_client_error(self, context: ErrorContext<'_>, revision: Revision) -> ClientError {
-        let ErrorContext { kind, name, detailed } = context;
+        let ErrorContext { kind, name, detailed, log_limits } = context;
         let reason = self.reason();
         match self {
             Self::Arguments(report) => ClientError::Arguments(report),
@@ -88,7 +91,9 @@ impl Failure {
                 let mut message = message.into_owned();
                 if let Some(cause) = cause {
                     let chain = error_chain(&*cause);
-                    tracing::error!(kind, name, error = %chain, "call failed");
+                    if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
+                        tracing::error!(kind, name, suppressed, error = %cut_for_log(&chain), "call failed");
+                    }
                     #[cfg(any(feature = "testing", test))]
                     private_causes::record(&chain);
                     if detailed {
@@ -102,18 +107,30 @@ impl Failure {
                 let chain = catch_unwind(AssertUnwindSafe(|| error_chain(&*cause)));
                 discard(cause);
                 let Ok(chain) = chain.map_err(|panic| {
-                    tracing::error!(
-                        kind,
-                        name,
-                        error = panic_message(&*panic),
-                        "panicked while an error was written"
-                    );
+                    if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
+                        tracing::error!(
+                            kind,
+                            name,
+                            suppressed,
+                            error = &*cut_for_log(panic_message(&*panic)),
+                            "panicked while an error was written"
+                        );
+                    }
                     discard(panic);
                 }) else {
                     return ClientError::Protocol(ProtocolError::internal("the reply could not be written"));
                 };
                 let label = reason.map(Reason::as_str);
-                tracing::error!(kind, name, reason = label, error = %chain, "call failed");
+                if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
+                    tracing::error!(
+                        kind,
+                        name,
+                        reason = label,
+                        suppressed,
+                        error = %cut_for_log(&chain),
+                        "call failed"
+                    );
+                }
                 #[cfg(any(feature = "testing", test))]
                 private_causes::record(&chain);
                 let text = format!("{kind} '{name}' failed");
@@ -150,15 +167,17 @@ fn map_error_code(error: ProtocolError, context: ErrorContext<'_>, revision: Rev
     if !is_reserved_code(code) || is_defined_error(code, error.data.as_ref(), revision) {
         return error;
     }
-    let ErrorContext { kind, name, .. } = context;
-    let message = &*error.message;
-    tracing::warn!(
-        kind,
-        name,
-        code,
-        message,
-        "error codes from -32020 to -32099 are MCP's: the client gets -32603\nuse a code above -32000"
-    );
+    let ErrorContext { kind, name, log_limits, .. } = context;
+    if let Some(LogLine { suppressed }) = log_limits.line(kind, name) {
+        tracing::warn!(
+            kind,
+            name,
+            code,
+            suppressed,
+            message = &*cut_for_log(&error.message),
+            "error codes from -32020 to -32099 are MCP's: the client gets -32603\nuse a code above -32000"
+        );
+    }
     ProtocolError { code: INTERNAL_ERROR, ..error }
 }
 
@@ -198,7 +217,11 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T, Failure>) -> Resul
 
 /// Logs a panic outside of a user's function that left a request without a reply, and returns the error to send.
 pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
-    tracing::error!(error = panic_message(&*panic), "panicked while a reply was written");
+    static LIMIT: LogLimit = LogLimit::new();
+    if let Some(LogLine { suppressed }) = LIMIT.line() {
+        let error = cut_for_log(panic_message(&*panic));
+        tracing::error!(suppressed, error = &*error, "panicked while a reply was written");
+    }
     discard(panic);
     ProtocolError::internal("the reply could not be written")
 }

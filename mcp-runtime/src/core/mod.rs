@@ -19,6 +19,7 @@ pub(crate) mod invoke;
 pub(crate) mod item;
 pub(crate) mod item_output;
 pub(crate) mod jsonrpc;
+pub(crate) mod log_limit;
 pub(crate) mod protocol;
 pub(crate) mod reason;
 pub(crate) mod server;

@@ -48,6 +48,7 @@ use crate::core::{
     connection::Principal,
     invoke::discard,
     jsonrpc::{Object, write_array, write_string},
+    log_limit::{LogLimit, LogLine},
     sync::Mutex,
 };
 
@@ -159,9 +160,12 @@ impl Audit {
 
     /// Writes the lines to a writer, and flushes it after each. Errors are logged, and the line is lost.
     pub fn to_writer(mut writer: impl Write + Send + 'static) -> Self {
+        let log_limit = LogLimit::new();
         Self::to(move |line| {
-            if let Err(error) = writeln!(writer, "{line}").and_then(|()| writer.flush()) {
-                tracing::error!(%error, "a line of the audit log could not be written");
+            if let Err(error) = writeln!(writer, "{line}").and_then(|()| writer.flush())
+                && let Some(LogLine { suppressed }) = log_limit.line()
+            {
+                tracing::error!(suppressed, %error, "a line of the audit log could not be written");
             }
         })
     }
@@ -411,7 +415,14 @@ impl AuditLog for RunningLog {
                 let value = catch_unwind(AssertUnwindSafe(|| value(caller)));
                 match value.unwrap_or_else(|panic| {
                     discard(panic);
-                    tracing::error!(field = name, "the function of a field of the audit log panicked");
+                    static LIMIT: LogLimit = LogLimit::new();
+                    if let Some(LogLine { suppressed }) = LIMIT.line() {
+                        tracing::error!(
+                            suppressed,
+                            field = name,
+                            "the function of a field of the audit log panicked"
+                        );
+                    }
                     Value::Null
                 }) {
                     Value::Null => {}

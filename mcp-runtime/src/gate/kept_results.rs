@@ -14,6 +14,7 @@ use crate::core::{
     content::ResourceContents,
     crypto::{KeyRing, Seal, random_id},
     jsonrpc::ProtocolError,
+    log_limit::{LogLimit, LogLine},
     store::{KeepResults, ResultReader, ResultRecord, ResultStore, StoreFuture, Stored},
     sync::Mutex,
 };
@@ -68,6 +69,8 @@ pub(crate) struct KeptResults {
     store: Arc<dyn ResultStore>,
     seal: Seal,
     ttl: Duration,
+    put_log: LogLimit,
+    get_log: LogLimit,
 }
 
 /// Results are kept for so long, in the program's store, or else in memory: so many bytes, of which one owner may use
@@ -80,7 +83,8 @@ pub(crate) fn keep_results(
     percent: u8,
 ) -> Arc<dyn KeepResults> {
     let store = store.unwrap_or_else(|| Arc::new(MemoryResults::new(bytes, percent)));
-    Arc::new(KeptResults { store, seal: Seal::new(keys, PURPOSE), ttl })
+    let (put_log, get_log) = (LogLimit::new(), LogLimit::new());
+    Arc::new(KeptResults { store, seal: Seal::new(keys, PURPOSE), ttl, put_log, get_log })
 }
 
 impl KeepResults for KeptResults {
@@ -105,7 +109,9 @@ impl KeepResults for KeptResults {
             match self.store.put(record).await {
                 Ok(()) => Some(format!("{PREFIX}{sealed}")),
                 Err(error) => {
-                    tracing::warn!(%error, "a result is cut instead of kept");
+                    if let Some(LogLine { suppressed }) = self.put_log.line() {
+                        tracing::warn!(suppressed, %error, "a result is cut instead of kept");
+                    }
                     None
                 }
             }
@@ -129,7 +135,9 @@ impl KeepResults for KeptResults {
         Box::pin(async move {
             let failed = || ProtocolError::internal("the result cannot be read at the moment");
             let record = self.store.get(id).await.map_err(|error| {
-                tracing::error!(%error, "the store of results cannot be read");
+                if let Some(LogLine { suppressed }) = self.get_log.line() {
+                    tracing::error!(suppressed, %error, "the store of results cannot be read");
+                }
                 failed()
             })?;
             let Some(record) = record.filter(|record| record.expires > SystemTime::now()) else {
@@ -139,7 +147,9 @@ impl KeepResults for KeptResults {
             let contents = items
                 .and_then(|items| items.iter().map(ResourceContents::from_json).collect::<Option<Vec<_>>>());
             contents.map(Some).ok_or_else(|| {
-                tracing::error!("the store of results has something else than a result");
+                if let Some(LogLine { suppressed }) = self.get_log.line() {
+                    tracing::error!(suppressed, "the store of results has something else than a result");
+                }
                 failed()
             })
         })

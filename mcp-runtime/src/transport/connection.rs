@@ -25,6 +25,7 @@ use crate::core::{
         resolve_revision,
     },
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
+    log_limit::LogLine,
     protocol::Revision,
     server::Server,
 };
@@ -188,6 +189,10 @@ impl StreamConnection {
 
     /// Serves one message.
     pub(crate) fn serve_text(&mut self, text: &[u8], out: &mut OutputBuffer) {
+        // most messages begin with their brace
+        if text.first() != Some(&b'{') && text.trim_ascii_start().is_empty() {
+            return;
+        }
         if self.modern.caller.as_ref().is_some_and(|caller| caller.has_expired()) {
             tracing::warn!(
                 "the caller's authentication has expired: the client is an anonymous caller from now on"
@@ -202,9 +207,6 @@ impl StreamConnection {
     }
 
     fn receive_batch_or_error(&mut self, text: &[u8], malformed: &MalformedMessage, out: &mut OutputBuffer) {
-        if text.trim_ascii().is_empty() {
-            return;
-        }
         if self.handshake == Some(Revision::V2025_03_26)
             && let Some(members) = parse_batch(text)
         {
@@ -222,7 +224,9 @@ impl StreamConnection {
     /// Writes an error, unless it has no id and the connection's revision requires one.
     fn refuse(&self, id: Option<&str>, error: &ProtocolError, out: &mut OutputBuffer) {
         if id.is_none() && self.handshake.is_some_and(|revision| revision < Revision::V2025_11_25) {
-            tracing::warn!(error = %error, "a message could not be read");
+            if let Some(LogLine { suppressed }) = self.scheduler.server.log_limits().unreadable.line() {
+                tracing::warn!(suppressed, error = %error, "a message could not be read");
+            }
             return;
         }
         let start = out.bytes.len();
@@ -293,16 +297,16 @@ impl StreamConnection {
     fn subscribe_to_changes(&self, filter: Arc<Filter>, out: &mut OutputBuffer) {
         out.flush(&self.scheduler.writer);
         let RequestContext { caller, access_rules, .. } = &self.legacy;
-        match self.scheduler.server.hub().subscribe(
-            filter,
-            caller.clone(),
-            access_rules.clone(),
-            &self.legacy.owner(),
-        ) {
-            Some(subscriber) => self.scheduler.notify_changes(subscriber),
-            None => tracing::warn!(
+        let server = &self.scheduler.server;
+        let subscriber =
+            server.hub().subscribe(filter, caller.clone(), access_rules.clone(), &self.legacy.owner());
+        if let Some(subscriber) = subscriber {
+            self.scheduler.notify_changes(subscriber);
+        } else if let Some(LogLine { suppressed }) = server.log_limits().subscribers.line() {
+            tracing::warn!(
+                suppressed,
                 "a client is not notified of changes: too many subscribers\nraise `max_subscribers`"
-            ),
+            );
         }
     }
 

@@ -1,5 +1,6 @@
 //! Log messages for legacy and modern clients, over each transport.
 
+mod floods;
 mod tracing_events;
 
 use std::sync::{Mutex, PoisonError};

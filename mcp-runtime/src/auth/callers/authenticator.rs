@@ -32,6 +32,7 @@ use crate::core::{
     admission::{Owner, Rate},
     connection::{ImpliesFn, Principal},
     crypto::KeyRing,
+    log_limit::{LogLimit, LogLine},
     reason::Reason,
     store::SingleUse,
 };
@@ -125,6 +126,7 @@ pub(crate) struct Authenticator {
     required_scopes: Vec<String>,
     dpop: Dpop,
     guesses: Guesses,
+    log_limit: LogLimit,
     /// How long it may take to find out whose a token is.
     timeout: Duration,
     /// What the names of scopes begin with for the authorization server, and not in its tokens.
@@ -245,6 +247,7 @@ impl Authenticator {
             all_scopes,
             dpop,
             guesses,
+            log_limit: LogLimit::new(),
             timeout: failed.timeout,
             scope_prefix,
         })
@@ -402,7 +405,9 @@ impl Authenticator {
             ),
             DeniedReason::Forbidden => (StatusCode::FORBIDDEN, Vec::new()),
             DeniedReason::Unavailable(cause) => {
-                tracing::error!(%cause, "callers cannot be authenticated");
+                if let Some(LogLine { suppressed }) = self.log_limit.line() {
+                    tracing::error!(suppressed, %cause, "callers cannot be authenticated");
+                }
                 (StatusCode::SERVICE_UNAVAILABLE, Vec::new())
             }
         };

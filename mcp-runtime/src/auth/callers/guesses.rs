@@ -22,6 +22,7 @@ use super::{
 use crate::core::{
     admission::{Owner, Quota, Rate, RateLimiter, Shares},
     connection::Principal,
+    log_limit::{LogLimit, LogLine},
     sync::Mutex,
 };
 
@@ -48,7 +49,7 @@ pub(super) struct Guesses {
     failed: RateLimiter,
     /// New tokens that come again, of addresses whose tokens were refused too often.
     late: RateLimiter,
-    warnings: RateLimiter,
+    log_limit: LogLimit,
     hasher: TokenHasher,
     known: Marks,
     waiting: Marks,
@@ -103,7 +104,7 @@ impl Guesses {
         Ok(Self {
             failed: RateLimiter::new(rate, owners),
             late: RateLimiter::new(rate, owners),
-            warnings: RateLimiter::new(Rate::new(1, Duration::from_secs(60)), 1),
+            log_limit: LogLimit::new(),
             hasher: TokenHasher::new()?,
             known: Marks::new(),
             waiting: Marks::new(),
@@ -156,8 +157,9 @@ impl Guesses {
     /// Checks that not too many tokens of the address were refused.
     fn check_rate(&self, attempt: &mut Attempt) -> Result<(), Duration> {
         let Err(wait) = self.failed.check(&attempt.owner) else { return Ok(()) };
-        if self.warnings.take(&Owner::local()).is_ok() {
+        if let Some(LogLine { suppressed }) = self.log_limit.line() {
             tracing::warn!(
+                suppressed,
                 address = %attempt.owner.as_str(),
                 "tokens are refused without being looked at: too many of this address were invalid\n\
                  if it is a proxy, set `.http(|http| http.trusted_proxies([..]))`"

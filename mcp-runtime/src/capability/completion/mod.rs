@@ -12,7 +12,7 @@ use crate::core::{
     dispatch::{ItemCall, Reply, Request, Response, WriteResult, into_protocol_error},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ErrorContext, Invocation, StartOptions},
+    invoke::{self, Invocation, StartOptions},
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError, write_array, write_string},
     protocol::Revision,
@@ -194,8 +194,7 @@ impl ItemCall for CompleteArgument {
             Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
-        let detailed = server.options().detailed_errors;
-        let subject = ErrorContext { kind: "completion of", name: &self.name, detailed };
+        let subject = server.error_context("completion of", &self.name);
         let reason = failure.reason();
         Reply::from(into_protocol_error(failure.into_client_error(subject, revision))).because(reason).into()
     }

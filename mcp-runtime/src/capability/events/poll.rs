@@ -19,7 +19,7 @@ use crate::core::{
     dispatch::{ItemCall, Reply, Request, Response, WriteResult, into_protocol_error},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
+    invoke::{self, ClientError, Invocation, StartOptions},
     item::ItemSpec,
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError, write_array},
@@ -230,7 +230,7 @@ impl ItemCall for PollEvents {
 
 /// The reply to a request whose arguments cannot be a subscription's.
 pub(super) fn refusal(server: &Server, name: &str, failure: Failure, revision: Revision) -> Reply {
-    let subject = ErrorContext { kind: "event", name, detailed: server.options().detailed_errors };
+    let subject = server.error_context("event", name);
     let reason = failure.reason();
     Reply::from(match failure.into_client_error(subject, revision) {
         ClientError::Arguments(report) => ProtocolError::invalid_params(report),

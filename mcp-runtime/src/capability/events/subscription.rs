@@ -15,7 +15,7 @@ use super::{
 use crate::core::{
     connection::{AccessError, principal_digest},
     error::Failure,
-    invoke::{ClientError, ErrorContext},
+    invoke::ClientError,
     jsonrpc::{Object, ProtocolError},
     protocol::Revision,
     server::Server,
@@ -170,8 +170,7 @@ impl EventSubscription {
 
 /// The error for the client, of an event for which the function has failed; the log has the cause.
 fn reported(server: &Server, name: &str, failure: Failure) -> ProtocolError {
-    let detailed = server.options().detailed_errors;
-    let subject = ErrorContext { kind: "event", name, detailed };
+    let subject = server.error_context("event", name);
     match failure.into_client_error(subject, Revision::LATEST) {
         ClientError::Arguments(text) | ClientError::Message(text, _) => ProtocolError::internal(text),
         ClientError::NotFound => ProtocolError::internal("not found"),

@@ -18,7 +18,7 @@ use crate::{
         },
         error::Failure,
         extensions::Extensions,
-        invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
+        invoke::{self, ClientError, Invocation, StartOptions},
         item::{ItemFunction, ItemSpec},
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, ProtocolError},
@@ -178,7 +178,7 @@ impl ItemCall for GetPrompt<'_> {
             Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
-        let subject = ErrorContext { kind: "prompt", name, detailed: server.options().detailed_errors };
+        let subject = server.error_context("prompt", name);
         let reason = failure.reason();
         Reply::from(match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {

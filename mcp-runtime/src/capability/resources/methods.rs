@@ -27,7 +27,7 @@ use crate::core::{
     },
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
+    invoke::{self, ClientError, Invocation, StartOptions},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError},
@@ -275,8 +275,7 @@ impl ItemCall for ReadResource<'_> {
             Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
-        let detailed = server.options().detailed_errors;
-        let subject = ErrorContext { kind: "resource", name: &entry.item.name, detailed };
+        let subject = server.error_context("resource", &entry.item.name);
         let reason = failure.reason();
         Reply::from(match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
@@ -455,7 +454,7 @@ impl ItemCall for ListInstances {
         };
         let running = self.templates.get(self.running.load(Ordering::Relaxed));
         let name = running.map_or("resources", |(_, template)| &template.item.name);
-        let subject = ErrorContext { kind: "list of", name, detailed: server.options().detailed_errors };
+        let subject = server.error_context("list of", name);
         let reason = failure.reason();
         Reply::from(match failure.into_client_error(subject, revision) {
             // the client has not sent any

@@ -15,7 +15,7 @@ use crate::core::{
     context::Context,
     dispatch::{ClientRequestPolicy, Reply, Request, ResultBody, into_protocol_error},
     extensions::Extensions,
-    invoke::{ClientError, ErrorContext, catch_panic},
+    invoke::{ClientError, catch_panic},
     jsonrpc::ProtocolError,
     server::Server,
 };
@@ -117,8 +117,7 @@ impl Resources {
             }
             Err(failure) => failure,
         };
-        let detailed = server.options().detailed_errors;
-        let subject = ErrorContext { kind: "subscription to", name: &entry.item.name, detailed };
+        let subject = server.error_context("subscription to", &entry.item.name);
         Err(match failure.into_client_error(subject, revision) {
             ClientError::NotFound => unknown_resource(uri, revision),
             error => into_protocol_error(error),

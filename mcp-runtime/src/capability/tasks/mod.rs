@@ -27,6 +27,7 @@ use crate::core::{
     changes::Hub,
     crypto::random_bytes,
     jsonrpc::ProtocolError,
+    log_limit::log_store_error,
     sync::Mutex,
 };
 
@@ -120,7 +121,7 @@ impl Tasks {
         match self.store.get(id).await {
             Ok(record) => Ok(record.filter(|record| record.owner() == owner).map(KnownTask::Stored)),
             Err(error) => {
-                tracing::error!(error = %error, "the task store cannot be read");
+                log_store_error(&error, "the task store cannot be read");
                 Err(ProtocolError::internal("tasks cannot be looked up at the moment"))
             }
         }
@@ -154,7 +155,7 @@ impl TaskPermit {
     pub(crate) async fn save(&self) -> Result<(), ProtocolError> {
         let StoreUpdate::Running(record) = self.task.store_update() else { return Ok(()) };
         self.tasks.store.put(record).await.map_err(|error| {
-            tracing::error!(error = %error, "a task cannot be saved");
+            log_store_error(&error, "a task cannot be saved");
             ProtocolError::internal("the task cannot be saved\ntry again later")
         })
     }
@@ -173,7 +174,7 @@ impl TaskPermit {
                 }
                 StoreUpdate::Ended(record) => {
                     if let Err(error) = store.put(record).await {
-                        tracing::error!(error = %error, "a task's result cannot be saved");
+                        log_store_error(&error, "a task's result cannot be saved");
                         let lost = ProtocolError::internal("the result could not be saved");
                         task.replace_end(TaskEnd::Failed(lost));
                         self.save_failure().await;
@@ -194,7 +195,7 @@ impl TaskPermit {
         if let StoreUpdate::Ended(record) = self.task.store_update()
             && let Err(error) = self.tasks.store.put(record).await
         {
-            tracing::error!(error = %error, "the loss of a task's result cannot be saved");
+            log_store_error(&error, "the loss of a task's result cannot be saved");
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::core::changes::{Change, Filter, ListChanges};
 use crate::core::{
     admission::{Owner, Permit, Quota, Shares},
     connection::{Access, AccessRules, Principal},
+    log_limit::{LogLimit, LogLine},
     protocol::normalize_uri,
     sync::{Mutex, RwLock},
 };
@@ -96,8 +97,14 @@ impl SubscriberEntry {
         }
         if queue.pending.len() >= limit {
             // once for each subscriber: a slow client must not fill the log
-            if !std::mem::replace(&mut queue.must_close, true) {
-                tracing::warn!("a slow subscriber has {limit} pending changes; later ones are lost");
+            static LIMIT: LogLimit = LogLimit::new();
+            if !std::mem::replace(&mut queue.must_close, true)
+                && let Some(LogLine { suppressed }) = LIMIT.line()
+            {
+                tracing::warn!(
+                    suppressed,
+                    "a slow subscriber has {limit} pending changes; later ones are lost"
+                );
             }
             return queue.waker.take();
         }

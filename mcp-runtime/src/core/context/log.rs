@@ -6,7 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Context, notification_meta};
-use crate::core::{jsonrpc::notification, protocol::LogLevel};
+use crate::core::{
+    jsonrpc::notification,
+    log_limit::{LogLimit, LogLine},
+    protocol::LogLevel,
+};
 
 /// The level of a legacy client that has set none; the specification leaves it to servers.
 const DEFAULT_LEVEL: LogLevel = LogLevel::Info;
@@ -50,7 +54,12 @@ impl<'a, T: Serialize> Log<'a, T> {
         }
         match serde_json::to_vec(&self.data) {
             Ok(data) => self.context.send_log(self.level, self.logger.as_deref(), &data, &self.meta),
-            Err(error) => tracing::warn!(%error, "the data of a log message cannot be written as JSON"),
+            Err(error) => {
+                static LIMIT: LogLimit = LogLimit::new();
+                if let Some(LogLine { suppressed }) = LIMIT.line() {
+                    tracing::warn!(suppressed, %error, "the data of a log message cannot be written as JSON");
+                }
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     core::{
         connection::{ClientId, PendingRequests, RequestContext},
         jsonrpc::{JsonRpcMessage, MalformedMessage, Meta, ProtocolError, RequestId, decode_string, parse},
+        log_limit::LogLine,
         protocol::{self, Revision},
         server::Server,
         sync::{Mutex, MutexGuard},
@@ -337,7 +338,10 @@ impl Server {
                     if let Some(id) = malformed.id.as_deref().or(malformed.long_id.as_deref()) {
                         states.push(CallState::Replied(id.into(), malformed.error.clone().into()));
                     } else {
-                        tracing::warn!(error = %malformed.error, "a message in a batch could not be read");
+                        if let Some(LogLine { suppressed }) = self.log_limits().unreadable.line() {
+                            let error = &malformed.error;
+                            tracing::warn!(suppressed, %error, "a message in a batch could not be read");
+                        }
                         unreadable.get_or_insert_with(|| malformed.error.clone());
                     }
                     continue;

@@ -15,6 +15,7 @@ use crate::core::{
     changes::{ListChanges, Subscriber},
     connection::{check_uri, principal_digest},
     jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
+    log_limit::LogLine,
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
     server::Server,
 };
@@ -85,7 +86,12 @@ impl Server {
         let rules = context.access_rules.clone();
         let subscriber = self.hub().subscribe(filter.clone(), caller, rules, &owner);
         let Some(subscriber) = subscriber else {
-            tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
+            if let Some(LogLine { suppressed }) = self.log_limits().subscribers.line() {
+                tracing::warn!(
+                    suppressed,
+                    "a subscription was refused: too many are open\nraise `max_subscribers`"
+                );
+            }
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
         };
         let mut task_ids = task_ids.unwrap_or_default();

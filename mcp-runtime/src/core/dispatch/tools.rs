@@ -19,7 +19,7 @@ use crate::{
         context::{Context, Continuation, Retry},
         error::Failure,
         extensions::Extensions,
-        invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
+        invoke::{self, ClientError, Invocation, StartOptions},
         item::{DynHandler, ItemSpec},
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{ProtocolError, decode_string},
@@ -254,7 +254,7 @@ impl ItemCall for CallTool<'_> {
             Ok(result) => result,
             Err(failure) => {
                 reason = failure.reason();
-                let subject = ErrorContext { kind: "tool", name, detailed: server.options().detailed_errors };
+                let subject = server.error_context("tool", name);
                 match failure.into_client_error(subject, revision) {
                     ClientError::Arguments(report) => ToolResult::error(report),
                     ClientError::NotFound => ToolResult::error(format!("tool '{name}' found nothing")),

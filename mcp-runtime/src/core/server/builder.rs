@@ -36,6 +36,7 @@ use crate::{
         crypto::{KeyRing, Seal},
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
+        log_limit::ServerLogLimits,
         store::{MAX_CALLS, MemorySingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
@@ -651,6 +652,7 @@ impl ServerBuilder {
                 has_handle: AtomicBool::new(has_handle),
                 without_callers: AtomicBool::new(false),
                 has_warned_of_update: AtomicBool::new(false),
+                log_limits: ServerLogLimits::default(),
                 access_rules: Arc::new(options.access_rules()),
                 options,
             }

@@ -50,7 +50,9 @@ use crate::{
         context::Settings,
         crypto::{KeyRing, Seal},
         extensions::Extensions,
+        invoke::ErrorContext,
         item::ItemLayer,
+        log_limit::ServerLogLimits,
         store::KeepResults,
         sync::RwLock,
     },
@@ -102,6 +104,7 @@ struct ServerInner {
     differs_by_caller: bool,
     /// Whether the warning was logged that it is not known whom an update concerns.
     has_warned_of_update: AtomicBool,
+    log_limits: ServerLogLimits,
 }
 
 impl Drop for ServerInner {
@@ -170,6 +173,16 @@ impl Server {
 
     pub(crate) fn options(&self) -> &Options {
         &self.0.options
+    }
+
+    pub(crate) fn log_limits(&self) -> &ServerLogLimits {
+        &self.0.log_limits
+    }
+
+    /// What an error of an item is about.
+    pub(crate) fn error_context<'a>(&'a self, kind: &'static str, name: &'a str) -> ErrorContext<'a> {
+        let log_limits = &self.0.log_limits.failures;
+        ErrorContext { kind, name, detailed: self.0.options.detailed_errors, log_limits }
     }
 
     /// Counts one request towards the rate of its owner, if there is one.

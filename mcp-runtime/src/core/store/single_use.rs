@@ -8,6 +8,7 @@ use std::{
 use super::StoreFuture;
 use crate::core::{
     admission::{OwnedEntry, OwnedTable, Owner, Quota},
+    log_limit::{LogLimit, LogLine},
     sync::Mutex,
 };
 
@@ -82,7 +83,13 @@ impl MemorySingleUse {
 
     fn consume_at(&self, call: &ConsumedCall<'_>, now: SystemTime) -> bool {
         if call.started < self.created {
-            tracing::warn!("a call that was started before this process may have used its responses there");
+            static LIMIT: LogLimit = LogLimit::new();
+            if let Some(LogLine { suppressed }) = LIMIT.line() {
+                tracing::warn!(
+                    suppressed,
+                    "a call that was started before this process may have used its responses there"
+                );
+            }
             return false;
         }
         let mut consumed = self.consumed.lock();

@@ -36,6 +36,7 @@ use super::{
 use crate::{
     core::{
         admission::{Permit, Quota, Shares},
+        log_limit::{LogLimit, LogLine},
         server::{Error, Result, Server, ServerBuilder},
         spawn::spawn,
     },
@@ -464,14 +465,15 @@ async fn accept(
     let is_proxy = |peer: &Peer| {
         endpoint.options.client_address.is_some() || endpoint.options.trusted_proxies.contains(peer.address)
     };
-    let (mut refusals, mut failures) = (LogInterval::default(), LogInterval::default());
+    let (refusals, failures) = (LogLimit::new(), LogLimit::new());
     let (stop_sender, stop_receiver) = watch::channel(());
     let mut serve = |socket: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit| {
         let peer = Peer::new(address.ip());
         let shares = if is_proxy(&peer) { &proxied } else { &shares };
         let Some(share) = shares.try_acquire(&peer.owner, 1) else {
-            if refusals.may_log() {
+            if let Some(LogLine { suppressed }) = refusals.line() {
                 tracing::warn!(
+                    suppressed,
                     address = %address.ip(),
                     "connections are closed: too many are open from one address\n\
                      if it is a proxy, set `.http(|http| http.trusted_proxies([..]))`"
@@ -495,7 +497,7 @@ async fn accept(
         let Ok(permit) = permit else { break };
         match accepted {
             Ok((socket, address)) => serve(socket, address, permit),
-            Err(error) => pause_after_accept_error(&error, &mut failures).await,
+            Err(error) => pause_after_accept_error(&error, &failures).await,
         }
     }
     close_listener(listener, &permits, &mut serve).await;
@@ -558,28 +560,13 @@ async fn close_listener(
 }
 
 /// Waits before the next connection is accepted if the process has run out of a resource, such as file descriptors.
-async fn pause_after_accept_error(error: &io::Error, failures: &mut LogInterval) {
+async fn pause_after_accept_error(error: &io::Error, failures: &LogLimit) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-        if failures.may_log() {
-            tracing::warn!(%error, "cannot accept connections");
+        if let Some(LogLine { suppressed }) = failures.line() {
+            tracing::warn!(suppressed, %error, "cannot accept connections");
         }
         sleep(Duration::from_millis(100)).await;
-    }
-}
-
-/// Limits how often the same warning is logged: once a minute.
-#[derive(Debug, Default)]
-struct LogInterval(Option<Instant>);
-
-impl LogInterval {
-    fn may_log(&mut self) -> bool {
-        let now = Instant::now();
-        let may_log = self.0.is_none_or(|last| now.duration_since(last) >= Duration::from_secs(60));
-        if may_log {
-            self.0 = Some(now);
-        }
-        may_log
     }
 }
 
@@ -763,17 +750,6 @@ impl AsyncWrite for Socket {
 mod tests {
     use super::*;
     use crate::core::config::HttpOptions;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_warning_that_repeats_is_logged_once_a_minute() {
-        let mut interval = LogInterval::default();
-        let mut logged = 0;
-        for _ in 0..1200 {
-            logged += usize::from(interval.may_log());
-            tokio::time::advance(Duration::from_millis(100)).await;
-        }
-        assert_eq!(logged, 2, "in two minutes");
-    }
 
     #[test]
     fn a_public_address_is_served_with_a_warning_for_each_thing_that_nothing_says_is_intended() {

@@ -5,10 +5,13 @@
 //! cargo test --release -p mcp-tests --test costs -- --ignored --nocapture --test-threads 1
 //! ```
 //!
-//! prints tables in CPU time and, with valgrind, in instructions.
+//! prints tables in CPU time and, with valgrind, in instructions. Instructions are what decides: at the size at which the
+//! most expensive valid calls are, an echo takes 0.2 ms, and its CPU time differs by a third with the state of the machine
+//! and of the allocator.
 
 #![cfg(unix)]
 
+mod answers;
 mod keys;
 mod nested;
 mod pieces;
@@ -33,10 +36,13 @@ const MOST_BYTES: usize = (4 << 20) - (8 << 10);
 /// How many times the instructions of an echo a request may take.
 const FACTOR: f64 = 20.0;
 
-/// How many times the CPU time of an echo a request of these bytes may take. A value takes two bytes at least, and before a
-/// request reaches the limit on values, valid calls of them are the most expensive ones.
+/// A value takes two bytes at least: before a request of this size reaches the limit on values, valid calls are the most
+/// expensive ones.
+const MANY_VALUES: usize = 280 << 10;
+
+/// How many times the CPU time of an echo a request of these bytes may take.
 const CPU_FACTORS: [(usize, f64); 4] =
-    [(4 << 10, 20.0), (64 << 10, 20.0), (280 << 10, 30.0), (MOST_BYTES, 20.0)];
+    [(4 << 10, 20.0), (64 << 10, 20.0), (MANY_VALUES, 25.0), (MOST_BYTES, 20.0)];
 
 /// What a request over HTTP takes beside its bytes, in milliseconds of CPU time: added to the cost of an echo of few bytes,
 /// which takes a tenth of that in memory.
@@ -50,7 +56,7 @@ fn is_wanted(request: &Request) -> bool {
 }
 
 /// Serves a connection on which these lines arrive; returns what it writes.
-async fn exchange(server: &Server, lines: String) -> Vec<u8> {
+async fn exchange(server: &Server, lines: Vec<u8>) -> Vec<u8> {
     let (mut ours, theirs) = duplex(1 << 16);
     let mut replies = Vec::new();
     let read = ours.read_to_end(&mut replies);
@@ -156,25 +162,30 @@ const REPETITIONS: &str = "MCP_TEST_REPETITIONS";
 
 #[test]
 #[ignore = "needs valgrind: run it with `--release`"]
-fn no_request_of_4_mib_costs_many_times_the_instructions_of_an_echo() {
+fn no_request_costs_many_times_the_instructions_of_an_echo() {
     if let Ok(repetitions) = std::env::var(REPETITIONS) {
         return answer_input(repetitions.parse().expect("a number"));
     }
-    let mut table = Table::default();
-    for request in requests(MOST_BYTES).into_iter().filter(is_wanted) {
-        // what the second one costs, without the start of the program
-        let cost = std::thread::scope(|scope| {
-            let once = scope.spawn(|| instructions(&request, 1));
-            instructions(&request, 2) - once.join().expect("measured")
-        });
-        table.add(request.name, cost / 1e6, "million instructions", FACTOR, true);
+    let mut found = Vec::new();
+    for bytes in [MANY_VALUES, MOST_BYTES] {
+        eprintln!("{bytes} bytes");
+        let mut table = Table::default();
+        for request in requests(bytes).into_iter().filter(is_wanted) {
+            // what the second one costs, without the start of the program
+            let cost = std::thread::scope(|scope| {
+                let once = scope.spawn(|| instructions(&request, 1));
+                instructions(&request, 2) - once.join().expect("measured")
+            });
+            table.add(request.name, cost / 1e6, "million instructions", FACTOR, true);
+        }
+        found.extend(table.offenders);
     }
-    assert!(table.offenders.is_empty(), "{:#?}", table.offenders);
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 /// The instructions of this test in a process of its own, which answers the request that often.
 fn instructions(request: &Request, repetitions: usize) -> f64 {
-    let name = "no_request_of_4_mib_costs_many_times_the_instructions_of_an_echo";
+    let name = "no_request_costs_many_times_the_instructions_of_an_echo";
     let mut child = Command::new("valgrind")
         .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
         .arg(std::env::current_exe().expect("this program"))
@@ -185,7 +196,7 @@ fn instructions(request: &Request, repetitions: usize) -> f64 {
         .stderr(Stdio::piped())
         .spawn()
         .expect("valgrind is installed");
-    child.stdin.take().expect("a pipe").write_all(request.lines.as_bytes()).expect("write");
+    child.stdin.take().expect("a pipe").write_all(&request.lines).expect("write");
     let output = child.wait_with_output().expect("it ends");
     let report = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {report}", request.name);
@@ -196,8 +207,8 @@ fn instructions(request: &Request, repetitions: usize) -> f64 {
 
 /// Answers the request on this program's input.
 fn answer_input(repetitions: usize) {
-    let mut lines = String::new();
-    std::io::stdin().read_to_string(&mut lines).expect("the request");
+    let mut lines = Vec::new();
+    std::io::stdin().read_to_end(&mut lines).expect("the request");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let server = server::server();
     for _ in 0..repetitions {

@@ -4,7 +4,7 @@
 pub(crate) struct Request {
     pub(crate) name: &'static str,
     /// One message a line.
-    pub(crate) lines: String,
+    pub(crate) lines: Vec<u8>,
     pub(crate) outcome: Outcome,
 }
 
@@ -44,7 +44,7 @@ impl Request {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params}{comma}\"_meta\":{{{meta}}}}}}}\n"
         );
-        Self { name, lines: line, outcome }
+        Self { name, lines: line.into(), outcome }
     }
 
     /// A call of a tool.
@@ -58,7 +58,7 @@ impl Request {
         let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
         let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         let lines = format!("{initialize}\n{initialized}\n{message}\n");
-        Self { name, lines, outcome }
+        Self { name, lines: lines.into(), outcome }
     }
 }
 
@@ -151,6 +151,14 @@ fn calls(bytes: usize) -> Vec<Request> {
             if bytes / 6 > MOST_VALUES { ToolError } else { Result },
         ),
         Request::call("unknown keys", "exact", &list(|n| format!(r#""frist_name{n}":1"#), bytes), ToolError),
+        take(
+            "integers with an exponent",
+            format!(r#""numbers":[{}]"#, list(|_| "1e0".into(), bytes)),
+            Bounded,
+        ),
+        take("fractions for integers", format!(r#""numbers":[{}]"#, list(|_| "1.0".into(), bytes)), Bounded),
+        take("`null` for integers", format!(r#""numbers":[{}]"#, list(|_| "null".into(), bytes)), ToolError),
+        take("objects for a text", format!(r#""text":[{}]"#, list(|_| "{}".into(), bytes)), ToolError),
         take("duplicate keys", list(|_| r#""limit":1"#.into(), bytes), ToolError),
         take(
             "duplicate keys in what is ignored",
@@ -186,6 +194,14 @@ fn calls(bytes: usize) -> Vec<Request> {
         take(
             "a set of equal objects",
             format!(r#""set":[{}]"#, list(|_| r#"{"kind":"square","side":1}"#.into(), bytes)),
+            ToolError,
+        ),
+        take(
+            "a set whose last object is there twice",
+            format!(
+                r#""set":[{},{{"kind":"square","side":0}}]"#,
+                list(|n| format!(r#"{{"kind":"square","side":{n}}}"#), bytes)
+            ),
             ToolError,
         ),
         take("a long text with a pattern", format!(r#""text":"{}""#, a(bytes)), ToolError),
@@ -288,6 +304,16 @@ fn calls_of_a_schema(bytes: usize) -> Vec<Request> {
             Result,
         ),
         dynamic("unique numbers", format!(r#""unique":[{}]"#, list(|n| n.to_string(), bytes)), Result),
+        dynamic(
+            "unique numbers but the last",
+            format!(r#""unique":[{},0]"#, list(|n| n.to_string(), bytes)),
+            ToolError,
+        ),
+        dynamic(
+            "unique texts but the last",
+            format!(r#""unique":[{},"0"]"#, list(|n| format!(r#""{n}""#), bytes)),
+            ToolError,
+        ),
         dynamic("equal numbers", format!(r#""unique":[{}]"#, list(|_| "1".into(), bytes)), ToolError),
         dynamic(
             "absent members",
@@ -404,11 +430,22 @@ fn other_methods(bytes: usize) -> Vec<Request> {
 }
 
 /// What surrounds the params of every method.
+/// A call with a text whose last byte is none of UTF-8.
+fn not_utf8(bytes: usize) -> Vec<u8> {
+    let mut lines = Request::call("", "echo", &format!(r#""text":"{}""#, "a".repeat(bytes)), Error).lines;
+    if let Some(last) = lines.iter_mut().rfind(|byte| **byte == b'a') {
+        *last = 0xff;
+    }
+    lines
+}
+
 fn envelopes(bytes: usize) -> Vec<Request> {
     let a = |n: usize| "a".repeat(n);
     let echo = r#""name":"echo","arguments":{"text":"a"}"#;
     let with_meta = |name, meta: &str, outcome| Request::with_meta(name, "tools/call", echo, meta, outcome);
-    let whole = |name, line: String, outcome| Request { name, lines: line + "\n", outcome };
+    let whole = |name, line: String, outcome| Request { name, lines: (line + "\n").into(), outcome };
+    let take = |name, arguments: String, outcome| Request::call(name, "take", &arguments, outcome);
+    let ping = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{{{META}}}}}}}"#);
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
     vec![
         with_meta(
@@ -459,6 +496,20 @@ fn envelopes(bytes: usize) -> Vec<Request> {
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}","params":{{"_meta":{{{META}}}}}}}"#, a(bytes)),
             Error,
         ),
+        Request {
+            name: "bytes at the end of a long text that are not UTF-8",
+            lines: not_utf8(bytes),
+            outcome: Error,
+        },
+        Request::call(
+            "half a surrogate at the end of a long text",
+            "echo",
+            &format!(r#""text":"{}\ud800""#, a(bytes)),
+            ToolError,
+        ),
+        whole("blank lines", format!("{}{ping}", "\n".repeat(bytes)), Error),
+        whole("a message behind blanks", format!("{}{ping}", " ".repeat(bytes)), Error),
+        take("values between blanks", format!(r#""numbers":[{}]"#, list(|_| " \t 1 \r ".into(), bytes)), Result),
         whole("half a message", format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":[{}"#, long_list(|_| "1".into(), bytes)), Error),
         whole("nothing but brackets", "[".repeat(bytes), Error),
         Request::legacy(

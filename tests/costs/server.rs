@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use mcp_runtime::{
+    ServerBuilder,
     prelude::*,
     tool::{ToolCall, ToolDef},
 };
 use serde_json::{Value, json};
 
-use super::{keys, nested, texts};
+use super::{answers, keys, nested, texts};
 
 #[mcp_tool]
 fn echo(text: String) -> String {
@@ -191,6 +192,10 @@ fn dynamic() -> ToolDef {
 }
 
 pub(crate) fn server() -> mcp_runtime::Server {
+    builder().build().expect("a server")
+}
+
+pub(crate) fn builder() -> ServerBuilder {
     mcp_runtime::server!()
         .tool::<echo>()
         .tool::<take>()
@@ -207,7 +212,8 @@ pub(crate) fn server() -> mcp_runtime::Server {
         .add(dynamic())
         .add(keys::named())
         .add(nested::branching())
+        .tool::<answers::ask>()
+        .tool::<answers::think>()
+        .tool::<answers::look>()
         .with_handle(drop)
-        .build()
-        .expect("a server")
 }

@@ -5,7 +5,10 @@
 //! often with each level if two variants differ only after the member that contains the next level. Nothing interrupts
 //! that, so it is counted before: which values are read how often, as the schema of the type tells it.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use serde_json::{Number, Value};
 
@@ -14,7 +17,7 @@ use super::{
     compile::{UnsupportedKeyword, compile},
     equality,
     node::{Applicator, NodeId, ObjectRules, SchemaNode, TypeSet},
-    tokens::{Token, Tokens, decode_key},
+    tokens::{count_opening, count_values, decode_key, is_key, members, string_end},
 };
 
 /// `serde_json` reads no deeper value.
@@ -34,6 +37,8 @@ pub(crate) struct Attempts {
     /// Of each node, whether it is one of objects that contain their like. If one of its fields is flattened, which its
     /// schema does not tell, it is copied in a buffer that is not moved.
     recursive: Vec<bool>,
+    /// Of each node, whether a value of it, or one in that, may be copied: others are read once.
+    copies: Vec<bool>,
     /// The most alternatives of one type that are arrays, or objects.
     branches: usize,
     /// The most alternatives of one type.
@@ -63,7 +68,8 @@ impl Attempts {
         let kinds = nodes.iter().map(|node| kind(&nodes, node)).collect();
         let branches = nodes.iter().map(|node| most_branches(&nodes, node)).max().unwrap_or(1);
         let alternatives = nodes.iter().map(|node| alternatives(&nodes, node).len()).max().unwrap_or(0);
-        let mut attempts = Self { nodes, kinds, recursive: Vec::new(), branches, alternatives };
+        let (recursive, copies) = (Vec::new(), Vec::new());
+        let mut attempts = Self { nodes, kinds, recursive, copies, branches, alternatives };
         let copies = |id: &NodeId| matches!(attempts.kind(*id), Kind::Untagged | Kind::Flattened);
         let all = 0..attempts.nodes.len();
         if !all.clone().any(|id| copies(&id)) {
@@ -75,8 +81,10 @@ impl Attempts {
         };
         let recursive: Vec<bool> = all.clone().map(is_recursive).collect();
         let is_copied = |id: NodeId| attempts.kind(id) != Kind::Plain || recursive.get(id) == Some(&true);
-        let is_nested = all.filter(copies).any(|id| attempts.leads_to(id, is_copied));
-        attempts.recursive = recursive;
+        let is_nested = all.clone().filter(copies).any(|id| attempts.leads_to(id, is_copied));
+        let all_copies: Vec<bool> =
+            all.map(|id| copies(&id) || attempts.leads_to(id, |to| copies(&to))).collect();
+        (attempts.recursive, attempts.copies) = (recursive, all_copies);
         Ok(is_nested.then_some(attempts))
     }
 
@@ -109,17 +117,35 @@ impl Attempts {
         self.exceed_at(0, json, most, true)
     }
 
+    /// Whether a member of an object may be copied to be decoded, or the object is.
+    fn may_copy(&self, json: &str) -> bool {
+        let root = self.nodes.first().filter(|_| self.kind(0) == Kind::Plain);
+        let Some(rules) =
+            root.filter(|node| node.applicators.is_empty()).and_then(|node| node.object.as_deref())
+        else {
+            return true;
+        };
+        members(json).iter().any(|member| {
+            let key = decode_key(json, &member.key, member.is_key_escaped);
+            let schema = rules.property(&key).map(|(_, property)| property.schema);
+            let copies = |id| self.copies.get(id) != Some(&false);
+            schema.or(rules.additional_properties).is_some_and(copies)
+        })
+    }
+
     /// As [`exceed`](Self::exceed), for a value of this property.
     pub(crate) fn exceed_in(&self, property: &str, json: &str, most: usize) -> bool {
         let root = self.nodes.first().and_then(|node| node.object.as_deref());
         let property = root.and_then(|rules| rules.property(property));
-        property.is_some_and(|(_, property)| self.exceed_at(property.schema, json, most, false))
+        property.is_some_and(|(_, property)| {
+            self.copies.get(property.schema) != Some(&false)
+                && self.exceed_at(property.schema, json, most, false)
+        })
     }
 
     fn exceed_at(&self, id: NodeId, json: &str, most: usize, is_all: bool) -> bool {
         let most = most.saturating_add(json.len());
-        let opening = memchr::memchr2_iter(b'[', b'{', json.as_bytes()).count();
-        let values = opening + memchr::memchr_iter(b',', json.as_bytes()).count() + 1;
+        let (opening, values) = (count_opening(json), count_values(json));
         let times = match self.branches {
             0 | 1 => opening,
             many => {
@@ -130,7 +156,8 @@ impl Attempts {
         if values.saturating_mul(times.saturating_add(2)).saturating_mul(each) <= most {
             return false;
         }
-        self.times(id, json, most, is_all).is_none()
+        // of most calls, no member has such alternatives
+        (!is_all || self.may_copy(json)) && self.times(id, json, most, is_all).is_none()
     }
 
     /// Reads a scalar as a node says.
@@ -178,6 +205,7 @@ impl Attempts {
             is_all,
             steps: 0,
             known: HashMap::default(),
+            scalars: vec![(0, Reading::REFUSED); 256],
         };
         let times = count.read(id, 0, false, 0).times;
         (times <= most && count.steps <= most.saturating_mul(4)).then_some(times)
@@ -323,29 +351,26 @@ fn value_tree(json: &str) -> Option<Vec<TextValue>> {
     if json.len() > u32::MAX as usize / CONTAINER {
         return None;
     }
+    let text = json.as_bytes();
     let mut values: Vec<TextValue> = Vec::new();
     let mut open = Vec::new();
     let (mut key, mut is_key_escaped) = (NOWHERE, false);
     // of all values so far
     let mut sum: u32 = 0;
-    for token in Tokens::new(json) {
-        match token {
-            Token::Key { range, is_escaped } => {
-                (key, is_key_escaped) = (TextRange::new(&range)?, is_escaped);
-            }
-            Token::Comma => {}
-            Token::Scalar(range) => {
-                let (kind, scalar) = (ValueKind::Scalar, TextRange::new(&range)?);
-                values.push(TextValue { kind, scalar, key, is_key_escaped, size: 1, weight: 1 });
-                (key, sum) = (NOWHERE, sum + 1);
-            }
-            Token::Open { is_object, .. } => {
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        let start = at;
+        at += 1;
+        let scalar = match byte {
+            b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => continue,
+            b'{' | b'[' => {
                 open.push((values.len(), sum));
-                let kind = if is_object { ValueKind::Object } else { ValueKind::Array };
+                let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
                 values.push(TextValue { kind, scalar: NOWHERE, key, is_key_escaped, size: 1, weight: 1 });
                 (key, sum) = (NOWHERE, sum + CONTAINER as u32);
+                continue;
             }
-            Token::Close { .. } => {
+            b'}' | b']' => {
                 let end = values.len();
                 if let Some((at, before)) = open.pop()
                     && let Some(value) = values.get_mut(at)
@@ -353,8 +378,28 @@ fn value_tree(json: &str) -> Option<Vec<TextValue>> {
                     value.size = u32::try_from(end - at).ok()?;
                     value.weight = sum - before;
                 }
+                continue;
             }
-        }
+            b'"' => {
+                let (end, is_escaped) = string_end(text, at);
+                at = end;
+                let range = TextRange::new(&(start..end))?;
+                if is_key(text, end) {
+                    (key, is_key_escaped) = (range, is_escaped);
+                    continue;
+                }
+                range
+            }
+            _ => {
+                while !matches!(text.get(at), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
+                {
+                    at += 1;
+                }
+                TextRange::new(&(start..at))?
+            }
+        };
+        values.push(TextValue { kind: ValueKind::Scalar, scalar, key, is_key_escaped, size: 1, weight: 1 });
+        (key, sum) = (NOWHERE, sum + 1);
     }
     Some(values)
 }
@@ -470,6 +515,38 @@ impl Tried {
     }
 }
 
+/// Which properties of an object are present, by their positions.
+#[derive(Default)]
+struct PresentProperties {
+    first: u64,
+    others: HashSet<usize, AddressHasher>,
+}
+
+impl PresentProperties {
+    fn bit(position: usize) -> u64 {
+        u32::try_from(position).ok().and_then(|position| 1_u64.checked_shl(position)).unwrap_or(0)
+    }
+
+    /// Adds a property; returns whether it was absent.
+    fn insert(&mut self, position: usize) -> bool {
+        match Self::bit(position) {
+            0 => self.others.insert(position),
+            bit => {
+                let was_absent = self.first & bit == 0;
+                self.first |= bit;
+                was_absent
+            }
+        }
+    }
+
+    fn contains(&self, position: usize) -> bool {
+        match Self::bit(position) {
+            0 => self.others.contains(&position),
+            bit => self.first & bit != 0,
+        }
+    }
+}
+
 /// The count of one text.
 struct Count<'a> {
     attempts: &'a Attempts,
@@ -482,6 +559,16 @@ struct Count<'a> {
     steps: usize,
     /// What alternatives take, by node, value, and whether the value is in a buffer that is not moved.
     known: HashMap<(NodeId, usize, bool), Reading, AddressHasher>,
+    /// Of short scalars that were read, the last ones by a hash of what [`short_key`] returns.
+    scalars: Vec<(u64, Reading)>,
+}
+
+/// A node and a short scalar as one number, which is not 0.
+fn short_key(id: NodeId, scalar: &[u8]) -> Option<u64> {
+    let mut bytes = [0; 8];
+    bytes.get_mut(..scalar.len()).filter(|_| scalar.len() <= 5)?.copy_from_slice(scalar);
+    let id = u64::from(u16::try_from(id).ok()?);
+    Some(u64::from_le_bytes(bytes) << 16 | id).filter(|key| *key != 0)
 }
 
 impl<'a> Count<'a> {
@@ -497,8 +584,7 @@ impl<'a> Count<'a> {
             return Reading::REFUSED;
         }
         if value.kind == ValueKind::Scalar {
-            let json = self.json.get(value.scalar.range()).unwrap_or_default();
-            return attempts.read_scalar(id, &Scalar::new(json));
+            return self.read_scalar(id, value);
         }
         let kind = attempts.kind(id);
         if node.is_any() {
@@ -534,6 +620,28 @@ impl<'a> Count<'a> {
         reading
     }
 
+    /// Reads a scalar as a node says. Where a text has a hundred thousand, most of them are short, and many are alike.
+    fn read_scalar(&mut self, id: NodeId, value: &TextValue) -> Reading {
+        let range = value.scalar.range();
+        let read = |json: &str| self.attempts.read_scalar(id, &Scalar::new(json));
+        let Some(key) = self.json.as_bytes().get(range.clone()).and_then(|scalar| short_key(id, scalar))
+        else {
+            return read(self.json.get(range).unwrap_or_default());
+        };
+        // the highest bits of the product depend on all of the key
+        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize;
+        if let Some((known, reading)) = self.scalars.get(slot)
+            && *known == key
+        {
+            return *reading;
+        }
+        let reading = read(self.json.get(range).unwrap_or_default());
+        if let Some(slot) = self.scalars.get_mut(slot) {
+            *slot = (key, reading);
+        }
+        reading
+    }
+
     fn read_members(
         &mut self,
         node: &SchemaNode,
@@ -550,7 +658,7 @@ impl<'a> Count<'a> {
             return Reading::REFUSED;
         }
         let mut reading = Reading { acceptance: Acceptance::Accepted, times: CONTAINER };
-        let mut present = vec![false; node.object.as_ref().map_or(0, |rules| rules.properties.len())];
+        let mut present = PresentProperties::default();
         let (mut member, mut index) = (at + 1, 0);
         while let Some(child) = values.get(member).filter(|_| member < at + value.size()) {
             let mut is_child_lent = is_lent;
@@ -558,9 +666,7 @@ impl<'a> Count<'a> {
                 let key = decode_key(self.json, &child.key.range(), child.is_key_escaped);
                 node.object.as_deref().and_then(|rules| match rules.property(&key) {
                     Some((position, property)) => {
-                        if let Some(present) = present.get_mut(position)
-                            && std::mem::replace(present, true)
-                        {
+                        if !present.insert(position) {
                             reading.acceptance = reading.acceptance.min(Acceptance::Unknown);
                         }
                         Some(property.schema)
@@ -587,8 +693,8 @@ impl<'a> Count<'a> {
             member += child.size();
             index += 1;
         }
-        let missing = node.object.iter().flat_map(|rules| rules.properties.iter().zip(&present));
-        if is_object && missing.into_iter().any(|(property, present)| property.required && !present) {
+        let mut properties = node.object.iter().flat_map(|rules| rules.properties.iter().enumerate());
+        if is_object && properties.any(|(at, property)| property.required && !present.contains(at)) {
             reading.add(Reading::REFUSED);
         }
         reading
@@ -722,6 +828,29 @@ mod tests {
         let lists = nested("[", &vec!["1"; 1000].join(","), "]", 60);
         assert!(attempts(&schema).exceed(&format!(r#"{{"slip":"1","lists":{lists}}}"#), 10_000));
         assert!(!attempts(&schema).exceed(&format!(r#"{{"slip":"1","lists":{lists}}}"#), 100_000));
+    }
+
+    #[test]
+    fn members_that_are_never_copied_are_not_counted() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "plain": { "type": "array", "items": { "$ref": "#/$defs/Plain" } }, "lists": { "$ref": "#/$defs/Lists" } },
+            "$defs": {
+                "Plain": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Plain" } } },
+                "Lists": { "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "$ref": "#/$defs/Lists" } }] }
+            }
+        });
+        let plain = vec![nested("{\"next\":", "{}", "}", 50); 100].join(",");
+        assert!(!attempts(&schema).exceed(&format!(r#"{{"plain":[{plain}],"other":[[]]}}"#), 0));
+        assert!(!attempts(&schema).exceed_in("plain", &format!("[{plain}]"), 0));
+        let lists = nested("[", &vec!["1"; 1000].join(","), "]", 60);
+        for json in [
+            format!(r#"{{"plain":[],"lists":{lists}}}"#),
+            format!(r#"{{"plain":[],"\u006cists" : {lists}}}"#),
+            format!(r#"{{"lists":1,"lists":{lists}}}"#),
+        ] {
+            assert!(attempts(&schema).exceed(&json, 10_000), "{json}");
+        }
     }
 
     #[test]

@@ -167,8 +167,12 @@ impl<'n> Validation<'n> {
     pub(super) fn check(&mut self, id: NodeId, value: &Value, path: &ValuePath<'_>, depth: usize) -> bool {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return true };
-        if node.is_any() {
+        let own = TypeSet::of(value);
+        if node.accepts.contains(own) {
             return true;
+        }
+        if self.fail_fast && node.refuses.contains(own) {
+            return false;
         }
         if self.is_report_full() {
             return false;
@@ -192,7 +196,7 @@ impl<'n> Validation<'n> {
             return self.fail(path, || choices.mismatch(value));
         }
         if let Some(types) = node.types
-            && !types.contains(TypeSet::of(value))
+            && !types.contains(own)
         {
             let is_of_bytes = value.is_string() && self.is_array_of_bytes(node);
             return self.fail(path, || {
@@ -255,9 +259,11 @@ impl<'n> Validation<'n> {
                 return false;
             }
         }
-        let unevaluated = node.object.as_ref().and_then(|rules| rules.unevaluated_properties);
-        let matches_unevaluated = match (value, unevaluated) {
-            (Value::Object(map), Some(schema)) => self.check_unevaluated(id, schema, value, map, path, depth),
+        let matches_unevaluated = match value {
+            Value::Object(map) => {
+                let unevaluated = node.object.as_ref().and_then(|rules| rules.unevaluated_properties);
+                unevaluated.is_none_or(|schema| self.check_unevaluated(id, schema, value, map, path, depth))
+            }
             _ => true,
         };
         matches_rules && matches_applicators && matches_unevaluated
@@ -418,6 +424,13 @@ impl<'n> Validation<'n> {
 /// The mismatch of an array with two equal items.
 pub(super) fn duplicate_mismatch(first: usize, second: usize) -> Mismatch {
     Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
+}
+
+/// The mismatch of an object with a name that is too long to be matched.
+pub(super) fn long_name_mismatch(name: &str) -> Mismatch {
+    let most = format!("at most {MAX_PATTERN_NAME} bytes");
+    let message = format!("a name has {} bytes, and may have {most}", name.len());
+    Mismatch::new(most, message)
 }
 
 /// The mismatch of a text that is sent for bytes.

@@ -29,8 +29,6 @@ pub(crate) fn coerce(schema: &Value, root: &Value, value: &mut Value, strict: bo
 pub(super) struct Coercion<'s> {
     root: &'s Value,
     strict: bool,
-    /// The types of subschemas, by address.
-    types: RefCell<HashMap<*const Value, TypeSet, AddressHasher>>,
     /// The keywords of subschemas, by address.
     keywords: RefCell<HashMap<*const Value, Rc<Keywords<'s>>, AddressHasher>>,
     visits: Visits,
@@ -59,6 +57,8 @@ impl Visits {
 /// The keywords of a subschema that apply others, to its value or to what is in that.
 #[derive(Default)]
 struct Keywords<'s> {
+    /// The types that the subschema allows, once that is known.
+    types: Cell<Option<TypeSet>>,
     /// What `$ref` refers to.
     target: Option<&'s Value>,
     all_of: &'s [Value],
@@ -82,6 +82,7 @@ impl<'s> Keywords<'s> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let constants = properties.into_iter().flatten();
         Self {
+            types: Cell::new(None),
             target: reference.and_then(|reference| walk::resolve(root, reference)).map(|(_, schema)| schema),
             all_of: walk::array(map, "allOf"),
             alternatives: [walk::array(map, "anyOf"), walk::array(map, "oneOf")],
@@ -104,13 +105,7 @@ impl<'s> Keywords<'s> {
 
 impl<'s> Coercion<'s> {
     pub(super) fn new(root: &'s Value, strict: bool) -> Self {
-        Self {
-            root,
-            strict,
-            types: RefCell::default(),
-            keywords: RefCell::default(),
-            visits: Visits::default(),
-        }
+        Self { root, strict, keywords: RefCell::default(), visits: Visits::default() }
     }
 
     fn keywords(&self, schema: &'s Value) -> Rc<Keywords<'s>> {
@@ -120,11 +115,16 @@ impl<'s> Coercion<'s> {
     }
 
     fn coerce(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
-        if depth > MAX_DEPTH || !self.visits.is_first(schema, value) {
+        let is_right = match value {
+            Value::Null | Value::Bool(_) => true,
+            Value::Number(number) => !number.is_f64(),
+            _ => false,
+        };
+        if is_right || depth > MAX_DEPTH || !self.visits.is_first(schema, value) {
             return false;
         }
-        let mut changed = self.convert(schema, value, depth);
         let keywords = self.keywords(schema);
+        let mut changed = self.convert(schema, &keywords, value, depth);
         if let Some(target) = keywords.target {
             changed |= self.coerce(target, value, depth + 1);
         }
@@ -184,11 +184,11 @@ impl<'s> Coercion<'s> {
     }
 
     /// Converts one value if its type is wrong and exactly one type is possible.
-    fn convert(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
+    fn convert(&self, schema: &'s Value, keywords: &Keywords<'s>, value: &mut Value, depth: usize) -> bool {
         if let Value::Number(number) = &*value {
             let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return false };
             // `1.0` is an integer by JSON Schema, but is not deserialized as one
-            let allowed = self.types(schema, depth);
+            let allowed = self.types_of(schema, keywords, depth);
             let only_integers = allowed.contains(TypeSet::INTEGER) && !allowed.contains(TypeSet::NUMBER);
             return only_integers
                 && integer_of(float).is_some_and(|integer| {
@@ -200,7 +200,7 @@ impl<'s> Coercion<'s> {
         if self.strict {
             return false;
         }
-        let allowed = self.types(schema, depth);
+        let allowed = self.types_of(schema, keywords, depth);
         if allowed.contains(TypeSet::STRING) {
             return false;
         }
@@ -231,14 +231,17 @@ impl<'s> Coercion<'s> {
 
     /// The types that the keywords of a schema allow.
     fn types(&self, schema: &'s Value, depth: usize) -> TypeSet {
-        let address = std::ptr::from_ref(schema);
-        if let Some(known) = self.types.borrow().get(&address) {
-            return *known;
+        self.types_of(schema, &self.keywords(schema), depth)
+    }
+
+    fn types_of(&self, schema: &'s Value, keywords: &Keywords<'s>, depth: usize) -> TypeSet {
+        if let Some(known) = keywords.types.get() {
+            return known;
         }
         let types = self.compute_types(schema, depth);
         // deeper than this, types are cut short
         if depth <= MAX_DEPTH / 2 {
-            self.types.borrow_mut().insert(address, types);
+            keywords.types.set(Some(types));
         }
         types
     }
@@ -276,17 +279,18 @@ impl<'s> Coercion<'s> {
 
     /// The only alternative whose types and constants match a value.
     pub(super) fn branch(&self, branches: &'s [Value], value: &Value, depth: usize) -> Option<&'s Value> {
+        let own = TypeSet::of(value);
         let is_candidate = |branch: &&'s Value| {
-            self.types(branch, depth + 1).contains(TypeSet::of(value)) && self.tags_match(branch, value)
+            let keywords = self.keywords(branch);
+            self.types_of(branch, &keywords, depth + 1).contains(own) && self.tags_match(keywords, value)
         };
         let mut candidates = branches.iter().filter(is_candidate);
         candidates.next().filter(|_| candidates.next().is_none())
     }
 
     /// Whether the value has the constants of the branch's properties, and its required properties.
-    fn tags_match(&self, branch: &'s Value, value: &Value) -> bool {
+    fn tags_match(&self, mut keywords: Rc<Keywords<'s>>, value: &Value) -> bool {
         let Some(members) = value.as_object() else { return true };
-        let mut keywords = self.keywords(branch);
         if let Some(target) = keywords.target {
             keywords = self.keywords(target);
         }
@@ -307,7 +311,7 @@ fn parse_number(text: &str) -> Option<Number> {
 }
 
 /// A float without fraction as an integer, if it fits into 64 bits.
-fn integer_of(float: f64) -> Option<Number> {
+pub(super) fn integer_of(float: f64) -> Option<Number> {
     const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
     if float.fract() != 0.0 {
         return None;

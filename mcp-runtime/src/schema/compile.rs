@@ -99,8 +99,26 @@ pub(super) fn compile_by_pointer(root: &Value) -> CompileResult<CompiledSchema> 
     let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new() };
     compiler.node("", root)?;
     compiler.reject_endless_references()?;
+    follow_references(&mut compiler.nodes);
     mark_shared(&mut compiler.nodes);
+    settle_types(&mut compiler.nodes);
     Ok(CompiledSchema { nodes: compiler.nodes, ids: compiler.ids })
+}
+
+/// Replaces the nodes that consist of a reference by what they refer to, wherever they are applied.
+fn follow_references(nodes: &mut [SchemaNode]) {
+    let mut targets: Vec<NodeId> = (0..nodes.len()).collect();
+    for target in &mut targets {
+        // this terminates: compilation rejects reference cycles
+        while let Some(node) = nodes.get(*target)
+            && let ([Applicator::Ref(next)], true) = (node.applicators.as_slice(), node.is_unconstrained())
+        {
+            *target = *next;
+        }
+    }
+    for node in nodes {
+        node.replace_children(|id| targets.get(id).copied().unwrap_or(id));
+    }
 }
 
 /// Marks the nodes that may be applied to one value more than once.
@@ -120,6 +138,83 @@ fn mark_shared(nodes: &mut [SchemaNode]) {
     for (node, uses) in nodes.iter_mut().zip(uses) {
         node.is_shared = all_are_shared || uses > 1;
     }
+}
+
+/// Determines of each node which types decide alone whether it accepts a value: most values of the alternatives of a type are
+/// told apart by that.
+fn settle_types(nodes: &mut [SchemaNode]) {
+    let mut known = vec![None; nodes.len()];
+    for id in 0..nodes.len() {
+        decided_types(nodes, id, &mut known);
+    }
+    for (node, types) in nodes.iter_mut().zip(known) {
+        (node.accepts, node.refuses) = types.unwrap_or_default();
+    }
+}
+
+/// The types that a node accepts, and those that it refuses. This terminates: no node applies itself to its value.
+fn decided_types(
+    nodes: &[SchemaNode],
+    id: NodeId,
+    known: &mut [Option<(TypeSet, TypeSet)>],
+) -> (TypeSet, TypeSet) {
+    if let Some(Some(types)) = known.get(id) {
+        return *types;
+    }
+    let Some(node) = nodes.get(id) else { return (TypeSet::NONE, TypeSet::NONE) };
+    let mut accepts = node.types.unwrap_or(TypeSet::ANY);
+    let mut refuses = TypeSet::ANY.without(accepts);
+    if node.never {
+        (accepts, refuses) = (TypeSet::NONE, TypeSet::ANY);
+    }
+    if let Some(choices) = &node.choices {
+        let of_choices =
+            choices.values.iter().fold(TypeSet::NONE, |types, choice| types.union(TypeSet::of(choice)));
+        (accepts, refuses) = (TypeSet::NONE, refuses.union(TypeSet::ANY.without(of_choices)));
+    }
+    let with_rules = [
+        (TypeSet::NUMBER, node.number.is_some()),
+        (TypeSet::STRING, node.string.is_some()),
+        (TypeSet::ARRAY, node.array.is_some()),
+        (TypeSet::OBJECT, node.object.is_some()),
+    ];
+    for (types, _) in with_rules.iter().filter(|(_, has_rules)| *has_rules) {
+        accepts = accepts.without(*types);
+    }
+    for applicator in &node.applicators {
+        let (accepted, refused) = match applicator {
+            Applicator::Ref(id) => decided_types(nodes, *id, known),
+            Applicator::Not(id) => {
+                let (accepted, refused) = decided_types(nodes, *id, known);
+                (refused, accepted)
+            }
+            Applicator::AllOf(ids) => ids.iter().fold((TypeSet::ANY, TypeSet::NONE), |all, id| {
+                let one = decided_types(nodes, *id, known);
+                (all.0.intersection(one.0), all.1.union(one.1))
+            }),
+            Applicator::AnyOf(ids) => ids.iter().fold((TypeSet::NONE, TypeSet::ANY), |all, id| {
+                let one = decided_types(nodes, *id, known);
+                (all.0.union(one.0), all.1.intersection(one.1))
+            }),
+            Applicator::OneOf(ids) => {
+                let each: Vec<_> = ids.iter().map(|id| decided_types(nodes, *id, known)).collect();
+                let is_alone = |at: usize| {
+                    let others = each.iter().enumerate().filter(|(other, _)| *other != at);
+                    others.fold(TypeSet::ANY, |all, (_, (_, refused))| all.intersection(*refused))
+                };
+                each.iter().enumerate().fold((TypeSet::NONE, TypeSet::ANY), |all, (at, one)| {
+                    (all.0.union(one.0.intersection(is_alone(at))), all.1.intersection(one.1))
+                })
+            }
+            Applicator::If { .. } => (TypeSet::NONE, TypeSet::NONE),
+            Applicator::DependentSchema(..) => (TypeSet::ANY.without(TypeSet::OBJECT), TypeSet::NONE),
+        };
+        (accepts, refuses) = (accepts.intersection(accepted), refuses.union(refused));
+    }
+    if let Some(slot) = known.get_mut(id) {
+        *slot = Some((accepts, refuses));
+    }
+    (accepts, refuses)
 }
 
 struct Compiler<'a> {
@@ -285,6 +380,13 @@ impl Compiler<'_> {
         node.has_format = subschema.has(&["format"]);
         node.array = self.array_rules(subschema)?.map(Box::new);
         node.object = self.object_rules(subschema)?.map(Box::new);
+        // without keywords in place, only those of the object evaluate its members
+        if node.applicators.is_empty()
+            && let Some(rules) = node.object.as_deref_mut()
+            && let Some(unevaluated) = rules.unevaluated_properties.take()
+        {
+            rules.additional_properties.get_or_insert(unevaluated);
+        }
         Ok(node)
     }
 

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use super::{
     error::{Mismatch, ValidationError},
-    tokens::{Steps, Token, Tokens, decode_key},
+    tokens::{Steps, Token, Tokens, decode_key, is_key, string_end},
 };
 
 /// The most duplicates that are reported.
@@ -16,21 +16,29 @@ const FEW_KEYS: usize = 8;
 
 /// Whether an object in the text has a key twice, however the key is escaped.
 pub(crate) fn has_duplicate_keys(json: &str) -> bool {
+    let text = json.as_bytes();
     // each key is followed by a colon
-    if memchr::memchr_iter(b':', json.as_bytes()).nth(1).is_none() {
+    if memchr::memchr_iter(b':', text).nth(1).is_none() {
         return false;
     }
     // the keys of all open objects; an empty range begins an object
     let mut keys: Vec<Range<usize>> = Vec::new();
     let mut any_escaped = false;
-    for token in Tokens::new(json) {
-        match token {
-            Token::Open { is_object: true, .. } => keys.push(0..0),
-            Token::Key { range, is_escaped } => {
-                any_escaped |= is_escaped;
-                keys.push(range);
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'"' => {
+                let start = at - 1;
+                let (end, is_escaped) = string_end(text, at);
+                at = end;
+                if is_key(text, end) {
+                    any_escaped |= is_escaped;
+                    keys.push(start..end);
+                }
             }
-            Token::Close { is_object: true, .. } => {
+            b'{' => keys.push(0..0),
+            b'}' => {
                 let start = keys.iter().rposition(Range::is_empty).unwrap_or(0);
                 if has_equal_keys(json, keys.get(start + 1..).unwrap_or_default(), any_escaped) {
                     return true;

@@ -30,15 +30,6 @@ pub(crate) fn locate(
     error: &serde_json::Error,
     decode: &dyn Fn(&str) -> Option<serde_json::Error>,
 ) -> Place {
-    locate_value(json, error, decode).place
-}
-
-/// As [`locate`], with the range of the value.
-pub(super) fn locate_value(
-    json: &str,
-    error: &serde_json::Error,
-    decode: &dyn Fn(&str) -> Option<serde_json::Error>,
-) -> FoundValue {
     let offset = match error.line() {
         0 => json.trim_end().len(),
         line => json.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>() + error.column(),
@@ -59,15 +50,14 @@ pub(super) fn locate_value(
         };
         found = find_value(json, end, false);
     }
-    found
+    found.place
 }
 
 /// A value in a text.
 #[derive(Default)]
-pub(super) struct FoundValue {
-    pub(super) place: Place,
-    pub(super) start: usize,
-    pub(super) end: usize,
+struct FoundValue {
+    place: Place,
+    end: usize,
     /// Where the last member ends, if it is an array or an object with members.
     last_member: Option<usize>,
 }
@@ -75,12 +65,11 @@ pub(super) struct FoundValue {
 /// The value that ends at `offset`; with `or_before`, also one that a reader has read which got to `offset`.
 fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
     let mut steps = Steps::new(json);
-    // where each open array or object begins, and where the last value in it ended
-    let mut open: Vec<(usize, Option<usize>)> = Vec::new();
+    // where the last value in each open array or object ended
+    let mut open: Vec<Option<usize>> = Vec::new();
     for token in Tokens::new(json) {
-        let at = |steps: &Steps<'_>, start, end, value, last_member| FoundValue {
+        let at = |steps: &Steps<'_>, end, value, last_member| FoundValue {
             place: Place { path: steps.path(), value },
-            start,
             end,
             last_member,
         };
@@ -89,34 +78,34 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
             Token::Open { at: start, .. } => {
                 // an array or an object of the wrong type is refused before it is read
                 if *start >= offset {
-                    return at(&steps, *start, *start, None, None);
+                    return at(&steps, *start, None, None);
                 }
-                open.push((*start, None));
+                open.push(None);
             }
             Token::Scalar(range) => {
-                if let Some((_, end)) = open.last_mut() {
+                if let Some(end) = open.last_mut() {
                     *end = Some(range.end);
                 }
                 if reach(range.end) >= offset {
                     let value = json.get(range.clone()).map(summarize_scalar);
-                    return at(&steps, range.start, range.end, value, None);
+                    return at(&steps, range.end, value, None);
                 }
             }
             Token::Close { end, .. } => {
-                let (start, last_member) = open.pop().unwrap_or_default();
-                if let Some((_, around)) = open.last_mut() {
+                let last_member = open.pop().flatten();
+                if let Some(around) = open.last_mut() {
                     *around = Some(*end);
                 }
                 steps.follow(&token);
                 if reach(*end) >= offset {
-                    return at(&steps, start, *end, None, last_member);
+                    return at(&steps, *end, None, last_member);
                 }
                 continue;
             }
             Token::Key { range, .. } => {
                 steps.follow(&token);
                 if range.end >= offset {
-                    return at(&steps, range.start, range.end, None, None);
+                    return at(&steps, range.end, None, None);
                 }
                 continue;
             }

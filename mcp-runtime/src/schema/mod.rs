@@ -35,6 +35,7 @@ mod unique_value;
 mod validate;
 mod value_hash;
 mod walk;
+mod whole_numbers;
 
 #[cfg(test)]
 mod oracle;

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::node::TypeSet;
+
 /// Whether a schema has keywords that deserialization into the Rust type may not enforce.
 ///
 /// The schema must be unchanged from schemars: [`minimize`](super::minimize) removes the numeric `format`, which alone
@@ -35,7 +37,91 @@ pub(crate) fn without_enforced(schema: &Value, generated: &Value) -> Value {
             *property = Value::Bool(true);
         }
     }
+    let enforced = EnforcedAlternatives { definitions, needing: &needing };
+    enforced.reduce(&mut schema, generated);
     schema
+}
+
+/// Alternatives that deserialization enforces, beside others.
+struct EnforcedAlternatives<'g> {
+    definitions: Option<&'g Map<String, Value>>,
+    needing: &'g [&'g str],
+}
+
+impl EnforcedAlternatives<'_> {
+    /// Leaves of alternatives that are arrays or objects only their types, if those that need validation are scalars: none
+    /// of the latter is what deserialization takes such a value for.
+    fn reduce(&self, schema: &mut Value, generated: &Value) {
+        let (Value::Object(schema), Value::Object(generated)) = (schema, generated) else { return };
+        for keyword in ["properties", "$defs"] {
+            if let (Some(Value::Object(members)), Some(Value::Object(generated))) =
+                (schema.get_mut(keyword), generated.get(keyword))
+            {
+                for (name, member) in members {
+                    generated.get(name).into_iter().for_each(|generated| self.reduce(member, generated));
+                }
+            }
+        }
+        for keyword in ["items", "additionalProperties"] {
+            if let (Some(inner), Some(generated)) = (schema.get_mut(keyword), generated.get(keyword)) {
+                self.reduce(inner, generated);
+            }
+        }
+        let is_alone = !schema.contains_key("properties") && !schema.contains_key("type");
+        for keyword in ["anyOf", "oneOf"] {
+            if let (Some(Value::Array(alternatives)), Some(Value::Array(generated))) =
+                (schema.get_mut(keyword), generated.get(keyword))
+                // else `null` was removed
+                && alternatives.len() == generated.len()
+                && is_alone
+            {
+                self.reduce_alternatives(alternatives, generated);
+            }
+        }
+    }
+
+    fn reduce_alternatives(&self, alternatives: &mut Vec<Value>, generated: &[Value]) {
+        let containers = TypeSet::ARRAY.union(TypeSet::OBJECT);
+        let is_enforced: Vec<bool> = generated
+            .iter()
+            .map(|one| {
+                let types = self.types(one);
+                if variant_needs_validation(one) || refers_to(one, self.needing) {
+                    // one that may be an array or an object decides for all
+                    return types.intersection(containers) == TypeSet::NONE;
+                }
+                true
+            })
+            .collect();
+        if is_enforced.contains(&false) {
+            return;
+        }
+        let mut reduced = TypeSet::NONE;
+        let mut index = 0;
+        alternatives.retain(|_| {
+            let types = generated.get(index).map_or(TypeSet::ANY, |one| self.types(one));
+            index += 1;
+            let is_reduced = containers.contains(types);
+            reduced = if is_reduced { reduced.union(types) } else { reduced };
+            !is_reduced
+        });
+        let names: Vec<&str> = [("array", TypeSet::ARRAY), ("object", TypeSet::OBJECT)]
+            .into_iter()
+            .filter(|(_, types)| reduced.contains(*types))
+            .map(|(name, _)| name)
+            .collect();
+        if !names.is_empty() {
+            alternatives.push(json!({ "type": names }));
+        }
+    }
+
+    /// The types that a schema names, itself or in its definition.
+    fn types(&self, schema: &Value) -> TypeSet {
+        let target = schema.get("$ref").and_then(Value::as_str);
+        let definition = target.and_then(|target| self.definitions?.get(target.strip_prefix("#/$defs/")?));
+        let named = definition.unwrap_or(schema).get("type").and_then(TypeSet::parse);
+        named.unwrap_or(TypeSet::ANY)
+    }
 }
 
 /// Whether a schema needs validation, or refers to one of these definitions or to what is not a definition.
@@ -163,6 +249,36 @@ mod tests {
         assert!(!generated_needs_validation(schema_for!(Kind)));
         assert!(!generated_needs_validation(schema_for!(Tagged)));
         assert!(!generated_needs_validation(schema_for!(Value)));
+    }
+
+    #[test]
+    fn alternatives_that_deserialization_enforces_are_told_by_their_type() {
+        let reduced = |limited: Value| {
+            let generated = json!({
+                "properties": { "amounts": { "type": "array", "items": { "$ref": "#/$defs/Amount" } } },
+                "$defs": {
+                    "Amount": { "anyOf": [
+                        limited,
+                        { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] },
+                        { "$ref": "#/$defs/List" },
+                        { "type": "string" }
+                    ] },
+                    "List": { "type": "array", "items": { "type": "string" } }
+                }
+            });
+            without_enforced(&generated, &generated)["$defs"]["Amount"]["anyOf"].take()
+        };
+        let number = json!({ "type": "integer", "maximum": 9 });
+        let expected = json!([number, { "type": "string" }, { "type": ["array", "object"] }]);
+        assert_eq!(reduced(number), expected);
+        // an object with a rule may be what an object or an array is taken for
+        for limited in [
+            json!({ "type": "object", "properties": { "n": { "type": "integer", "maximum": 9 } } }),
+            json!({ "type": "array", "maxItems": 9 }),
+            json!({ "maximum": 9 }),
+        ] {
+            assert_eq!(reduced(limited).as_array().map(Vec::len), Some(4));
+        }
     }
 
     #[test]

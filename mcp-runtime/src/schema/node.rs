@@ -24,6 +24,9 @@ pub(super) struct SchemaNode {
     /// Whether it may be applied to a value along several paths, which the schema allows for or refers to it from several
     /// places: others are applied as often as the node that leads to them.
     pub(super) is_shared: bool,
+    /// Types of which it accepts every value, and types of which it accepts none, as far as types alone tell it.
+    pub(super) accepts: TypeSet,
+    pub(super) refuses: TypeSet,
 }
 
 impl SchemaNode {
@@ -53,6 +56,32 @@ impl SchemaNode {
             all.extend(rules.additional_properties);
             all.extend(rules.unevaluated_properties);
             all.extend(rules.property_names);
+        }
+    }
+
+    /// Replaces each of these nodes by another.
+    pub(super) fn replace_children(&mut self, replacement: impl Fn(NodeId) -> NodeId) {
+        let replace = |id: &mut NodeId| *id = replacement(*id);
+        for applicator in &mut self.applicators {
+            match applicator {
+                Applicator::Ref(id) | Applicator::Not(id) | Applicator::DependentSchema(_, id) => replace(id),
+                Applicator::AllOf(ids) | Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
+                    ids.iter_mut().for_each(replace);
+                }
+                Applicator::If { test, then, otherwise } => {
+                    [Some(test), then.as_mut(), otherwise.as_mut()].into_iter().flatten().for_each(replace);
+                }
+            }
+        }
+        if let Some(rules) = &mut self.array {
+            let contains = rules.contains.as_mut().map(|contains| &mut contains.schema);
+            rules.prefix_items.iter_mut().chain(&mut rules.items).chain(contains).for_each(replace);
+        }
+        if let Some(rules) = &mut self.object {
+            let properties = rules.properties.iter_mut().map(|property| &mut property.schema);
+            let patterns = rules.pattern_properties.iter_mut().map(|(_, id)| id);
+            let others = rules.additional_properties.iter_mut().chain(&mut rules.unevaluated_properties);
+            properties.chain(patterns).chain(others).chain(&mut rules.property_names).for_each(replace);
         }
     }
 
@@ -175,7 +204,7 @@ impl ObjectRules {
 }
 
 /// A set of JSON types; `number` includes `integer`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TypeSet(u8);
 
 impl TypeSet {

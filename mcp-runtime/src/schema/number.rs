@@ -6,6 +6,9 @@ use serde_json::Number;
 
 /// Compares two numbers by value, regardless of notation.
 pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
+    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
+        return a.cmp(&b);
+    }
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
         (Some(a), None) => compare_mixed(a, float(b)),
@@ -25,6 +28,12 @@ fn float(number: &Number) -> f64 {
 }
 
 fn compare_mixed(whole: i128, float: f64) -> Ordering {
+    // most are small
+    if let Ok(small) = i32::try_from(whole)
+        && let Some(order) = f64::from(small).partial_cmp(&float)
+    {
+        return order;
+    }
     // integers of JSON are within ±2^64, where the integral part of a float is exact
     const LIMIT: f64 = 36_893_488_147_419_103_232.0;
     if float >= LIMIT {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::check::{MAX_ERRORS, MAX_PATTERN_NAME, Validation};
+use super::check::{MAX_ERRORS, MAX_PATTERN_NAME, Validation, long_name_mismatch};
 use super::error::{Mismatch, ValidationError, ValuePath, summarize};
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
@@ -86,13 +86,7 @@ impl Validation<'_> {
             }
             let mut is_known = rules.property(name).is_some();
             if name.len() > MAX_PATTERN_NAME && !rules.pattern_properties.is_empty() {
-                is_valid = self.fail(path, || {
-                    let most = format!("at most {MAX_PATTERN_NAME} bytes");
-                    Mismatch::new(
-                        most.clone(),
-                        format!("a name has {} bytes, and may have {most}", name.len()),
-                    )
-                });
+                is_valid = self.fail(path, || long_name_mismatch(name));
                 continue;
             }
             for (pattern, schema) in &rules.pattern_properties {

@@ -216,6 +216,11 @@ proptest! {
             super::coerce(&schema, &schema, &mut coerced, false);
             // only the notation of integers may have changed
             prop_assert!(super::equality::equal(instance, &coerced), "{} became {} by {}", instance, coerced, schema);
+            // which the compiled schema finds as well
+            let (mut strictly, mut replaced) = (instance.clone(), instance.clone());
+            super::coerce(&schema, &schema, &mut strictly, true);
+            validator.replace_whole_numbers(&mut replaced);
+            prop_assert_eq!(&strictly, &replaced, "{} by {}", instance, schema);
         }
     }
 }

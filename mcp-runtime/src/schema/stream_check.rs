@@ -1,20 +1,22 @@
 //! Validates JSON text while it is parsed, without building a value.
 //!
 //! Structured results are validated on every call, and most of their schemas have no keyword that needs a value twice.
-//! Where one has, the value below it is built.
+//! Where one has, the value below it is built, unless its type tells which alternative it is.
 
 use std::{cell::RefCell, hash::Hasher};
 
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+    value::{MapAccessDeserializer, SeqAccessDeserializer},
 };
 use serde_json::{Number, Value};
 
-use super::check::{MAX_PATTERN_NAME, Validation, duplicate_mismatch, is_within};
+use super::check::{MAX_PATTERN_NAME, Validation, duplicate_mismatch, is_within, long_name_mismatch};
 use super::equality;
 use super::error::{ValidationError, ValuePath};
-use super::locate::locate_value;
+use super::locate::locate;
 use super::node::{Applicator, ArrayRules, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
+use super::tokens::{value_at, value_text};
 use super::value_hash::{HashOf, ItemHashes, ValueHasher};
 
 /// The properties that were present are bits of one `u64`.
@@ -90,57 +92,83 @@ pub(super) fn is_valid(rules: TextRules<'_>, json: &str) -> bool {
 /// A value that does not conform.
 pub(super) struct Refused<'a> {
     pub(super) path: String,
-    /// Its text, if it could be found.
-    pub(super) text: Option<&'a str>,
+    /// The text from the beginning of the value on, if it could be found.
+    found: Option<(&'a str, usize)>,
     /// The node that refuses it.
     pub(super) node: NodeId,
     /// Its errors, if they are known without building a value of the text.
     pub(super) errors: Vec<ValidationError>,
 }
 
+impl<'a> Refused<'a> {
+    /// Its text, if that is known, and no longer than this unless it is a scalar.
+    pub(super) fn text(&self, most: usize) -> Option<&'a str> {
+        let (json, start) = self.found?;
+        let is_scalar = !json.get(start..)?.starts_with(['[', '{']);
+        value_text(json, start, if is_scalar { usize::MAX } else { most })
+    }
+}
+
 /// The first value that does not conform; `None` if the text is JSON that conforms.
 pub(super) fn first_refused<'a>(rules: TextRules<'_>, json: &'a str) -> Option<Refused<'a>> {
     let first = RefCell::default();
     let error = check_text(rules, json, Some(&first)).err()?;
-    let found = locate_value(json, &error, &|prefix| check_text(rules, prefix, None).err());
-    let text = json.get(found.start..found.end).filter(|text| !text.is_empty());
-    let (node, errors) = first.into_inner().unwrap_or_default();
-    Some(Refused { path: found.place.path, text, node, errors })
+    let Refusal { by, mut positions } = first.into_inner();
+    let Some((node, errors)) = by else {
+        // something that no value can represent
+        let path = locate(json, &error, &|_| None).path;
+        return Some(Refused { path, found: None, node: 0, errors: Vec::new() });
+    };
+    positions.reverse();
+    let (path, start) = value_at(json, &positions).unzip();
+    Some(Refused { path: path.unwrap_or_default(), found: start.map(|start| (json, start)), node, errors })
 }
 
-/// The first node that refuses a value, and the errors of that value if they are known.
-type RefusingNode = Option<(NodeId, Vec<ValidationError>)>;
+/// What refused a value.
+#[derive(Default)]
+struct Refusal {
+    /// The first node that did, and the errors of the value if they are known.
+    by: Option<(NodeId, Vec<ValidationError>)>,
+    /// The positions of the value in the arrays and objects around it, innermost first.
+    positions: Vec<usize>,
+}
 
 fn check_text(
     rules: TextRules<'_>,
     json: &str,
-    refusing: Option<&RefCell<RefusingNode>>,
+    refusing: Option<&RefCell<Refusal>>,
 ) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let check = StreamCheck { rules, id: 0, nullable: false, hashes: false, refusing };
+    let text = CheckedText { rules, refusing };
+    let check = StreamCheck { text: &text, id: 0, nullable: false, hashes: false };
     check.deserialize(&mut deserializer)?;
     deserializer.end()
 }
 
+/// What all checks of one text share.
+struct CheckedText<'n> {
+    rules: TextRules<'n>,
+    /// What refuses a value is written here, if it is asked for.
+    refusing: Option<&'n RefCell<Refusal>>,
+}
+
 /// Reads a value as its hash, or as 0 if that is not needed.
 #[derive(Clone, Copy)]
-struct StreamCheck<'n> {
-    rules: TextRules<'n>,
+struct StreamCheck<'c, 'n> {
+    text: &'c CheckedText<'n>,
     id: NodeId,
     nullable: bool,
     /// Whether the value is, or is part of, an item of an array whose items must differ.
     hashes: bool,
-    /// Set to the first node that refuses a value, if it is asked for.
-    refusing: Option<&'n RefCell<RefusingNode>>,
 }
 
-impl<'n> StreamCheck<'n> {
+impl<'n> StreamCheck<'_, 'n> {
     fn at(self, id: NodeId) -> Self {
         Self { id, nullable: false, ..self }
     }
 
     fn hash(self, hash: impl FnOnce(&'n ValueHasher) -> u64) -> u64 {
-        if self.hashes { hash(self.rules.hasher) } else { 0 }
+        if self.hashes { hash(self.text.rules.hasher) } else { 0 }
     }
 
     /// The error of a value that the node refuses.
@@ -152,15 +180,26 @@ impl<'n> StreamCheck<'n> {
     /// The error of a value that the node refuses, with its errors if they are asked for.
     #[cold]
     fn refuse_with<E: Error>(self, errors: impl FnOnce(Validation<'n>) -> Vec<ValidationError>) -> E {
-        if let Some(refusing) = self.refusing {
+        if let Some(refusing) = self.text.refusing {
             // the arrays and objects around it fail with the same error, but do not refuse it again
-            refusing.borrow_mut().get_or_insert_with(|| (self.id, errors(self.validation())));
+            refusing.borrow_mut().by.get_or_insert_with(|| (self.id, errors(self.validation())));
         }
         E::custom("does not conform")
     }
 
+    /// Notes at which position the value is that was refused, in the array or object of this check.
+    #[cold]
+    fn refused_at<E>(self, position: usize, error: E) -> E {
+        if let Some(mut refusing) = self.text.refusing.map(RefCell::borrow_mut)
+            && refusing.by.is_some()
+        {
+            refusing.positions.push(position);
+        }
+        error
+    }
+
     fn validation(self) -> Validation<'n> {
-        Validation::new(self.rules.nodes, self.rules.null_is_absent)
+        Validation::new(self.text.rules.nodes, self.text.rules.null_is_absent)
     }
 
     /// Checks a value that was built.
@@ -199,7 +238,7 @@ impl<'n> StreamCheck<'n> {
     }
 
     fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
-        self.rules.nodes.get(self.id).ok_or_else(|| self.refuse())
+        self.text.rules.nodes.get(self.id).ok_or_else(|| self.refuse())
     }
 
     /// The node, if it allows an array or an object.
@@ -210,18 +249,30 @@ impl<'n> StreamCheck<'n> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
-    type Value = u64;
-
-    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<u64, D::Error> {
+impl<'n> StreamCheck<'_, 'n> {
+    /// Follows references, to the node that has keywords.
+    fn follow<E: Error>(&mut self) -> Result<&'n SchemaNode, E> {
         let mut node = self.node()?;
-        while let Some((next, nullable)) = forward_target(self.rules.nodes, node) {
+        while let Some((next, nullable)) = forward_target(self.text.rules.nodes, node) {
             self.id = next;
             self.nullable |= nullable;
             node = self.node()?;
         }
-        if !self.rules.streamed.get(self.id).is_some_and(|streamed| *streamed) {
-            return self.check_value(&Value::deserialize(deserializer)?);
+        Ok(node)
+    }
+
+    fn is_streamed(self) -> bool {
+        self.text.rules.streamed.get(self.id).is_some_and(|streamed| *streamed)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for StreamCheck<'_, '_> {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<u64, D::Error> {
+        let node = self.follow()?;
+        if !self.is_streamed() {
+            return deserializer.deserialize_any(AlternativesCheck(self));
         }
         if node.is_any() {
             return AnyValue(self).deserialize(deserializer);
@@ -230,7 +281,87 @@ impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for StreamCheck<'_> {
+/// Reads a value of a node that is not streamed. Of arrays and objects, the type may tell that the node accepts them all, or
+/// which of its alternatives decides; else the value is built.
+struct AlternativesCheck<'c, 'n>(StreamCheck<'c, 'n>);
+
+/// How a value is checked whose type is known.
+enum ByType<'c, 'n> {
+    Accepted,
+    Alternative(StreamCheck<'c, 'n>),
+    Value,
+}
+
+impl<'c, 'n> AlternativesCheck<'c, 'n> {
+    fn by_type<E: Error>(&self, types: TypeSet) -> Result<ByType<'c, 'n>, E> {
+        let node = self.0.node()?;
+        if node.accepts.contains(types) {
+            return Ok(ByType::Accepted);
+        }
+        let ([Applicator::AnyOf(ids) | Applicator::OneOf(ids)], true) =
+            (node.applicators.as_slice(), node.is_unconstrained())
+        else {
+            return Ok(ByType::Value);
+        };
+        let nodes = self.0.text.rules.nodes;
+        let mut possible =
+            ids.iter().filter(|id| !nodes.get(**id).is_some_and(|node| node.refuses.contains(types)));
+        let (Some(only), None) = (possible.next(), possible.next()) else { return Ok(ByType::Value) };
+        let mut check = self.0.at(*only);
+        check.follow()?;
+        Ok(if check.is_streamed() { ByType::Alternative(check) } else { ByType::Value })
+    }
+}
+
+impl<'de> Visitor<'de> for AlternativesCheck<'_, '_> {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a value that conforms")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<u64, E> {
+        self.0.check_value(&Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
+        self.0.check_value(&value.into())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        self.0.check_value(&number.into())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        self.0.check_value(&number.into())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
+        self.0.check_value(&number.into())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+        self.0.check_value(&text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<u64, A::Error> {
+        match self.by_type(TypeSet::ARRAY)? {
+            ByType::Accepted => AnyValue(self.0).visit_seq(items),
+            ByType::Alternative(check) => check.visit_seq(items),
+            ByType::Value => self.0.check_value(&Value::deserialize(SeqAccessDeserializer::new(items))?),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<u64, A::Error> {
+        match self.by_type(TypeSet::OBJECT)? {
+            ByType::Accepted => AnyValue(self.0).visit_map(members),
+            ByType::Alternative(check) => check.visit_map(members),
+            ByType::Value => self.0.check_value(&Value::deserialize(MapAccessDeserializer::new(members))?),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for StreamCheck<'_, '_> {
     type Value = u64;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -282,15 +413,15 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
         };
         let rules = self.check_type(TypeSet::ARRAY)?.array.as_deref().unwrap_or(NO_RULES);
         let inner = Self { hashes: self.hashes || rules.unique_items, ..self };
-        let mut hasher = self.hashes.then(|| self.rules.hasher.array());
+        let mut hasher = self.hashes.then(|| self.text.rules.hasher.array());
         let mut item_hashes = rules.unique_items.then(ItemHashes::default);
         let mut count = 0;
         loop {
             let item = match rules.prefix_items.get(count).copied().or(rules.items) {
-                Some(id) => items.next_element_seed(inner.at(id))?,
-                None => items.next_element_seed(AnyValue(inner))?,
+                Some(id) => items.next_element_seed(inner.at(id)),
+                None => items.next_element_seed(AnyValue(inner)),
             };
-            let Some(hash) = item else { break };
+            let Some(hash) = item.map_err(|error| self.refused_at(count, error))? else { break };
             if let Some(hasher) = &mut hasher {
                 hasher.write_u64(hash);
             }
@@ -311,22 +442,21 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
         let Some(rules) = self.check_type(TypeSet::OBJECT)?.object.as_deref() else {
-            if self.hashes {
-                return HashOf(self.rules.hasher).visit_map(map);
-            }
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(0);
+            return AnyValue(self).visit_map(map);
         };
         let mut present: u64 = 0;
         let mut sum_of_members: u64 = 0;
+        let mut count = 0;
         while let Some((name, key)) = map.next_key_seed(PropertyKey(self, rules))? {
             let position = match name {
                 PropertyName::Known(position) => Some(position),
                 PropertyName::Other => None,
                 PropertyName::Matching(schema) => {
-                    let value = map.next_value_seed(self.at(schema))?;
+                    let value = map.next_value_seed(self.at(schema));
+                    let value = value.map_err(|error| self.refused_at(count, error))?;
                     let member = self.hash(|hasher| hasher.member(key, value));
                     sum_of_members = sum_of_members.wrapping_add(member);
+                    count += 1;
                     continue;
                 }
             };
@@ -335,12 +465,14 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
                 (Some((at, property)), _) => {
                     present |= 1 << at;
                     let mut check = self.at(property.schema);
-                    check.nullable = self.rules.null_is_absent && !property.required;
-                    map.next_value_seed(check)?
+                    check.nullable = self.text.rules.null_is_absent && !property.required;
+                    map.next_value_seed(check)
                 }
-                (None, Some(schema)) => map.next_value_seed(self.at(schema))?,
-                (None, None) => map.next_value_seed(AnyValue(self))?,
+                (None, Some(schema)) => map.next_value_seed(self.at(schema)),
+                (None, None) => map.next_value_seed(AnyValue(self)),
             };
+            let value = value.map_err(|error| self.refused_at(count, error))?;
+            count += 1;
             let member = self.hash(|hasher| hasher.member(key, value));
             sum_of_members = sum_of_members.wrapping_add(member);
         }
@@ -357,16 +489,34 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
 }
 
 /// Reads a value that no node is about.
-struct AnyValue<'n>(StreamCheck<'n>);
+struct AnyValue<'c, 'n>(StreamCheck<'c, 'n>);
 
-impl<'de> DeserializeSeed<'de> for AnyValue<'_> {
+impl<'de> DeserializeSeed<'de> for AnyValue<'_, '_> {
     type Value = u64;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
         if self.0.hashes {
-            return HashOf(self.0.rules.hasher).deserialize(deserializer);
+            return HashOf(self.0.text.rules.hasher).deserialize(deserializer);
         }
         deserializer.deserialize_ignored_any(IgnoredAny).map(|_| 0)
+    }
+}
+
+impl AnyValue<'_, '_> {
+    fn visit_seq<'de, A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
+        if self.0.hashes {
+            return HashOf(self.0.text.rules.hasher).visit_seq(items);
+        }
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(0)
+    }
+
+    fn visit_map<'de, A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
+        if self.0.hashes {
+            return HashOf(self.0.text.rules.hasher).visit_map(members);
+        }
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(0)
     }
 }
 
@@ -381,9 +531,9 @@ enum PropertyName {
 }
 
 /// Reads a key, and its hash.
-struct PropertyKey<'n>(StreamCheck<'n>, &'n ObjectRules);
+struct PropertyKey<'c, 'n>(StreamCheck<'c, 'n>, &'n ObjectRules);
 
-impl<'de> DeserializeSeed<'de> for PropertyKey<'_> {
+impl<'de> DeserializeSeed<'de> for PropertyKey<'_, '_> {
     type Value = (PropertyName, u64);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -391,7 +541,7 @@ impl<'de> DeserializeSeed<'de> for PropertyKey<'_> {
     }
 }
 
-impl Visitor<'_> for PropertyKey<'_> {
+impl Visitor<'_> for PropertyKey<'_, '_> {
     type Value = (PropertyName, u64);
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -402,7 +552,10 @@ impl Visitor<'_> for PropertyKey<'_> {
         let Self(check, rules) = self;
         let found = match (rules.pattern_properties.as_slice(), rules.property(name)) {
             (_, Some((at, _))) => PropertyName::Known(at),
-            ([_, ..], None) if name.len() > MAX_PATTERN_NAME => return Err(check.refuse()),
+            ([_, ..], None) if name.len() > MAX_PATTERN_NAME => {
+                let error = || ValidationError::new(&ValuePath::Root, long_name_mismatch(name));
+                return Err(check.refuse_with(|_| vec![error()]));
+            }
             ([(pattern, schema), ..], None) if pattern.is_match(name) => PropertyName::Matching(*schema),
             _ => PropertyName::Other,
         };

@@ -7,6 +7,7 @@ use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
 use super::stream_check::TextRules;
 use super::value_hash::ValueHasher;
+use super::whole_numbers::WholeNumbers;
 use super::{compile, stream_check};
 
 pub(crate) use super::compile::UnsupportedKeyword;
@@ -75,6 +76,11 @@ impl Validator {
         validation
     }
 
+    /// Replaces floats such as `1.0` by integers where the schema has integers only, in a value that conforms.
+    pub(crate) fn replace_whole_numbers(&self, value: &mut Value) {
+        WholeNumbers::new(&self.nodes).replace(0, value, 0);
+    }
+
     /// Whether JSON text conforms, found without building a value where the schema allows. A text that conforms may be
     /// refused; confirm that with [`first_errors`](Self::first_errors).
     pub(crate) fn accepts(&self, json: &str) -> bool {
@@ -106,12 +112,12 @@ impl Validator {
         let Some(rules) = self.streamed_rules() else {
             return self.validate_str(json).err().unwrap_or_default();
         };
-        let Some(refused) = stream_check::first_refused(rules, json) else {
+        let Some(mut refused) = stream_check::first_refused(rules, json) else {
             return Vec::new();
         };
-        let mut errors = refused.errors;
+        let mut errors = std::mem::take(&mut refused.errors);
         if errors.is_empty()
-            && let Some(text) = refused.text.filter(|text| is_quickly_built(text))
+            && let Some(text) = refused.text(MAX_BUILT)
             && let Ok(value) = serde_json::from_str(text)
         {
             let validation = Validation::new(&self.nodes, self.null_is_absent);
@@ -136,10 +142,8 @@ impl Validator {
     }
 }
 
-/// Whether a value is built to tell what is wrong with it: a scalar, or an array or object of at most 64 KiB.
-fn is_quickly_built(json: &str) -> bool {
-    json.len() <= 1 << 16 || !json.starts_with(['[', '{'])
-}
+/// The longest array or object of which a value is built to tell what is wrong with it, in bytes.
+const MAX_BUILT: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {

@@ -12,23 +12,37 @@ use serde_json::Value;
 /// Computes the hashes of parts of one value.
 ///
 /// The key is random, so that no one can write values that differ and have one hash.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ValueHasher(RandomState);
+#[derive(Debug, Clone)]
+pub(super) struct ValueHasher {
+    random: RandomState,
+    /// What integers are mixed with.
+    before: u64,
+    after: u64,
+}
+
+impl Default for ValueHasher {
+    fn default() -> Self {
+        let random = RandomState::new();
+        let (before, after) = (random.hash_one(7_u8), random.hash_one(8_u8));
+        Self { random, before, after }
+    }
+}
 
 impl ValueHasher {
     pub(super) fn null(&self) -> u64 {
-        self.0.hash_one(0_u8)
+        self.random.hash_one(0_u8)
     }
 
     pub(super) fn boolean(&self, value: bool) -> u64 {
-        self.0.hash_one((1_u8, value))
+        self.random.hash_one((1_u8, value))
     }
 
     pub(super) fn integer(&self, value: i128) -> u64 {
-        match i64::try_from(value) {
-            Ok(value) => self.0.hash_one((2_u8, value)),
-            Err(_) => self.0.hash_one((2_u8, value)),
-        }
+        let Ok(value) = i64::try_from(value) else { return self.random.hash_one((2_u8, value)) };
+        // each step can be undone, so no two integers have one hash
+        let mut mixed = (value.cast_unsigned() ^ self.before).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        mixed ^ (mixed >> 29) ^ self.after
     }
 
     pub(super) fn float(&self, value: f64) -> u64 {
@@ -37,27 +51,27 @@ impl ValueHasher {
         if value.fract() == 0.0 && value.abs() < LIMIT {
             return self.integer(value as i128);
         }
-        self.0.hash_one((3_u8, value.to_bits()))
+        self.random.hash_one((3_u8, value.to_bits()))
     }
 
     pub(super) fn string(&self, text: &str) -> u64 {
-        self.0.hash_one((4_u8, text))
+        self.random.hash_one((4_u8, text))
     }
 
     /// Begins an array, of which every item's hash is written.
     pub(super) fn array(&self) -> impl Hasher + use<> {
-        let mut hasher = self.0.build_hasher();
+        let mut hasher = self.random.build_hasher();
         5_u8.hash(&mut hasher);
         hasher
     }
 
     /// What a member adds to the sum of its object: the order of keys is insignificant.
     pub(super) fn member(&self, key: u64, value: u64) -> u64 {
-        self.0.hash_one((key, value))
+        self.random.hash_one((key, value))
     }
 
     pub(super) fn object(&self, sum_of_members: u64) -> u64 {
-        self.0.hash_one((6_u8, sum_of_members))
+        self.random.hash_one((6_u8, sum_of_members))
     }
 }
 
@@ -84,8 +98,11 @@ pub(super) fn first_duplicate(items: &[Value]) -> Option<(usize, usize)> {
     let hasher = ValueHasher::default();
     let mut hashes = ItemHashes(Vec::with_capacity(items.len()));
     for item in items {
-        // a value can always be read
-        hashes.push(HashOf(&hasher).deserialize(item).ok()?);
+        hashes.push(match item.as_i64() {
+            Some(integer) => hasher.integer(integer.into()),
+            // a value can always be read
+            None => HashOf(&hasher).deserialize(item).ok()?,
+        });
     }
     hashes.first_duplicate()
 }

@@ -10,7 +10,7 @@ use mcp_runtime::{
     Principal, ServerBuilder,
     auth::{ApiKeys, Denied, Verifier},
 };
-use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, Issuer, text_of, within};
+use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, Issuer, TestKey, text_of, within};
 use serde_json::json;
 use tokio::time::{Duration, sleep};
 
@@ -173,6 +173,39 @@ async fn tokens_of_the_authorization_server_that_are_not_valid_any_more_do_not_c
         });
         let [_, looked_at, refused] = statuses(server.address, forged).await;
         assert!(looked_at < 2 * RATE && refused > 0, "{looked_at} and {refused}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn refused_proofs_of_a_genuine_token_do_not_count_and_bound_tokens_that_are_guessed_do() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let server = served(items().auth(oauth(&issuer).dpop())).await;
+        let (key, thief) = (TestKey::new("client"), TestKey::new("thief"));
+        let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
+        claims["cnf"] = json!({ "jkt": key.thumbprint() });
+        let token = issuer.key().sign(&claims);
+        let with = |token: &str, proof: &str| {
+            call("whoami").header("Authorization", &format!("DPoP {token}")).header("DPoP", proof)
+        };
+        let ada = |n: usize| with(&token, &key.proof("POST", RESOURCE, &token, &format!("ada {n}")));
+        // a thief has the token and not the key
+        let stolen = (0..2 * RATE).map(|n| match n % 3 {
+            0 => with(&token, &thief.proof("POST", RESOURCE, &token, &n.to_string())),
+            1 => with(&token, &key.proof("GET", RESOURCE, &token, &n.to_string())),
+            _ => with(&token, "x"),
+        });
+        assert_eq!(statuses(server.address, stolen).await, [0, 2 * RATE, 0]);
+        assert_eq!(statuses(server.address, (0..3).map(ada)).await, [3, 0, 0]);
+        let guessed = (0..4 * RATE).map(|n| {
+            let guess = format!("guess-{n:060}");
+            with(&guess, &thief.proof("POST", RESOURCE, &guess, &format!("guess {n}")))
+        });
+        let [_, looked_at, refused] = statuses(server.address, guessed).await;
+        assert!(looked_at < 4 * RATE && refused > 0, "{looked_at} and {refused}");
+        // who was known before goes on from the same address
+        assert_eq!(statuses(server.address, (3..40).map(ada)).await, [37, 0, 0]);
     })
     .await;
 }

@@ -123,12 +123,13 @@ impl ProofChecker {
             return Err(malformed());
         }
         let jwk = jwt.header.jwk.as_ref().filter(|jwk| !jwk.is_secret()).ok_or_else(malformed)?;
-        let key = VerifyingKey::from_jwk(jwk).ok_or_else(malformed)?;
-        let claims = jwt.verify(&key).map_err(|_| invalid("the signature of the proof is not valid"))?;
-        let claims: ProofClaims = serde_json::from_slice(&claims).map_err(|_| malformed())?;
+        // first, so that a thief of the token cannot make the server verify signatures
         if jwk.thumbprint().as_deref() != principal.confirmation_key() {
             return Err(invalid("the proof is of another key than the token"));
         }
+        let key = VerifyingKey::from_jwk(jwk).ok_or_else(malformed)?;
+        let claims = jwt.verify(&key).map_err(|_| invalid("the signature of the proof is not valid"))?;
+        let claims: ProofClaims = serde_json::from_slice(&claims).map_err(|_| malformed())?;
         if claims.htm != request.method.as_str() || !self.is_url_of(request, &claims.htu) {
             return Err(invalid("the proof is of another request"));
         }

@@ -136,22 +136,29 @@ fn repair_and_call<R: 'static>(
         return report.with_rules(&Call { parts, context, arguments: refused }, None);
     }
     let was_tried = check_error.is_none();
+    let was_filled = check_error.as_ref().is_none_or(|error| !error.is_unreadable);
     let repair = parts.repair(refused.values, check_error)?;
-    let mut values = vec![None; parts.args.len()];
-    let is_filled = parts.fill(&repair.text, &mut values).is_ok();
-    let arguments = RawArguments { values: &values, object: &repair.text, strict: parts.strict };
+    let mut values = Vec::new();
+    let (is_filled, arguments) = match &repair.text {
+        Cow::Borrowed(_) => (was_filled, refused),
+        Cow::Owned(text) => {
+            values.resize(parts.args.len(), None);
+            let is_filled = parts.fill(text, &mut values).is_ok();
+            (is_filled, RawArguments { values: &values, object: text, strict: parts.strict })
+        }
+    };
     // what the handler refused, it refuses again
     let is_new = !was_tried || matches!(repair.text, Cow::Owned(_));
     let call = Call { parts, context, arguments };
     if is_filled
         && is_new
-        && repair.is_accepted(parts.strict)
+        && repair.is_accepted(parts)
         && let Some(outcome) = try_handler(handler, &call)
     {
         return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
     }
     let errors = repair.errors(parts, is_filled.then_some(arguments));
-    let report = RuleReport { parts, errors, unknown: &repair.unknown };
+    let report = RuleReport { parts, errors, unknown: repair.unknown(parts) };
     if is_filled { report.with_rules(&call, None) } else { Err(Failure::Arguments(report.text(&[]))) }
 }
 
@@ -251,17 +258,24 @@ struct Repair<'a> {
     violations: Vec<ValidationError>,
     /// Why they are not JSON.
     unreadable: Option<serde_json::Error>,
-    /// The keys that name no parameter.
-    unknown: Vec<String>,
+    /// The keys that name no parameter, once they are asked for.
+    unknown: OnceCell<Vec<String>>,
 }
 
 impl Repair<'_> {
     /// Whether they can be decoded.
-    fn is_accepted(&self, strict: bool) -> bool {
+    fn is_accepted(&self, parts: &CallParts<'_>) -> bool {
         self.unreadable.is_none()
             && self.duplicates.is_empty()
             && self.violations.is_empty()
-            && (!strict || self.unknown.is_empty())
+            && (!parts.strict || self.unknown(parts).is_empty())
+    }
+
+    fn unknown(&self, parts: &CallParts<'_>) -> &[String] {
+        self.unknown.get_or_init(|| match parts.input {
+            Input::Json(text) => parts.unknown_keys(text),
+            Input::Text(_) => Vec::new(),
+        })
     }
 
     /// Everything that is invalid; without `arguments` if a key is not valid text.
@@ -370,7 +384,7 @@ impl<'a> CallParts<'a> {
             }
             Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
         };
-        let unknown = self.unknown_keys(text);
+        let unknown = OnceCell::new();
         Ok(Repair { tool, text: repaired, duplicates, violations, unreadable, unknown })
     }
 

@@ -14,7 +14,7 @@ use crate::schema::{TextPlaces, member_path};
 
 /// How many bytes are decoded to look for more than one value, each as often as it is: a text is decoded once for each value
 /// that is tried in it, and several times more to find the place of an error.
-const MAX_DECODED_BYTES: usize = 32 << 10;
+pub(super) const MAX_DECODED_BYTES: usize = 32 << 10;
 /// How often the text of one argument is decoded.
 const MAX_DECODED: usize = 300;
 /// The same of types whose alternatives contain themselves.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     arg::AnyArg,
     call::{RawArgument, RawArguments, ValueError},
-    refused_values::RefusedArgument,
+    refused_values::{MAX_DECODED_BYTES, RefusedArgument},
     rule_fn::BrokenRule,
 };
 use crate::{
@@ -262,19 +262,25 @@ pub(super) fn decode_errors(
             rest.strip_prefix('.').map(str::to_owned)
         };
         let reported: Vec<String> = validation_errors.iter().filter_map(within).collect();
+        // nothing in it can be looked at
+        if reported.iter().any(String::is_empty) {
+            continue;
+        }
         let Some(RawArgument::Json(json)) = arg.raw_value(slots, index) else {
             if reported.is_empty() {
                 errors.extend(arg.value_errors(slots, index).iter().map(|error| error.line(&path)));
             }
             continue;
         };
+        // to look for more in a long argument takes too long
+        if !reported.is_empty() && json.len() > MAX_DECODED_BYTES {
+            continue;
+        }
         match arg.violations(RawArgument::Json(json), slots.strict) {
             Ok(violations) if reported.is_empty() => {
                 errors.extend(violations.into_iter().map(|text| ValueError::from(text).line(&path)));
             }
             Ok(_) => {}
-            // nothing in it can be looked at
-            Err(_) if reported.iter().any(String::is_empty) => {}
             Err(first) => {
                 let by_format = || {
                     if !tool.repairs_all(slots.object) {
@@ -360,8 +366,11 @@ pub(super) fn text_errors(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>
 /// Replaces floats such as `1.0` by integers where the schema has integers, in arguments that were read from `text`: schemas
 /// accept them, typed decoding does not.
 pub(crate) fn normalize_integers(input: &ToolInput, text: &str, arguments: &mut Value) {
-    if may_have_float(text) && has_float(arguments) {
-        coerce(&input.schema, &input.schema, arguments, true);
+    if may_have_float(text)
+        && has_float(arguments)
+        && let Some(validator) = input.validator()
+    {
+        validator.replace_whole_numbers(arguments);
     }
 }
 

@@ -5,7 +5,13 @@ use std::{borrow::Cow, fmt};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::core::{client_request::engine::ResponseFuture, context::ClientRequestError};
+use crate::{
+    core::{client_request::engine::ResponseFuture, context::ClientRequestError},
+    schema::consists_of_more_values,
+};
+
+/// The most values of which an answer may consist.
+const MAX_VALUES: usize = 4000;
 
 /// What a user did with an elicitation: the wire's `action`, with the value if there is one.
 ///
@@ -98,6 +104,10 @@ pub(super) fn decode_result<T>(
     result: &str,
     accept: impl FnOnce(Option<Value>) -> Result<T, String>,
 ) -> Result<Answer<T>, String> {
+    // forms are small, and each value is built
+    if consists_of_more_values(result, MAX_VALUES) {
+        return Err(format!("the result has more than {MAX_VALUES} values"));
+    }
     let Ok(result) = serde_json::from_str::<ElicitResult>(result) else {
         return Err("the result is not an object with an `action`".to_owned());
     };

@@ -44,6 +44,20 @@ fn accept<T: Elicitable>(content: &Value) -> Result<T, String> {
         .map(|answer| answer.accepted().unwrap_or_else(|| panic!("no value")))
 }
 
+#[test]
+fn an_answer_of_very_many_values_is_not_read() {
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Note {
+        note: Option<String>,
+    }
+    let many = |count: usize| json!({ "note": "kept", "other": vec![json!([]); count] });
+    assert_eq!(accept::<Note>(&many(1000)).map(|note| note.note), Ok(Some("kept".to_owned())));
+    assert_eq!(accept::<Note>(&many(5000)).unwrap_err(), "the result has more than 4000 values");
+    // a text is one value
+    let text = ",".repeat(10_000);
+    assert_eq!(accept::<Note>(&json!({ "note": text })).map(|note| note.note), Ok(Some(text)));
+}
+
 /// The two fixtures of the conformance suite, as a user would write them.
 mod fixture {
     use super::*;

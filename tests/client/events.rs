@@ -370,3 +370,38 @@ async fn pauses_grow_while_a_server_ends_its_streams_at_once() {
     }
     assert!((5..=12).contains(&streams), "{streams} streams");
 }
+
+/// A note
+#[mcp_runtime::mcp_type]
+struct Note {
+    text: String,
+}
+
+/// A note was added.
+#[mcp_runtime::mcp_event(name = "note.added")]
+fn note_added(#[mcp(payload)] note: &Note, word: String) -> bool {
+    note.text.contains(&word)
+}
+
+#[tokio::test]
+async fn events_of_a_server_of_this_crate_come_over_every_transport() {
+    for way in super::WAYS {
+        let builder = mcp_runtime::server!().add(mcp_runtime::event::of::<note_added>());
+        let server = builder.build().expect("a server");
+        let connected = super::connect(&server, way, Client::builder()).await.expect("a client");
+        let seen = Log::default();
+        let log = seen.clone();
+        let subscribing = connected
+            .client
+            .on_event("note.added", json!({ "word": "tea" }), move |event| log.push(&event.id));
+        let _subscription = within(subscribing.into_future()).await.expect("a subscription");
+        let handle = server.handle();
+        for (id, text) in [("1", "green tea"), ("2", "coffee"), ("3", "black tea")] {
+            handle.emit::<note_added>(&Note { text: text.to_owned() }).id(id).await.expect("it is emitted");
+        }
+        seen.is(&["1", "3"]).await;
+        let refused =
+            within(connected.client.on_event("note.added", json!({ "word": 7 }), |_| {}).into_future()).await;
+        assert_eq!(refused.expect_err("a text is required").code(), Some(-32602), "{way:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Legacy and modern clients: negotiation, capabilities, and the members of their results.
 
 use mcp_runtime::{Revision, ServerBuilder, prelude::*};
+use mcp_tests::support::{LineConnection, meta};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, refusal, serve};
@@ -117,6 +118,23 @@ async fn discover_returns_the_capabilities() {
     assert_eq!(bare.capabilities().await, json!({}));
     for (method, params) in requests() {
         assert_eq!(refusal(&bare.request(method, params).await).0, -32601, "{method}");
+    }
+}
+
+/// Claude Code discovers the server first, and initializes the same connection then.
+#[tokio::test]
+async fn a_client_that_discovers_may_initialize_the_same_connection_and_send_requests_of_both_eras() {
+    let server = full().build().expect("valid");
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    let found = client.request(1, "server/discover", json!({ "_meta": meta() })).await;
+    assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]), "{found}");
+    client.shake_hands("2025-11-25").await;
+    let call = json!({ "name": "echo", "arguments": { "text": "x" } });
+    let modern_call = json!({ "name": "echo", "arguments": { "text": "x" }, "_meta": meta() });
+    for (id, params, modern) in [(3, call.clone(), false), (4, modern_call, true), (5, call, false)] {
+        let reply = client.request(id, "tools/call", params).await;
+        assert_eq!(reply["result"]["content"][0]["text"], "x", "{reply}");
+        assert_eq!(reply["result"].get("resultType").is_some(), modern, "{reply}");
     }
 }
 

@@ -83,6 +83,8 @@ mod docs {
     struct Deploy;
     #[doc = include_str!("../docs/server-card.md")]
     struct ServerCard;
+    #[doc = include_str!("../docs/cluster.md")]
+    struct Cluster;
     #[doc = include_str!("../docs/security.md")]
     struct Security;
     #[doc = include_str!("../docs/logging.md")]

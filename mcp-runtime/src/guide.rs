@@ -44,6 +44,7 @@ pages! {
     behind_a_proxy = "behind-a-proxy.md";
     deploy = "deploy.md";
     server_card = "server-card.md";
+    cluster = "cluster.md";
     security = "security.md";
     agents = "agents.md";
     from_rmcp = "from-rmcp.md";

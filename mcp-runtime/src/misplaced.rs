@@ -313,9 +313,7 @@ misplaced! {
         fn keys<A>(Self, A) -> Self;
         fn keys_from_env<A>(Self, A) -> Self;
         fn keys_from_file<A>(Self, A) -> Self;
-        fn single_use<A>(Self, A) -> Self;
-        fn results<A>(Self, A) -> Self;
-        fn revocations<A>(Self, A) -> Self;
+        fn allow_unchecked_sessions<>(Self) -> Self;
         fn events<A>(Self, A) -> Self;
     } StoreOption
     impl ServerBuilder {

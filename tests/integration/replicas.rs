@@ -2,11 +2,7 @@
 
 use std::net::SocketAddr;
 
-use mcp_runtime::{
-    Server,
-    prelude::*,
-    store::{RevocationStore, Stored},
-};
+use mcp_runtime::{Server, prelude::*};
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, within};
 use serde_json::{Value, json};
 
@@ -280,72 +276,16 @@ fn weak_keys_are_refused() {
     assert!(server.handle().reload_keys().is_err(), "the keys are not from a file");
 }
 
-/// Ended sessions, as replicas share them.
-#[derive(Clone, Default)]
-struct Ended {
-    sessions: std::sync::Arc<std::sync::Mutex<std::collections::HashSet<String>>>,
-    broken: std::sync::Arc<std::sync::atomic::AtomicBool>,
-}
-
-impl Ended {
-    fn sessions(&self) -> Result<std::sync::MutexGuard<'_, std::collections::HashSet<String>>, String> {
-        match self.broken.load(std::sync::atomic::Ordering::Relaxed) {
-            true => Err("the store cannot be reached".into()),
-            false => Ok(self.sessions.lock().expect("no panic")),
-        }
-    }
-}
-
-impl RevocationStore for Ended {
-    fn revoke<'a>(&'a self, session: &'a str, _expires: std::time::SystemTime) -> Stored<'a, ()> {
-        let revoked = self.sessions().map(|mut sessions| {
-            sessions.insert(session.to_owned());
-        });
-        Box::pin(std::future::ready(revoked.map_err(Into::into)))
-    }
-
-    fn is_revoked<'a>(&'a self, session: &'a str) -> Stored<'a, bool> {
-        let revoked = self.sessions().map(|sessions| sessions.contains(session));
-        Box::pin(std::future::ready(revoked.map_err(Into::into)))
-    }
-}
-
 #[tokio::test]
-async fn the_end_of_a_session_is_known_elsewhere_with_a_store_only() {
+async fn without_a_shared_store_only_one_process_knows_that_a_session_has_ended() {
     within(async {
-        let ended = Ended::default();
-        let replica = async |shared: bool| {
-            let server =
-                Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)])).tool::<echo>();
-            let store = ended.clone();
-            HttpServer::start(if shared { server.stores(|stores| stores.revocations(store)) } else { server })
-                .await
+        let (one, two) = (replica().await, replica().await);
+        let id = session(one.address).await;
+        let status = async |at: &HttpServer| {
+            HttpRequest::legacy(&id, 1, "tools/list", &json!({})).send(at.address).await.status
         };
-        let status = async |id: &str, at: &HttpServer| {
-            HttpRequest::legacy(id, 1, "tools/list", &json!({})).send(at.address).await.status
-        };
-        let end = async |id: &str, at: &HttpServer| {
-            HttpRequest::new("DELETE").session(id).send(at.address).await.status
-        };
-        let (one, two) = (replica(true).await, replica(true).await);
-        let [first, second] = [session(one.address).await, session(one.address).await];
-        assert_eq!((status(&first, &one).await, status(&first, &two).await), (200, 200));
-        assert_eq!(end(&first, &one).await, 204);
-        assert_eq!((status(&first, &one).await, status(&first, &two).await), (404, 404));
-        let get = HttpRequest::standalone_stream(&first);
-        assert_eq!((get.send(two.address).await.status, end(&first, &two).await), (404, 404));
-        let restarted = replica(true).await;
-        assert_eq!((status(&first, &restarted).await, status(&second, &restarted).await), (404, 200));
-        // without the store it is known to the process only
-        let (three, four) = (replica(false).await, replica(false).await);
-        assert_eq!(end(&second, &three).await, 204);
-        assert_eq!((status(&second, &three).await, status(&second, &four).await), (404, 200));
-        // a store that fails ends nothing, and admits nothing
-        ended.broken.store(true, std::sync::atomic::Ordering::Relaxed);
-        let at = [end(&second, &one).await, status(&second, &one).await];
-        assert_eq!(at, [503, 503]);
-        ended.broken.store(false, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(status(&second, &one).await, 200);
+        assert_eq!(HttpRequest::new("DELETE").session(&id).send(one.address).await.status, 204);
+        assert_eq!((status(&one).await, status(&two).await), (404, 200));
     })
     .await;
 }

@@ -13,6 +13,7 @@ mod lines;
 mod memory;
 mod message;
 mod server;
+mod shared;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub use message::{
     text_of,
 };
 pub use server::{HttpServer, serve_router, server_key};
+pub use shared::BreakableStore;
 
 /// Far longer than any healthy test takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);

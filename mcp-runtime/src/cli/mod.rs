@@ -32,7 +32,8 @@ impl ServerBuilder {
     /// `#[mcp_runtime::main]`, it uses that one. It does not end the process: an error that `main` returns is printed
     /// to stderr, and the exit code is 1.
     ///
-    /// The [keys](Stores::keys), if none are set, come [from the environment](Stores::keys_from_env).
+    /// The [keys](Stores::keys), if none are set, come [from the environment](Stores::keys_from_env). The
+    /// [store](Self::shared) that replicas share, if none is set, is the one at the URL in `MCP_SHARED`.
     ///
     /// # Errors
     /// The server cannot be built or served, the program's arguments are not a command, or what a command called
@@ -42,7 +43,7 @@ impl ServerBuilder {
         stderr_subscriber::install(self.options.telemetry.forward_events);
         let command = parse(std::env::args_os().skip(1))?;
         let builder = if self.options.stores.has_keys() { self } else { self.stores(Stores::keys_from_env) };
-        run_command(builder.build()?, command)
+        run_command(share_by_environment(builder)?.build()?, command)
     }
 }
 
@@ -71,7 +72,36 @@ impl Server {
         stderr_subscriber::install(self.options().telemetry.forward_events);
         let command = parse(arguments.into_iter().map(Into::into))?;
         self.keys().read_environment().map_err(Error::build)?;
+        if !self.store().is_shared() && std::env::var_os(SHARED).is_some() {
+            tracing::warn!(
+                "`{SHARED}` is set, and only `ServerBuilder::run` reads it: the server shares nothing"
+            );
+        }
         run_command(self, command)
+    }
+}
+
+/// The environment variable with the URL of the store that replicas share.
+const SHARED: &str = "MCP_SHARED";
+
+/// Sets the store that the environment names, unless the program has set one.
+///
+/// # Errors
+/// The program cannot connect to it.
+fn share_by_environment(builder: ServerBuilder) -> Result<ServerBuilder> {
+    if builder.options.stores.shared.is_some() {
+        return Ok(builder);
+    }
+    match std::env::var(SHARED) {
+        Err(std::env::VarError::NotPresent) => Ok(builder),
+        #[cfg(feature = "redis")]
+        Ok(url) => Ok(builder.shared(crate::core::store::Redis::at(url))),
+        #[cfg(feature = "redis")]
+        Err(_) => Err(Error::build(format!("`{SHARED}` is not a URL"))),
+        #[cfg(not(feature = "redis"))]
+        _ => Err(Error::build(format!(
+            "`{SHARED}` is set, and this program was built without Redis\nenable the feature `redis`"
+        ))),
     }
 }
 

@@ -217,7 +217,6 @@ impl KeyRing {
     }
 
     /// Whether only this process can open what it sealed.
-    #[cfg_attr(not(any(feature = "http", feature = "stdio", feature = "cli")), allow(dead_code))]
     pub(crate) fn is_random(&self) -> bool {
         self.0.random.load(Ordering::Relaxed)
     }
@@ -350,7 +349,6 @@ impl Seal {
     }
 
     /// Changes whenever the keys do: what was opened before may not open any more.
-    #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) fn generation(&self) -> u64 {
         self.ring.generation()
     }
@@ -368,6 +366,18 @@ impl Seal {
     /// # Errors
     /// `plain` is too long for the cipher.
     pub(crate) fn seal_with(&self, nonce: Nonce, plain: &[u8], bound: &[u8]) -> Result<String, SealError> {
+        Ok(URL_SAFE_NO_PAD.encode(self.seal_raw(nonce, plain, bound)?))
+    }
+
+    /// The same as [`seal`](Self::seal), as bytes.
+    ///
+    /// # Errors
+    /// The operating system provides no randomness, or `plain` is too long for the cipher.
+    pub(crate) fn seal_bytes(&self, plain: &[u8], bound: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.seal_raw(random_bytes().map_err(|_| SealError)?, plain, bound)
+    }
+
+    fn seal_raw(&self, nonce: Nonce, plain: &[u8], bound: &[u8]) -> Result<Vec<u8>, SealError> {
         let subkeys = self.subkeys();
         let Subkey { key_id, cipher } = subkeys.first().ok_or(SealError)?;
         let mut sealed = Vec::with_capacity(KEY_ID + NONCE + plain.len() + TAG);
@@ -377,12 +387,16 @@ impl Seal {
         let text = (&mut sealed[KEY_ID + NONCE..]).into();
         let tag = cipher.encrypt_inout_detached(&XNonce::from(nonce), bound, text).map_err(|_| SealError)?;
         sealed.extend_from_slice(&tag);
-        Ok(URL_SAFE_NO_PAD.encode(sealed))
+        Ok(sealed)
     }
 
     /// Opens the result of [`seal`](Self::seal); `None` for anything else.
     pub(crate) fn open(&self, text: &[u8], bound: &[u8]) -> Option<Opened> {
-        let mut sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
+        self.open_bytes(URL_SAFE_NO_PAD.decode(text).ok()?, bound)
+    }
+
+    /// Opens the result of [`seal_bytes`](Self::seal_bytes); `None` for anything else.
+    pub(crate) fn open_bytes(&self, mut sealed: Vec<u8>, bound: &[u8]) -> Option<Opened> {
         let tag_at = sealed.len().checked_sub(TAG).filter(|at| *at >= KEY_ID + NONCE)?;
         let subkeys = self.subkeys();
         let subkey = subkeys.iter().find(|subkey| sealed.starts_with(&subkey.key_id))?;

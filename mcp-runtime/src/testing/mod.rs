@@ -4,6 +4,7 @@ mod changes;
 #[cfg(feature = "auth")]
 mod issuer;
 mod reply;
+mod shared_check;
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
@@ -14,6 +15,7 @@ pub use changes::Changes;
 #[cfg(feature = "auth")]
 pub use issuer::TestIssuer;
 pub use reply::Reply;
+pub use shared_check::check_shared;
 
 #[cfg(feature = "auth")]
 use crate::auth::Verification;

@@ -181,7 +181,7 @@ impl Authenticator {
     /// Everything that is wrong with the methods.
     pub(crate) fn new(
         authentications: Vec<Authentication>,
-        single_use: &Arc<dyn SingleUse>,
+        single_use: &Arc<SingleUse>,
         keys: &KeyRing,
         failed: FailureRate,
         implies: Option<&ImpliesFn>,
@@ -690,11 +690,11 @@ impl ResourceDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{admission::Quota, store::MemorySingleUse};
+    use crate::core::store::SealedStore;
 
     fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
-        let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());
-        let used: Arc<dyn SingleUse> = Arc::new(used);
+        let used = SingleUse::new(&SealedStore::in_memory(), "proofs", 10, 50, std::time::SystemTime::now());
+        let used = Arc::new(used);
         let failed = FailureRate {
             rate: Rate::new(60, Duration::from_secs(60)),
             addresses: 1000,

@@ -35,7 +35,7 @@ const MAX_JTI: usize = 256;
 pub(super) struct ProofChecker {
     /// The URL that clients send their requests to.
     pub(super) resource: Url,
-    pub(super) used: Arc<dyn SingleUse>,
+    pub(super) used: Arc<SingleUse>,
     pub(super) skew: Duration,
     /// Set if proofs must contain a nonce.
     pub(super) nonces: Option<Nonces>,

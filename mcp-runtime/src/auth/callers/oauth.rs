@@ -347,7 +347,7 @@ impl Oauth {
     /// Accepts tokens that are bound to a key, if the client proves with each request that it holds that key. Without
     /// this, such tokens are refused.
     ///
-    /// Proofs that were used are kept in the store of [`single_use`](crate::config::Stores::single_use).
+    /// Proofs that were used are kept in memory, or in the [store](crate::ServerBuilder::shared) that replicas share.
     ///
     /// See [RFC 9449](https://www.rfc-editor.org/rfc/rfc9449).
     pub fn dpop(mut self) -> Self {
@@ -400,7 +400,7 @@ impl Oauth {
     /// Everything that is wrong with the options.
     pub(super) fn into_method(
         self,
-        used: &Arc<dyn SingleUse>,
+        used: &Arc<SingleUse>,
         keys: &KeyRing,
         observer: Option<&Arc<dyn IssuerObserver>>,
     ) -> Result<OauthMethod, Vec<String>> {

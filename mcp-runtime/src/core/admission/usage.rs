@@ -32,6 +32,7 @@ impl Quota {
     }
 
     /// What is only limited in total.
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn undivided(limit: usize) -> Self {
         Self::new(limit, 100)
     }

@@ -71,8 +71,8 @@ impl Context {
     /// repeated calls this after its client requests, right before the effect: it succeeds only in the first of these
     /// retries.
     ///
-    /// Which responses were used is kept in memory, unless the server has a [`SingleUse`](crate::store::SingleUse)
-    /// store that replicas share. In memory nothing is known of earlier processes: a call that the client was first
+    /// Which responses were used is kept in memory, unless the server has a [store](crate::ServerBuilder::shared) that
+    /// replicas share, which decides it for all of them; while that cannot be reached, every call is refused. In memory nothing is known of earlier processes: a call that the client was first
     /// asked about before this one started is refused.
     ///
     /// # Errors

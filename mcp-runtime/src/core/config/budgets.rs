@@ -142,6 +142,9 @@ const BUDGETS: &[Budget] = &[
     budget("bytes of kept results", Bytes(|o| o.limits.max_kept_bytes), "limits.max_kept_bytes", All, "results are cut", "gate/kept_results.rs"),
     budget("kept results", FixedCount("MAX_RESULTS"), "", All, "results are cut", "gate/kept_results.rs"),
     budget("series of one metric", FixedCount("MAX_SERIES"), "", All, "other requests are counted in one series", "gate/telemetry/prometheus.rs"),
+    budget("messages of other replicas that wait to be read", FixedCount("MAX_MESSAGES"), "", All, "are lost, which is noticed", "core/store/shared.rs"),
+    budget("operations that wait for an answer of Redis", FixedCount("MAX_OPERATIONS"), "", All, "fail within two seconds", "core/store/redis/link.rs"),
+    budget("proofs that were used", FixedCount("MAX_PROOFS"), "", All, "`401`", "core/server/builder.rs"),
     budget("calls that have used their responses", FixedCount("MAX_CALLS"), "", All, "an error", "core/store/single_use.rs"),
 ];
 
@@ -167,8 +170,14 @@ const OTHERS: &[(&str, &[&str])] = &[
 ];
 
 /// Files that count for others.
-const COUNTERS: &[&str] =
-    &["core/admission/", "auth/", "client/", "core/changes/filter.rs", "core/connection/outbound.rs"];
+const COUNTERS: &[&str] = &[
+    "core/admission/",
+    "core/store/memory.rs",
+    "auth/",
+    "client/",
+    "core/changes/filter.rs",
+    "core/connection/outbound.rs",
+];
 
 #[cfg(test)]
 mod tests {

@@ -45,13 +45,13 @@ pub(crate) use trusted_proxies::ForwardedClient;
 use crate::{
     capability::resources::open_resources,
     core::{
-        admission::{Quota, Rate},
+        admission::Rate,
         changes::SubscriptionLimits,
         connection::{AccessRules, Principal, VisibleFn},
         crypto::{GENERATE, Key, KeyRing},
         extensions::Extensions,
         server::Open,
-        store::{OpenResults, ResultStore, SingleUse},
+        store::{OpenResults, Shared},
     },
     gate::{kept_results::keep_results, result_limit::ResultLimit},
 };
@@ -328,7 +328,7 @@ impl Limits {
     /// Keeps results of tools that are larger than `max_result` for so long, a year at most, instead of cutting them: the
     /// client gets a link that its caller, and no other, can read with `resources/read`.
     ///
-    /// They are kept in the memory of this process, or in a [store](Stores::results) that replicas share. What has no room
+    /// They are kept in the memory of this process, or in a [store](crate::ServerBuilder::shared) that replicas share. What has no room
     /// within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
     pub fn keep_results(mut self, time: Duration) -> Self {
         self.keep_results = Some((time.min(LONGEST), keep_results));
@@ -356,8 +356,9 @@ impl Limits {
     }
 
     /// A limit that clients share.
-    pub(crate) fn quota(&self, limit: usize) -> Quota {
-        Quota::new(limit, self.share_percent)
+    #[cfg(feature = "http")]
+    pub(crate) fn quota(&self, limit: usize) -> crate::core::admission::Quota {
+        crate::core::admission::Quota::new(limit, self.share_percent)
     }
 
     /// Sets how many calls may run at once on one connection; 256 by default.
@@ -596,22 +597,20 @@ impl StdioOptions {
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Stores {
-    /// Unset for one in memory.
-    pub(crate) single_use: Option<Arc<dyn SingleUse>>,
+    /// What replicas share; unset for a store in memory.
+    pub(crate) shared: Option<Arc<dyn Shared>>,
+    /// Whether sessions go on while it cannot be found out whether they have ended.
+    #[cfg(feature = "http")]
+    pub(crate) allows_unchecked_sessions: bool,
     /// Unset for one in memory with the bounds of the HTTP options.
     #[cfg(feature = "http")]
     pub(crate) events: Option<Arc<dyn crate::core::store::EventStore>>,
-    /// Unset if only this process knows which sessions have ended.
-    #[cfg(feature = "http")]
-    pub(crate) revocations: Option<Arc<dyn crate::core::store::RevocationStore>>,
     /// What clients carry for the server is sealed with these; or what is wrong with them.
     keys: Option<Result<KeyRing, String>>,
     /// Where the keys are, if they are in a file.
     key_file: Option<PathBuf>,
     /// The stores of capabilities, by type.
     pub(crate) of_capabilities: Extensions,
-    /// Unset for one in memory with the bounds of the limits.
-    pub(crate) results: Option<Arc<dyn ResultStore>>,
 }
 
 impl fmt::Debug for Stores {
@@ -621,13 +620,6 @@ impl fmt::Debug for Stores {
 }
 
 impl Stores {
-    /// Sets where calls are recorded that have [used their responses](crate::Context::consume_once); by default in
-    /// memory, for up to 10 000 calls at a time, and [half](Limits::max_share_percent) of them for one client.
-    pub fn single_use(mut self, store: impl SingleUse + 'static) -> Self {
-        self.single_use = Some(Arc::new(store));
-        self
-    }
-
     /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and restarts
     /// open each other's.
     ///
@@ -689,20 +681,13 @@ impl Stores {
         self
     }
 
-    /// Sets where [results are kept](Limits::keep_results) that are too large to be sent; by default in memory.
+    /// Lets sessions of older clients go on while the [shared store](crate::ServerBuilder::shared) cannot be reached.
     ///
-    /// With a store that replicas share, and the same [keys](Self::keys), a link of one can be read on all.
-    pub fn results(mut self, store: impl ResultStore + 'static) -> Self {
-        self.results = Some(Arc::new(store));
-        self
-    }
-
-    /// Sets where it is recorded that sessions have ended, so that all replicas know, and the process after a restart.
-    ///
-    /// Without it only this process knows, in memory.
+    /// By default their requests are refused then, since the store knows which sessions have ended. With this, a session
+    /// that was ended at another replica may be used while the store is away.
     #[cfg(feature = "http")]
-    pub fn revocations(mut self, store: impl crate::core::store::RevocationStore + 'static) -> Self {
-        self.revocations = Some(Arc::new(store));
+    pub fn allow_unchecked_sessions(mut self) -> Self {
+        self.allows_unchecked_sessions = true;
         self
     }
 

@@ -50,12 +50,11 @@ pub(crate) use tracing_events::has_forwarder;
 pub(crate) use tracing_events::{forward, may_forward, register_forwarder};
 
 use crate::core::{
-    admission::Quota,
     connection::{ClientData, Principal, RequestContext},
     extensions::Extensions,
     jsonrpc::Object,
     protocol::Revision,
-    store::{MemorySingleUse, SingleUse},
+    store::{MAX_CALLS, SealedStore, SingleUse},
     sync::Mutex,
 };
 
@@ -91,7 +90,7 @@ pub(crate) struct ContextInner {
 pub(crate) struct Settings {
     /// How long a client may take to respond to a request.
     pub(crate) client_request_timeout: Duration,
-    pub(crate) single_use: Arc<dyn SingleUse>,
+    pub(crate) single_use: SingleUse,
     /// Values of the framework that functions can take, such as the server's handle.
     pub(crate) server_values: Extensions,
     /// Whether clients may get log messages.
@@ -104,7 +103,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             client_request_timeout: Duration::from_secs(5 * 60),
-            single_use: Arc::new(MemorySingleUse::new(Quota::half(10_000), SystemTime::now())),
+            single_use: SingleUse::new(&SealedStore::in_memory(), "calls", MAX_CALLS, 50, SystemTime::now()),
             server_values: Extensions::default(),
             logging: false,
             logging_hint_logged: AtomicBool::new(false),

@@ -37,7 +37,7 @@ use crate::{
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
         log_limit::ServerLogLimits,
-        store::{MAX_CALLS, MemorySingleUse},
+        store::{MAX_CALLS, SealedStore, Shared, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -412,6 +412,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the store that all replicas of the server share, such as `store::Redis`: what one of them keeps
+    /// or records, each of them knows. Without it, a server keeps that in its memory.
+    ///
+    /// The store holds what is sealed with the server's [keys](Stores::keys), which must be set and the same everywhere; a
+    /// server without them does not start. It connects when serving begins. [Many replicas](crate::guide::cluster) has
+    /// what is shared, and what happens while the store cannot be reached.
+    pub fn shared(mut self, store: impl Shared + 'static) -> Self {
+        self.options.stores.shared = Some(Arc::new(store));
+        self
+    }
+
     /// Passes the server's handle to `take` once the server is built, for code outside of its functions that changes the
     /// server or publishes changes.
     ///
@@ -557,13 +568,22 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
+        let store = match &options.stores.shared {
+            Some(shared) => SealedStore::shared(shared.clone(), &keys, &self.info.name),
+            None => SealedStore::in_memory(),
+        };
         let telemetry = Telemetry::new(&options.telemetry)
             .map(Arc::new)
             .map_err(|error| errors.push(BuildError::new(error)));
         #[cfg(feature = "auth")]
         if !self.authentications.is_empty() {
-            let found =
-                set_up_authentication(self.authentications, &mut options, &keys, telemetry.as_ref().ok());
+            let found = set_up_authentication(
+                self.authentications,
+                &mut options,
+                &store,
+                &keys,
+                telemetry.as_ref().ok(),
+            );
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
@@ -613,9 +633,13 @@ impl ServerBuilder {
         let has_handle = takes_handle || !self.handle_receivers.is_empty();
         let mut settings = Settings {
             client_request_timeout: options.limits.client_request_timeout,
-            single_use: options.stores.single_use.clone().unwrap_or_else(|| {
-                Arc::new(MemorySingleUse::new(options.limits.quota(MAX_CALLS), SystemTime::now()))
-            }),
+            single_use: SingleUse::new(
+                &store,
+                "calls",
+                MAX_CALLS,
+                options.limits.share_percent,
+                SystemTime::now(),
+            ),
             logging: options.telemetry.client_logging,
             ..Settings::default()
         };
@@ -638,9 +662,10 @@ impl ServerBuilder {
                 tool_cursors: Seal::new(&keys, PAGE),
                 kept_results: options.limits.keep_results.map(|(time, open)| {
                     let Limits { max_kept_bytes, share_percent, .. } = options.limits;
-                    open(&keys, time, options.stores.results.clone(), max_kept_bytes, share_percent)
+                    open(&keys, time, &store, max_kept_bytes, share_percent)
                 }),
                 keys,
+                store,
                 rate,
                 caller_concurrency,
                 items: RwLock::new(items),
@@ -675,6 +700,7 @@ impl fmt::Debug for ServerBuilder {
 fn set_up_authentication(
     authentications: Vec<Authentication>,
     options: &mut Options,
+    store: &SealedStore,
     keys: &KeyRing,
     telemetry: Option<&Arc<Telemetry>>,
 ) -> Vec<String> {
@@ -690,9 +716,8 @@ fn set_up_authentication(
     if http.trusts_all {
         problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
     }
-    let used = options.stores.single_use.clone().unwrap_or_else(|| {
-        Arc::new(MemorySingleUse::new(options.limits.quota(MAX_PROOFS), SystemTime::now()))
-    });
+    let used = SingleUse::new(store, "proofs", MAX_PROOFS, options.limits.share_percent, SystemTime::now());
+    let used = Arc::new(used);
     let rate = match &options.limits.invalid_tokens {
         Ok(rate) => *rate,
         Err(problem) => {

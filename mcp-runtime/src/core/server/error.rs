@@ -68,7 +68,6 @@ impl Error {
         Self { kind: ErrorKind::Build, error: message.into() }
     }
 
-    #[cfg(any(feature = "cli", feature = "http", test))]
     pub(crate) fn serve(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Serve, error: message.into() }
     }

@@ -53,7 +53,7 @@ use crate::{
         invoke::ErrorContext,
         item::ItemLayer,
         log_limit::ServerLogLimits,
-        store::KeepResults,
+        store::{KeepResults, SealedStore},
         sync::RwLock,
     },
     gate::{audit::AuditLog, telemetry::Telemetry},
@@ -68,6 +68,8 @@ struct ServerInner {
     options: Options,
     settings: Arc<Settings>,
     keys: KeyRing,
+    /// What is kept outside of calls.
+    store: SealedStore,
     /// Seals `requestState`.
     states: Seal,
     /// Seals cursors of lists.
@@ -231,6 +233,29 @@ impl Server {
     )]
     pub(crate) fn keys(&self) -> &KeyRing {
         &self.0.keys
+    }
+
+    /// What is kept outside of calls, in memory or shared by replicas.
+    #[cfg(any(feature = "http", feature = "cli"))]
+    pub(crate) fn store(&self) -> &SealedStore {
+        &self.0.store
+    }
+
+    /// Connects to the store that replicas share, if there is one.
+    ///
+    /// # Errors
+    /// It refuses this server, or the server has no keys, or other keys than the replicas.
+    pub(crate) async fn open_store(&self) -> Result<()> {
+        self.0.store.open().await.map_err(|error| Error::serve(error.to_string()))
+    }
+
+    /// Checks what the store needs, without connecting to it.
+    ///
+    /// # Errors
+    /// The store is shared, and the server has no keys.
+    #[cfg(feature = "http")]
+    pub(crate) fn check_store(&self) -> Result<()> {
+        self.0.store.check_keys().map_err(Error::serve)
     }
 
     /// Seals and opens `requestState`.

@@ -1,28 +1,34 @@
-//! What a server keeps outside of its calls, behind traits, so that replicas can share it; and the server's own stores,
-//! in memory, which are bounded.
+//! What a server keeps outside of its calls: in memory, or in a store that replicas share. Both are the same trait with
+//! the same limits, and what a server puts into a shared one is sealed.
 
 #[cfg(feature = "http")]
 mod event;
 mod kept_result;
-#[cfg(feature = "http")]
-mod revocation;
+mod memory;
+#[cfg(feature = "redis")]
+mod redis;
+mod sealed;
+mod shared;
 mod single_use;
 
 use std::pin::Pin;
 
+#[cfg(feature = "redis")]
+pub use self::redis::Redis;
 pub use crate::capability::tasks::{MemoryTasks, TaskRecord, TaskStore};
 #[cfg(feature = "http")]
 pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
 pub use event::{EventStore, StoredEvent};
 pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
-pub use kept_result::{ResultRecord, ResultStore};
+pub use memory::Memory;
+pub(crate) use sealed::SealedStore;
 #[cfg(feature = "http")]
-pub use revocation::RevocationStore;
-pub use single_use::{ConsumedCall, SingleUse};
-pub(crate) use single_use::{MAX_CALLS, MemorySingleUse};
+pub(crate) use sealed::StoreError;
+pub use shared::{Condition, Publisher, Received, Shared, Subscription, Table, Value, Write, Written};
+pub(crate) use single_use::{ConsumedCall, MAX_CALLS, SingleUse};
 
-/// What a [`TaskStore`] or a [`ResultStore`] gives: it may have to wait for a network.
+/// What an operation of a store gives: it may have to wait for a network.
 pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
 
 /// What a method of a store returns: it may have to wait for a network, and is boxed so that the trait can be used as an

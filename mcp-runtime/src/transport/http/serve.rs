@@ -65,6 +65,7 @@ impl Server {
     /// [`trust_all_callers`](crate::config::HttpOptions::trust_all_callers) is used.
     pub fn into_service(self) -> Result<HttpService> {
         self.check_callers()?;
+        self.check_store()?;
         self.warn_of_unused_callers();
         self.keys().warn_of_unread_environment();
         Ok(HttpService(HttpHandler::new(&self)))
@@ -133,6 +134,7 @@ impl Server {
     async fn serve_until(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> Result<()> {
         let address = listener.local_addr()?;
         self.check_before_serving(address)?;
+        self.open_store().await?;
         self.warn_of_unused_callers();
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
         let handler = HttpHandler::accepting(&self, connections);

@@ -1,0 +1,195 @@
+//! The store on Redis or Valkey, 6.2 or later, by the crate `redis`: one connection for everything, which is opened again
+//! when it breaks. While there is none, every operation fails at once.
+
+mod link;
+
+use std::{fmt, sync::LazyLock, time::Duration};
+
+use redis::{Cmd, FromRedisValue, RedisError, Script, ScriptInvocation};
+use tokio::time::{error::Elapsed, timeout};
+
+use self::link::Link;
+use super::{
+    Condition, Stored,
+    shared::{MAX_MESSAGES, Shared, Subscription, Table, Value, Write, Written},
+};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long an operation may take.
+const OPERATION: Duration = Duration::from_millis(1500);
+
+static PUT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("put.lua")));
+static REMOVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("remove.lua")));
+
+/// The store in a Redis or Valkey server, 6.2 or later, which the replicas of a server share.
+///
+/// It connects when the server begins to serve, and again whenever the connection breaks. Everything it keeps expires,
+/// and what it keeps is sealed with the server's [keys](crate::config::Stores::keys).
+///
+/// ```no_run
+/// use mcp_runtime::{prelude::*, store::Redis};
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// mcp_runtime::server!().discover().shared(Redis::at("redis://10.0.0.5")).run()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Redis {
+    link: Result<Link, String>,
+    prefix: String,
+}
+
+impl fmt::Debug for Redis {
+    /// Without the URL, which may contain a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redis").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl Redis {
+    /// The server at a URL: `redis://user:password@host:6379/database`, or `unix:///path/to/socket`.
+    ///
+    /// Nothing is connected to yet. `rediss://`, clusters and sentinels are not supported: for TLS, run a proxy such as
+    /// stunnel beside the server. A URL that is something else is an error when the server begins to serve.
+    #[must_use]
+    pub fn at(url: impl AsRef<str>) -> Self {
+        Self { link: Link::new(url.as_ref()), prefix: "mcp".into() }
+    }
+
+    /// Sets what the names of all keys and channels begin with: `mcp` by default, followed by a colon.
+    ///
+    /// Servers of different names do not meet under one prefix. The user of Redis needs access to the keys and channels
+    /// of that prefix only.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    fn link(&self) -> Result<&Link, Failure> {
+        self.link.as_ref().map_err(|error| error.as_str().into())
+    }
+
+    /// The keys of a table, which are in one slot of a cluster.
+    fn keys(&self, table: &Table, key: &str) -> [String; 4] {
+        let table = format!("{}:{{{}}}", self.prefix, table.name());
+        [
+            format!("{table}:value:{key}"),
+            format!("{table}:expiry"),
+            format!("{table}:entry"),
+            format!("{table}:usage"),
+        ]
+    }
+
+    fn channel(&self, topic: &str) -> String {
+        format!("{}:topic:{topic}", self.prefix)
+    }
+
+    async fn command<T: FromRedisValue>(&self, command: Cmd) -> Result<T, Failure> {
+        let link = self.link()?;
+        let mut used = link.connection().await?;
+        let answer = timeout(OPERATION, command.query_async(&mut used.connection)).await;
+        check(link, used.generation, answer)
+    }
+
+    async fn script<T: FromRedisValue>(&self, invocation: ScriptInvocation<'_>) -> Result<T, Failure> {
+        let link = self.link()?;
+        let mut used = link.connection().await?;
+        let answer = timeout(OPERATION, invocation.invoke_async(&mut used.connection)).await;
+        check(link, used.generation, answer)
+    }
+}
+
+/// Reports a connection that is of no use any more.
+fn check<T>(
+    link: &Link,
+    generation: u64,
+    answer: Result<Result<T, RedisError>, Elapsed>,
+) -> Result<T, Failure> {
+    match answer {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => {
+            // also where a replica of Redis has become read-only, after a failover
+            if error.is_io_error() || error.is_unrecoverable_error() || error.code() == Some("READONLY") {
+                link.report_broken(generation);
+            }
+            Err(error.into())
+        }
+        Err(_) => {
+            link.report_broken(generation);
+            Err("Redis did not answer in time".into())
+        }
+    }
+}
+
+impl Shared for Redis {
+    fn open(&self) -> Stored<'_, ()> {
+        Box::pin(async move { self.link()?.open().await })
+    }
+
+    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+        Box::pin(async move {
+            let [value, ..] = self.keys(table, key);
+            let mut command = redis::cmd("HMGET");
+            command.arg(value).arg("v").arg("n");
+            let (bytes, version): (Option<Vec<u8>>, Option<u64>) = self.command(command).await?;
+            Ok(bytes.zip(version).map(|(bytes, version)| Value { bytes, version }))
+        })
+    }
+
+    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
+        Box::pin(async move {
+            let Write { bytes, owner, expires_in, condition } = write;
+            let condition = match condition {
+                Condition::Always => -1,
+                Condition::Absent => 0,
+                Condition::Version(version) => i64::try_from(version)?,
+            };
+            let mut invocation = PUT.prepare_invoke();
+            for name in self.keys(table, key) {
+                invocation.key(name);
+            }
+            let ttl = u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_TTL);
+            invocation.arg(key).arg(owner).arg(bytes).arg(ttl).arg(condition);
+            invocation.arg(table.max_values()).arg(table.max_bytes());
+            invocation.arg(table.max_values_of(owner)).arg(table.max_bytes_of(owner));
+            match self.script::<u8>(invocation).await? {
+                0 => Ok(Written::Stored),
+                1 => Ok(Written::Conflict),
+                _ => Ok(Written::Full),
+            }
+        })
+    }
+
+    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+        Box::pin(async move {
+            let mut invocation = REMOVE.prepare_invoke();
+            for name in self.keys(table, key) {
+                invocation.key(name);
+            }
+            invocation.arg(key);
+            self.script(invocation).await
+        })
+    }
+
+    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+        Box::pin(async move {
+            let mut command = redis::cmd("PUBLISH");
+            command.arg(self.channel(topic)).arg(message);
+            self.command(command).await
+        })
+    }
+
+    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+        Box::pin(async move {
+            let link = self.link()?;
+            let (publisher, subscription) = Subscription::new(MAX_MESSAGES);
+            link.subscribe(self.channel(topic), publisher).await?;
+            Ok(subscription)
+        })
+    }
+}
+
+/// Milliseconds of a year and a day: longer than anything is kept.
+const LONGEST_TTL: u64 = 366 * 24 * 60 * 60 * 1000;

@@ -1,0 +1,272 @@
+//! What the server itself uses: a store in memory, or one that replicas share. A shared one sees names as digests, and
+//! values that are sealed with the server's keys for their name and version: they cannot be read, changed or moved. An
+//! operation fails within two seconds.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use tokio::time::{Instant, timeout};
+
+use super::{
+    Condition, Memory, Stored,
+    shared::{Shared, Table, Value, Write, Written},
+};
+use crate::core::{
+    admission::Owner,
+    crypto::{GENERATE, KeyRing, Seal},
+    sync::Mutex,
+};
+
+pub(crate) type StoreError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Purpose of the key that seals values and messages.
+const PURPOSE: &str = "mcp-runtime shared store 1";
+/// The format of what is sealed; others are of other versions of this crate.
+const FORMAT: u8 = 1;
+/// How long an operation may take.
+const OPERATION: Duration = Duration::from_millis(1900);
+/// For how long the probe is kept, and after which time it is renewed.
+const PROBE: [Duration; 2] = [Duration::from_secs(30 * 24 * 60 * 60), Duration::from_secs(60 * 60)];
+
+/// The store of one server; clones are the same.
+#[derive(Clone)]
+pub(crate) struct SealedStore {
+    backend: Arc<dyn Shared>,
+    /// Absent in memory.
+    sealing: Option<Arc<Sealing>>,
+}
+
+struct Sealing {
+    seal: Seal,
+    keys: KeyRing,
+    /// What the names of tables and topics begin with.
+    server: Box<str>,
+    /// When a value in the store was last found to be sealed with these keys, and which these were.
+    probed: Mutex<Option<(Instant, u64)>>,
+    has_warned: AtomicBool,
+}
+
+impl fmt::Debug for SealedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealedStore").field("is_shared", &self.is_shared()).finish_non_exhaustive()
+    }
+}
+
+impl SealedStore {
+    pub(crate) fn in_memory() -> Self {
+        Self { backend: Arc::new(Memory::default()), sealing: None }
+    }
+
+    /// Of the replicas of a server.
+    pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
+        let sealing = Sealing {
+            seal: Seal::new(keys, PURPOSE),
+            keys: keys.clone(),
+            server: plain_name(server).into(),
+            probed: Mutex::default(),
+            has_warned: AtomicBool::new(false),
+        };
+        Self { backend, sealing: Some(Arc::new(sealing)) }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.sealing.is_some()
+    }
+
+    /// Checks what does not depend on whether the store can be reached.
+    ///
+    /// # Errors
+    /// The store is shared, and the server's key is random.
+    pub(crate) fn check_keys(&self) -> Result<(), String> {
+        match &self.sealing {
+            Some(sealing) if sealing.keys.is_random() => Err(format!(
+                "the server shares a store with its replicas, and has no keys to seal what it keeps there\n\
+                 set them with `.stores(|stores| stores.keys_from_env())` and `MCP_SERVER_KEYS`; {GENERATE}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Connects, when the server begins to serve.
+    ///
+    /// # Errors
+    /// The store refuses the server, or what replicas have in it is sealed with other keys. That it cannot be reached is
+    /// not an error.
+    pub(crate) async fn open(&self) -> Result<(), StoreError> {
+        let Some(sealing) = &self.sealing else { return Ok(()) };
+        self.check_keys()?;
+        self.backend.open().await?;
+        match self.probe(sealing).await {
+            Err(ProbeError::OtherKeys) => Err(ProbeError::OtherKeys.into()),
+            Err(ProbeError::Unreachable(error)) => {
+                tracing::warn!(%error, "the server starts without its shared store, which cannot be reached");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Checks that what replicas have in the store is sealed with the keys of this one, unless that was done.
+    async fn probe(&self, sealing: &Sealing) -> Result<(), ProbeError> {
+        let [kept, renewed] = PROBE;
+        let generation = sealing.seal.generation();
+        let is_known = |(at, known): (Instant, u64)| known == generation && at.elapsed() < renewed;
+        if sealing.probed.lock().is_some_and(is_known) {
+            return Ok(());
+        }
+        let (table, key) = sealing.names(&Table::new("keys", 1, 1024, 100), "probe");
+        let unreachable = ProbeError::Unreachable;
+        let found = limited(self.backend.get(&table, &key)).await.map_err(unreachable)?;
+        // any version: it is the same each time
+        if found.is_some_and(|found| sealing.open(&table, &key, 1, &found.bytes).is_none()) {
+            return Err(ProbeError::OtherKeys);
+        }
+        // sealed with the first of the keys, since the one that had sealed it may go
+        let sealed = sealing.seal(&table, &key, 1, b"").map_err(unreachable)?;
+        let write = Write { bytes: &sealed, owner: "local", expires_in: kept, condition: Condition::Always };
+        limited(self.backend.put(&table, &key, write)).await.map_err(unreachable)?;
+        *sealing.probed.lock() = Some((Instant::now(), generation));
+        Ok(())
+    }
+
+    /// Checks that the store may be used.
+    async fn ready(&self, sealing: &Sealing) -> Result<(), StoreError> {
+        self.check_keys()?;
+        self.probe(sealing).await.map_err(|error| {
+            if matches!(error, ProbeError::OtherKeys) && !sealing.has_warned.swap(true, Ordering::Relaxed) {
+                tracing::error!("{error}");
+            }
+            error.into()
+        })
+    }
+
+    /// The value of a key, and its version.
+    ///
+    /// # Errors
+    /// The store cannot be read, or has something there that the server has not sealed for it.
+    pub(crate) async fn get(&self, table: &Table, key: &str) -> Result<Option<Value>, StoreError> {
+        let Some(sealing) = &self.sealing else { return self.backend.get(table, key).await };
+        self.ready(sealing).await?;
+        let (table, key) = sealing.names(table, key);
+        let Some(found) = limited(self.backend.get(&table, &key)).await? else { return Ok(None) };
+        let opened = sealing.open(&table, &key, found.version, &found.bytes);
+        let opened = opened.ok_or("a value of the shared store was not sealed by this server")?;
+        match opened.split_first() {
+            Some((&FORMAT, bytes)) => Ok(Some(Value { bytes: bytes.to_vec(), version: found.version })),
+            _ => {
+                tracing::warn!(table = table.name(), "a value of another version of this crate is ignored");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Puts a value, if its condition and the limits of the table allow that.
+    ///
+    /// # Errors
+    /// The store cannot be reached; it is not known whether the value was put.
+    pub(crate) async fn put(
+        &self,
+        table: &Table,
+        key: &str,
+        write: Write<'_>,
+    ) -> Result<Written, StoreError> {
+        let Some(sealing) = &self.sealing else { return self.backend.put(table, key, write).await };
+        self.ready(sealing).await?;
+        let (table, key) = sealing.names(table, key);
+        let sealed = sealing.seal(&table, &key, write.condition.next_version(), write.bytes)?;
+        let owner = owner_digest(write.owner);
+        let write = Write { bytes: &sealed, owner: &owner, ..write };
+        limited(self.backend.put(&table, &key, write)).await
+    }
+}
+
+/// Why a probe has failed.
+#[derive(Debug)]
+enum ProbeError {
+    OtherKeys,
+    Unreachable(StoreError),
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherKeys => f.write_str(
+                "the replicas that share the store have other keys\n\
+                 give every replica of a server the same keys, or another server another name or prefix",
+            ),
+            Self::Unreachable(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ProbeError {}
+
+/// Runs an operation for as long as it may take.
+async fn limited<T>(operation: Stored<'_, T>) -> Result<T, StoreError> {
+    match timeout(OPERATION, operation).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err("the shared store does not answer".into()),
+    }
+}
+
+impl Sealing {
+    /// The names of a table and of a key as the store gets to know them. Keys may be secrets, such as ids of tasks.
+    fn names(&self, table: &Table, key: &str) -> (Table, String) {
+        let table = table.renamed(&format!("{}/{}", self.server, table.name()));
+        let key = digest(&[table.name(), key], 24);
+        (table, key)
+    }
+
+    fn seal(&self, table: &Table, key: &str, version: u64, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let mut plain = Vec::with_capacity(1 + bytes.len());
+        plain.push(FORMAT);
+        plain.extend_from_slice(bytes);
+        let sealed = self.seal.seal_bytes(&plain, &bound(table.name(), key, version));
+        sealed.map_err(|_| "a value cannot be sealed".into())
+    }
+
+    fn open(&self, table: &Table, key: &str, version: u64, sealed: &[u8]) -> Option<Vec<u8>> {
+        self.seal.open_bytes(sealed.to_vec(), &bound(table.name(), key, version)).map(|opened| opened.plain)
+    }
+}
+
+/// What a value is bound to.
+fn bound(table: &str, key: &str, version: u64) -> Vec<u8> {
+    let mut bound = version.to_le_bytes().to_vec();
+    for part in [table, key] {
+        bound.extend((part.len() as u64).to_le_bytes());
+        bound.extend(part.as_bytes());
+    }
+    bound
+}
+
+fn digest(parts: &[&str], bytes: usize) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let hash = hash.finalize();
+    URL_SAFE_NO_PAD.encode(hash.get(..bytes).unwrap_or(&hash))
+}
+
+/// An owner as a shared store gets to know it: neither an address nor a principal.
+fn owner_digest(owner: &str) -> String {
+    // what is alone has all of a table, by its name
+    if owner == Owner::local().as_str().as_ref() { owner.into() } else { digest(&["owner", owner], 12) }
+}
+
+/// A name of letters and digits; of a name that has others, what tells it apart is appended.
+fn plain_name(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    if plain == name { plain } else { format!("{plain}-{}", digest(&[name], 6)) }
+}

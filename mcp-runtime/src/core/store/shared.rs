@@ -1,0 +1,262 @@
+//! What a store for all replicas of a server must do: the trait, and the types of its operations. A store keeps nothing
+//! without an owner, a limit and an expiry.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::mpsc;
+
+use super::Stored;
+use crate::core::admission::{Owner, Quota};
+
+/// A store that the replicas of a server share.
+///
+/// `Redis` is one, with the feature `redis`; [`Memory`](super::Memory) is the reference, and what a server uses by itself. An
+/// implementation for another store is complete when [`check_shared`](crate::testing::check_shared) accepts it. Set it with
+/// [`ServerBuilder::shared`](crate::ServerBuilder::shared).
+///
+/// Each operation is atomic, for all replicas. Values are sealed: a store sees random-looking bytes, and names that are
+/// digests. It should fail rather than wait: an operation that takes longer than 2 seconds counts as failed.
+pub trait Shared: Send + Sync {
+    /// Connects, when a server begins to serve; it may be called again.
+    ///
+    /// # Errors
+    /// The store refuses the server. A store that cannot be reached at the moment is not an error: a server can serve
+    /// what needs no store, and the store may be there later.
+    fn open(&self) -> Stored<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The value of a key; `None` if there is none, or it has expired.
+    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>>;
+
+    /// Puts a value, if its condition and the limits of the table allow that; otherwise nothing has changed.
+    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written>;
+
+    /// Removes a value, if there is one.
+    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()>;
+
+    /// Sends a message to the subscribers of a topic at every replica, this one included. Nothing is kept for later
+    /// subscribers.
+    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()>;
+
+    /// Subscribes to a topic. Messages that are published after this has completed are received in order. While the store
+    /// cannot be reached, this succeeds, and messages are received from when it can be.
+    ///
+    /// If messages may be lost, [`Publisher::missed`] must be called afterwards: when the connection is back, for example.
+    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription>;
+}
+
+impl<S: Shared + ?Sized> Shared for Arc<S> {
+    fn open(&self) -> Stored<'_, ()> {
+        (**self).open()
+    }
+
+    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+        (**self).get(table, key)
+    }
+
+    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
+        (**self).put(table, key, write)
+    }
+
+    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+        (**self).remove(table, key)
+    }
+
+    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+        (**self).publish(topic, message)
+    }
+
+    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+        (**self).subscribe(topic)
+    }
+}
+
+/// A part of a store, with its limits. Expired values count no longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    name: Arc<str>,
+    values: usize,
+    bytes: usize,
+    share_percent: u8,
+}
+
+impl Table {
+    /// A table of so many values, which have so many bytes in total; one owner may have `share_percent` of both.
+    #[must_use]
+    pub fn new(name: &str, values: usize, bytes: usize, share_percent: u8) -> Self {
+        Self { name: name.into(), values, bytes, share_percent }
+    }
+
+    /// Its name, of ASCII letters, digits, `-`, `_`, `.` and `/`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many values it may have.
+    #[must_use]
+    pub fn max_values(&self) -> usize {
+        self.values
+    }
+
+    /// How many bytes its values may have in total.
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many values one owner may have.
+    #[must_use]
+    pub fn max_values_of(&self, owner: &str) -> usize {
+        self.value_quota().share_of(&Owner::from_text(owner.into()))
+    }
+
+    /// How many bytes the values of one owner may have.
+    #[must_use]
+    pub fn max_bytes_of(&self, owner: &str) -> usize {
+        self.byte_quota().share_of(&Owner::from_text(owner.into()))
+    }
+
+    pub(super) fn value_quota(&self) -> Quota {
+        Quota::new(self.values, self.share_percent)
+    }
+
+    pub(super) fn byte_quota(&self) -> Quota {
+        Quota::new(self.bytes, self.share_percent)
+    }
+
+    /// The same under another name.
+    pub(super) fn renamed(&self, name: &str) -> Self {
+        Self { name: name.into(), ..self.clone() }
+    }
+}
+
+/// A value and its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// What was put.
+    pub bytes: Vec<u8>,
+    /// 1, or one more than the version it has replaced by [`Condition::Version`].
+    pub version: u64,
+}
+
+/// A value to put.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'a> {
+    /// The value.
+    pub bytes: &'a [u8],
+    /// Whose share of the table it uses.
+    pub owner: &'a str,
+    /// For how long it is kept.
+    pub expires_in: Duration,
+    /// When it is put.
+    pub condition: Condition,
+}
+
+/// When a value is put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// Whether or not the key has a value; its version is 1 then.
+    Always,
+    /// If the key has no value; its version is 1 then.
+    Absent,
+    /// If the key has a value of that version, which grows by one.
+    Version(u64),
+}
+
+impl Condition {
+    /// The version of a value that was put under it.
+    #[must_use]
+    pub fn next_version(self) -> u64 {
+        match self {
+            Self::Always | Self::Absent => 1,
+            Self::Version(version) => version.saturating_add(1),
+        }
+    }
+}
+
+/// What came of a value that should be put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It was put.
+    Stored,
+    /// Its condition does not hold.
+    Conflict,
+    /// It would exceed what its owner, or all owners together, may have in the table.
+    Full,
+}
+
+/// Messages of a topic that one subscriber has not received yet.
+pub(super) const MAX_MESSAGES: usize = 1024;
+
+/// The messages of a topic.
+#[derive(Debug)]
+pub struct Subscription {
+    messages: mpsc::Receiver<Arc<[u8]>>,
+    missed: mpsc::Receiver<()>,
+}
+
+/// The store's end of a [`Subscription`].
+#[derive(Debug, Clone)]
+pub struct Publisher {
+    messages: mpsc::Sender<Arc<[u8]>>,
+    missed: mpsc::Sender<()>,
+}
+
+/// What a subscriber of a topic receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// A message.
+    Message(Arc<[u8]>),
+    /// Messages may have been lost.
+    Missed,
+}
+
+impl Subscription {
+    /// A subscription that holds at most so many messages that were not received yet, and the store's end of it.
+    #[must_use]
+    pub fn new(capacity: usize) -> (Publisher, Self) {
+        let (messages, received) = mpsc::channel(capacity.max(1));
+        let (missed, has_missed) = mpsc::channel(1);
+        (Publisher { messages, missed }, Self { messages: received, missed: has_missed })
+    }
+
+    /// The next message, or that some were lost; `None` at the end of them.
+    pub async fn next(&mut self) -> Option<Received> {
+        tokio::select! {
+            biased;
+            Some(message) = self.messages.recv() => Some(Received::Message(message)),
+            Some(()) = self.missed.recv() => Some(Received::Missed),
+            else => None,
+        }
+    }
+}
+
+impl Publisher {
+    /// Passes a message on. If the subscriber holds too many, it is told that it has missed some. Returns whether there is
+    /// a subscriber still.
+    #[must_use]
+    pub fn send(&self, message: Arc<[u8]>) -> bool {
+        match self.messages.try_send(message) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.missed();
+                true
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        }
+    }
+
+    /// Tells the subscriber that messages may have been lost.
+    pub fn missed(&self) {
+        // one that waits to be received says the same
+        let _queued = self.missed.try_send(());
+    }
+
+    /// Whether the subscription was dropped.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.messages.is_closed()
+    }
+}

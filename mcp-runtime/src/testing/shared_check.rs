@@ -1,0 +1,251 @@
+//! What a store must do that replicas share, as a test of it.
+
+use std::{future::poll_fn, pin::Pin, task::Poll, time::Duration};
+
+use tokio::time::{sleep, timeout};
+
+use crate::core::{
+    crypto::random_id,
+    store::{Condition, Received, Shared, Stored, Subscription, Table, Value, Write, Written},
+};
+
+/// Long enough for any operation, and for a message to arrive.
+const LIMIT: Duration = Duration::from_secs(10);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Checks that a store does what [`Shared`] says; it takes a second or two.
+///
+/// It uses tables and topics of random names, and leaves nothing behind that does not expire within an hour.
+///
+/// ```
+/// use mcp_runtime::{store::Memory, testing::check_shared};
+///
+/// # #[mcp_runtime::main]
+/// # async fn main() -> mcp_runtime::Result<()> {
+/// check_shared(&Memory::default()).await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Panics
+/// The store does something else; the message says what.
+pub async fn check_shared(store: &impl Shared) {
+    check(store).await;
+}
+
+async fn check(store: &dyn Shared) {
+    wait("open", store.open()).await;
+    versions_count_and_conditions_hold(store).await;
+    values_expire(store).await;
+    limits_hold(store).await;
+    of_concurrent_writes_one_wins(store).await;
+    messages_reach_every_subscriber(store).await;
+}
+
+fn random_name(what: &str) -> String {
+    format!("check/{what}-{}", random_id().expect("randomness"))
+}
+
+fn table(values: usize, bytes: usize, share_percent: u8) -> Table {
+    Table::new(&random_name("table"), values, bytes, share_percent)
+}
+
+async fn wait<T>(what: &str, operation: Stored<'_, T>) -> T {
+    match timeout(LIMIT, operation).await {
+        Ok(Ok(value)) => value,
+        Ok(Err(error)) => panic!("`{what}` fails: {error}"),
+        Err(_) => panic!("`{what}` takes longer than {LIMIT:?}"),
+    }
+}
+
+/// One table, and what is put into it.
+struct Checked<'a> {
+    store: &'a dyn Shared,
+    table: Table,
+}
+
+impl Checked<'_> {
+    async fn put_as(&self, owner: &str, key: &str, bytes: &[u8], condition: Condition) -> Written {
+        self.put_for(HOUR, owner, key, bytes, condition).await
+    }
+
+    async fn put_for(
+        &self,
+        time: Duration,
+        owner: &str,
+        key: &str,
+        bytes: &[u8],
+        condition: Condition,
+    ) -> Written {
+        let write = Write { bytes, owner, expires_in: time, condition };
+        wait("put", self.store.put(&self.table, key, write)).await
+    }
+
+    async fn put(&self, key: &str, bytes: &[u8], condition: Condition) -> Written {
+        self.put_as("ada", key, bytes, condition).await
+    }
+
+    async fn get(&self, key: &str) -> Option<Value> {
+        wait("get", self.store.get(&self.table, key)).await
+    }
+
+    async fn remove(&self, key: &str) {
+        wait("remove", self.store.remove(&self.table, key)).await;
+    }
+}
+
+async fn versions_count_and_conditions_hold(store: &dyn Shared) {
+    let checked = Checked { store, table: table(100, 10_000, 100) };
+    let other = Checked { store, table: table(100, 10_000, 100) };
+    let value = |bytes: &[u8], version| Some(Value { bytes: bytes.to_vec(), version });
+    let every_byte: Vec<u8> = (0..=255).collect();
+
+    assert_eq!(checked.get("a").await, None, "it was not put yet");
+    assert_eq!(checked.put("a", b"x", Condition::Version(1)).await, Written::Conflict, "it was not put yet");
+    assert_eq!(checked.put("a", &every_byte, Condition::Absent).await, Written::Stored);
+    assert_eq!(checked.get("a").await, value(&every_byte, 1), "every byte comes back, as version 1");
+    assert_eq!(other.get("a").await, None, "another table has keys of its own");
+    assert_eq!(checked.get("A").await, None, "keys are not folded");
+
+    assert_eq!(checked.put("a", b"x", Condition::Absent).await, Written::Conflict, "there is a value");
+    assert_eq!(checked.put("a", b"x", Condition::Version(2)).await, Written::Conflict, "it has version 1");
+    assert_eq!(checked.get("a").await, value(&every_byte, 1), "a conflict changes nothing");
+    assert_eq!(checked.put("a", b"", Condition::Version(1)).await, Written::Stored);
+    assert_eq!(checked.get("a").await, value(b"", 2), "a replaced version grows by one; values may be empty");
+    assert_eq!(checked.put("a", b"y", Condition::Version(1)).await, Written::Conflict, "version 1 is gone");
+    assert_eq!(checked.put("a", b"y", Condition::Version(2)).await, Written::Stored);
+    assert_eq!(checked.get("a").await, value(b"y", 3));
+    assert_eq!(checked.put("a", b"z", Condition::Always).await, Written::Stored);
+    assert_eq!(checked.get("a").await, value(b"z", 1), "what is put always has version 1");
+
+    checked.remove("a").await;
+    checked.remove("a").await;
+    assert_eq!(checked.get("a").await, None, "it was removed");
+    assert_eq!(checked.put("a", b"x", Condition::Absent).await, Written::Stored, "the key is free again");
+    checked.remove("a").await;
+}
+
+async fn values_expire(store: &dyn Shared) {
+    let checked = Checked { store, table: table(2, 10_000, 100) };
+    let short = Duration::from_millis(300);
+    assert_eq!(checked.put_for(short, "ada", "a", b"x", Condition::Absent).await, Written::Stored);
+    assert_eq!(checked.put_for(short, "ada", "b", b"x", Condition::Always).await, Written::Stored);
+    assert_eq!(checked.put_for(HOUR, "ada", "b", b"y", Condition::Version(1)).await, Written::Stored);
+    assert_eq!(checked.put("c", b"x", Condition::Absent).await, Written::Full, "two values are kept");
+    sleep(short * 2).await;
+    assert_eq!(checked.get("a").await, None, "it has expired");
+    assert!(checked.get("b").await.is_some(), "the last write says when a value expires");
+    assert_eq!(checked.put("a", b"x", Condition::Version(1)).await, Written::Conflict, "it has expired");
+    assert_eq!(
+        checked.put("c", b"x", Condition::Absent).await,
+        Written::Stored,
+        "expired values do not count"
+    );
+    assert_eq!(checked.put("a", b"x", Condition::Absent).await, Written::Full);
+}
+
+async fn limits_hold(store: &dyn Shared) {
+    let checked = Checked { store, table: table(4, 100, 50) };
+    let put = async |owner: &str, key: &str, bytes: usize| {
+        checked.put_as(owner, key, &vec![b'x'; bytes], Condition::Always).await
+    };
+    assert_eq!(put("ada", "a1", 10).await, Written::Stored);
+    assert_eq!(put("ada", "a2", 10).await, Written::Stored);
+    assert_eq!(put("ada", "a3", 10).await, Written::Full, "an owner has its share of the values");
+    assert_eq!(checked.get("a3").await, None, "what does not fit is not there");
+    assert_eq!(put("ada", "a2", 40).await, Written::Stored, "a value that is replaced gives its bytes back");
+    assert_eq!(put("ada", "a2", 41).await, Written::Full, "an owner has its share of the bytes");
+    assert_eq!(checked.get("a2").await.map(|value| value.bytes.len()), Some(40), "it is as it was");
+    assert_eq!(put("bob", "b1", 10).await, Written::Stored, "another owner has a share of its own");
+    assert_eq!(put("bob", "b2", 41).await, Written::Full);
+    assert_eq!(put("bob", "b2", 10).await, Written::Stored);
+    assert_eq!(put("eve", "e1", 1).await, Written::Full, "the table is full for everybody");
+    assert_eq!(put("eve", "a1", 1).await, Written::Stored, "a value that is replaced gives its place back");
+    assert_eq!(put("ada", "a3", 1).await, Written::Full, "the table is full still");
+    checked.remove("a1").await;
+    assert_eq!(put("ada", "a3", 1).await, Written::Stored, "a value that is removed gives its place back");
+    for key in ["a1", "a2", "a3", "b1", "b2"] {
+        checked.remove(key).await;
+    }
+    for n in 0..4 {
+        assert_eq!(put("local", &n.to_string(), 25).await, Written::Stored, "`local` has everything");
+    }
+    assert_eq!(put("local", "4", 0).await, Written::Full);
+}
+
+async fn of_concurrent_writes_one_wins(store: &dyn Shared) {
+    let checked = Checked { store, table: table(100, 10_000, 100) };
+    let won = |outcomes: &[Written]| outcomes.iter().filter(|written| **written == Written::Stored).count();
+    for (condition, version) in
+        [(Condition::Absent, 1), (Condition::Version(1), 2), (Condition::Version(2), 3)]
+    {
+        let writes = (0..16_u8).map(|n| {
+            let checked = &checked;
+            async move { checked.put("a", &[n], condition).await }
+        });
+        let outcomes = join_all(writes).await;
+        assert_eq!(won(&outcomes), 1, "of writes under {condition:?}, {outcomes:?}");
+        let found = checked.get("a").await.expect("what has won");
+        let winner = outcomes.iter().position(|written| *written == Written::Stored);
+        assert_eq!((Some(usize::from(found.bytes[0])), found.version), (winner, version));
+    }
+    let small = Checked { store, table: table(4, 10_000, 100) };
+    let writes = (0..16_u8).map(|n| {
+        let small = &small;
+        async move { small.put(&n.to_string(), &[n], Condition::Absent).await }
+    });
+    assert_eq!(won(&join_all(writes).await), 4, "no more than fit into the table");
+}
+
+async fn messages_reach_every_subscriber(store: &dyn Shared) {
+    let (topic, other) = (random_name("topic"), random_name("topic"));
+    wait("publish", store.publish(&topic, b"too early")).await;
+    let mut one = wait("subscribe", store.subscribe(&topic)).await;
+    let mut two = wait("subscribe", store.subscribe(&topic)).await;
+    let mut third = wait("subscribe", store.subscribe(&other)).await;
+    for n in 0..20_u8 {
+        wait("publish", store.publish(&topic, &[n, 0, 255])).await;
+    }
+    wait("publish", store.publish(&other, b"")).await;
+    for subscription in [&mut one, &mut two] {
+        for n in 0..20_u8 {
+            assert_eq!(
+                next(subscription).await,
+                Received::Message([n, 0, 255].as_slice().into()),
+                "in order"
+            );
+        }
+    }
+    assert_eq!(next(&mut third).await, Received::Message([].as_slice().into()), "only of its own topic");
+    drop((one, third));
+    wait("publish", store.publish(&topic, b"again")).await;
+    assert_eq!(next(&mut two).await, Received::Message(b"again".as_slice().into()), "others have left");
+}
+
+async fn next(subscription: &mut Subscription) -> Received {
+    match timeout(LIMIT, subscription.next()).await {
+        Ok(Some(received)) => received,
+        Ok(None) => panic!("the subscription has ended"),
+        Err(_) => panic!("a message did not arrive within {LIMIT:?}"),
+    }
+}
+
+/// Runs futures at once.
+async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut running: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
+    let mut outcomes: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        let mut waits = false;
+        for (future, outcome) in running.iter_mut().zip(&mut outcomes) {
+            if outcome.is_none() {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(value) => *outcome = Some(value),
+                    Poll::Pending => waits = true,
+                }
+            }
+        }
+        if waits { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    outcomes.into_iter().flatten().collect()
+}

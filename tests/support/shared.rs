@@ -1,0 +1,62 @@
+//! A store that replicas share, and that can be out of order.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use mcp_runtime::store::{Memory, Shared, Stored, Subscription, Table, Value, Write, Written};
+
+/// A store in memory that fails while it is told to, and counts what it is asked; clones are the same store.
+#[derive(Clone, Default)]
+pub struct BreakableStore {
+    memory: Memory,
+    broken: Arc<AtomicBool>,
+    operations: Arc<AtomicUsize>,
+}
+
+impl BreakableStore {
+    /// From now on every operation fails, or none does.
+    pub fn set_broken(&self, broken: bool) {
+        self.broken.store(broken, Ordering::Relaxed);
+    }
+
+    /// How many operations there were.
+    pub fn operations(&self) -> usize {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    fn unless_broken<'a, T: Send + 'a>(&self, operation: Stored<'a, T>) -> Stored<'a, T> {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        match self.broken.load(Ordering::Relaxed) {
+            true => Box::pin(std::future::ready(Err("out of order".into()))),
+            // as over a network
+            false => Box::pin(async move {
+                tokio::task::yield_now().await;
+                operation.await
+            }),
+        }
+    }
+}
+
+impl Shared for BreakableStore {
+    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+        self.unless_broken(Box::pin(self.memory.get(table, key)))
+    }
+
+    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
+        self.unless_broken(Box::pin(async move { self.memory.put(table, key, write).await }))
+    }
+
+    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+        self.unless_broken(Box::pin(async move { self.memory.remove(table, key).await }))
+    }
+
+    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+        self.unless_broken(Box::pin(async move { self.memory.publish(topic, message).await }))
+    }
+
+    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+        self.unless_broken(Box::pin(async move { self.memory.subscribe(topic).await }))
+    }
+}

@@ -1,6 +1,7 @@
 //! What replicas share: the stores themselves, and servers on them. The same tests run with the store in memory, with
 //! Redis, and with an example's store in SQLite. Those with Redis start a `redis-server` each, and are skipped without it.
 
+mod changes;
 mod redis_server;
 mod replicas;
 #[path = "../../examples/shared_store/sqlite.rs"]

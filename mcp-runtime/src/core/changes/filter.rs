@@ -113,6 +113,13 @@ impl Filter {
         }
     }
 
+    /// Every list, and every resource of the subscriber.
+    pub(super) fn everything(&self) -> Vec<Change> {
+        let mut changes = vec![Change::Tools, Change::Prompts, Change::Resources, Change::Events];
+        changes.extend(self.uris.read().by_key.keys().cloned().map(Change::Updated));
+        changes
+    }
+
     /// The change as this subscriber gets it; `None` if it is not subscribed to it. URIs of published changes are
     /// normalised, but the subscriber gets its own spelling, since it may compare URIs as text.
     pub(super) fn select(&self, change: &Change) -> Option<Change> {

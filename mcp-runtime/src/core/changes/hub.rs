@@ -183,6 +183,26 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Publishes to every subscriber whatever its filter selects but subjects; updates of resources that it
+    /// `is_allowed` to read.
+    pub(crate) fn publish_everything(&self, is_allowed: impl Fn(&str, Access<'_>) -> bool) {
+        let limit = self.0.limits.pending;
+        let subscribers = self.0.subscribers.read();
+        let mut wakers = Vec::new();
+        for subscriber in subscribers.values() {
+            let caller = subscriber.caller.read();
+            let caller = caller.as_deref().filter(|caller| !caller.has_expired());
+            let access = Access::new(caller, subscriber.access_rules.as_deref());
+            for change in subscriber.filter.everything() {
+                if !matches!(&change, Change::Updated(uri) if !is_allowed(uri, access)) {
+                    wakers.extend(subscriber.enqueue(&change, limit));
+                }
+            }
+        }
+        drop(subscribers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     /// Subscribes that caller to the changes of a filter; `None` if the limit, or the owner's share of it, is reached.
     pub(crate) fn subscribe(
         &self,

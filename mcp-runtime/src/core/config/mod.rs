@@ -50,7 +50,7 @@ use crate::{
         connection::{AccessRules, Principal, VisibleFn},
         crypto::{GENERATE, Key, KeyRing},
         extensions::Extensions,
-        server::Open,
+        server::{Open, OpenRelay},
         store::{OpenResults, Shared},
     },
     gate::{kept_results::keep_results, result_limit::ResultLimit},
@@ -599,6 +599,8 @@ impl StdioOptions {
 pub struct Stores {
     /// What replicas share; unset for a store in memory.
     pub(crate) shared: Option<Arc<dyn Shared>>,
+    /// What makes replicas tell each other of changes.
+    pub(crate) open_relay: Option<OpenRelay>,
     /// Whether sessions go on while it cannot be found out whether they have ended.
     #[cfg(feature = "http")]
     pub(crate) allows_unchecked_sessions: bool,

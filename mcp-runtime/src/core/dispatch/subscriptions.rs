@@ -44,6 +44,7 @@ pub(crate) struct ListenStream {
 
 impl Server {
     pub(super) fn listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        self.start_relay();
         let registry = self.registry();
         let RequestedNotifications {
             tools_list_changed,

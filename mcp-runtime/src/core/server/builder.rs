@@ -16,6 +16,7 @@ use super::{
     Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner, WeakServer,
     assemble::{ItemDefaults, assemble},
     item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
+    relay::open_relay,
     service_block::ServiceBlock,
     transform::{FoundService, ItemChanges, Transform, Transformed},
 };
@@ -420,6 +421,7 @@ impl ServerBuilder {
     /// what is shared, and what happens while the store cannot be reached.
     pub fn shared(mut self, store: impl Shared + 'static) -> Self {
         self.options.stores.shared = Some(Arc::new(store));
+        self.options.stores.open_relay = Some(open_relay);
         self
     }
 
@@ -572,6 +574,10 @@ impl ServerBuilder {
             Some(shared) => SealedStore::shared(shared.clone(), &keys, &self.info.name),
             None => SealedStore::in_memory(),
         };
+        let relay = options.stores.open_relay.map(|open| open(&store)).transpose().unwrap_or_else(|error| {
+            errors.push(BuildError::new(format!("the operating system provides no randomness: {error}")));
+            None
+        });
         let telemetry = Telemetry::new(&options.telemetry)
             .map(Arc::new)
             .map_err(|error| errors.push(BuildError::new(error)));
@@ -666,6 +672,7 @@ impl ServerBuilder {
                 }),
                 keys,
                 store,
+                relay,
                 rate,
                 caller_concurrency,
                 items: RwLock::new(items),

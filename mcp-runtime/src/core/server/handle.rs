@@ -11,19 +11,74 @@ use super::{
     Error, Open, Registry, Result, Server, ServerInner,
     assemble::{ItemDefaults, assemble},
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
+    relay::RelayedChange,
     transform::Transform,
 };
 use crate::{
     capability::resources::Resources,
     core::{
         changes::Change,
-        connection::{Access, ItemKind, ItemView, Principal},
+        connection::{Access, ItemKind, ItemView, Principal, principal_digest},
         context::Context,
         extensions::Extensions,
         item::{BuildError, ItemLayer},
         sync::RwLockWriteGuard,
     },
 };
+
+impl Server {
+    /// Publishes an update to subscribers of this process that may read the resource. `concerns` says which of them are
+    /// told; without it, of a resource that differs by caller, the one whose call `reporter` has made.
+    pub(super) fn publish_update(
+        &self,
+        uri: &str,
+        concerns: Option<&dyn Fn(&Principal) -> bool>,
+        reporter: Option<&str>,
+    ) {
+        let (registry, change) = (self.registry(), Change::Updated(uri.into()));
+        let Some(resources) = registry.capabilities.get::<Resources>() else { return };
+        let by_access = resources.guards_updates() || self.access_rules().visible.is_some();
+        if !by_access && concerns.is_none() {
+            return self.hub().publish(change);
+        }
+        let is_unclear = Cell::new(false);
+        self.hub().publish_to(change, |access| {
+            if access.is_full() {
+                return true;
+            }
+            // a subscriber may have lost the scopes with which it subscribed
+            let Ok((resource, _)) = resources.find(uri, access) else { return false };
+            match concerns {
+                Some(concerns) => access.caller().is_some_and(|caller| {
+                    catch_unwind(AssertUnwindSafe(|| concerns(caller))).unwrap_or(false)
+                }),
+                None if resource.differs_by_caller() => {
+                    is_unclear.set(is_unclear.get() || reporter.is_none());
+                    reporter.is_some() && reporter == principal_digest(access.caller()).as_deref()
+                }
+                None => true,
+            }
+        });
+        if is_unclear.get() && !self.0.has_warned_of_update.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                uri,
+                "subscribers were not told of an update: what the resource returns may differ by caller\n\
+                 say whom it concerns: `handle.resource_updated_for(uri, |principal| ..)`, or decide on subscriptions \
+                 with `subscribe = path`"
+            );
+        }
+    }
+
+    /// Tells every subscriber of this process that whatever it waits for has changed, which may be so.
+    pub(super) fn publish_everything(&self) {
+        let registry = self.registry();
+        let resources = registry.capabilities.get::<Resources>();
+        self.hub().publish_everything(|uri, access| {
+            access.is_full()
+                || resources.as_ref().is_some_and(|resources| resources.find(uri, access).is_ok())
+        });
+    }
+}
 
 /// Adds and removes tools, resources and prompts while a server runs, and publishes changes to clients; clones are
 /// handles of the same server.
@@ -280,48 +335,37 @@ impl ServerHandle {
     }
 
     pub(crate) fn publish(&self, change: impl FnOnce() -> Change) {
-        if let Some(server) = self.server() {
-            server.hub().publish(change());
+        let Some(server) = self.server() else { return };
+        let change = change();
+        if let Some(relay) = &server.0.relay {
+            server.start_relay();
+            let relayed = match &change {
+                Change::Tools => RelayedChange::Tools,
+                Change::Prompts => RelayedChange::Prompts,
+                Change::Events => RelayedChange::Events,
+                _ => RelayedChange::Resources,
+            };
+            relay.send(relayed);
         }
+        server.hub().publish(change);
     }
 
     /// Publishes an update to subscribers that may read the resource; `concerns` says which of them are told.
     fn publish_update(&self, uri: &str, concerns: Option<&dyn Fn(&Principal) -> bool>) {
         let Some(server) = self.server() else { return };
-        let (registry, change) = (server.registry(), Change::Updated(uri.into()));
-        let Some(resources) = registry.capabilities.get::<Resources>() else { return };
-        let by_access = resources.guards_updates() || server.access_rules().visible.is_some();
-        if !by_access && concerns.is_none() {
-            return server.hub().publish(change);
-        }
         let current = Context::current();
-        let reporter = current.as_ref().and_then(Context::caller);
-        let is_unclear = Cell::new(false);
-        server.hub().publish_to(change, |access| {
-            if access.is_full() {
-                return true;
-            }
-            // a subscriber may have lost the scopes with which it subscribed
-            let Ok((resource, _)) = resources.find(uri, access) else { return false };
-            match concerns {
-                Some(concerns) => access.caller().is_some_and(|caller| {
-                    catch_unwind(AssertUnwindSafe(|| concerns(caller))).unwrap_or(false)
-                }),
-                None if resource.differs_by_caller() => {
-                    is_unclear.set(is_unclear.get() || reporter.is_none());
-                    reporter.zip(access.caller()).is_some_and(|(one, other)| one.is_same(other))
-                }
-                None => true,
-            }
-        });
-        if is_unclear.get() && !server.0.has_warned_of_update.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                uri,
-                "subscribers were not told of an update: what the resource returns may differ by caller\n\
-                 say whom it concerns: `handle.resource_updated_for(uri, |principal| ..)`, or decide on subscriptions \
-                 with `subscribe = path`"
-            );
+        let reporter = principal_digest(current.as_ref().and_then(Context::caller));
+        // a function is of this process
+        if concerns.is_none()
+            && let Some(relay) = &server.0.relay
+        {
+            server.start_relay();
+            relay.send(RelayedChange::Updated {
+                uri: uri.to_owned(),
+                by: reporter.as_deref().map(str::to_owned),
+            });
         }
+        server.publish_update(uri, concerns, reporter.as_deref());
     }
 
     /// Reads the [API keys](crate::auth::ApiKeys) again that are from a file or the environment, and forgets which tokens

@@ -10,6 +10,7 @@ mod item;
 mod list_cache;
 mod open_capabilities;
 mod registry;
+mod relay;
 mod service_block;
 mod transform;
 
@@ -36,6 +37,8 @@ pub(crate) use open_capabilities::{
     Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
 };
 pub(crate) use registry::{Registry, write_entry};
+use relay::ChangeRelay;
+pub(crate) use relay::OpenRelay;
 pub use service_block::ServiceBlock;
 pub(crate) use transform::Transform;
 pub use transform::{ItemChanges, Transformed};
@@ -98,6 +101,8 @@ struct ServerInner {
     state: Arc<Extensions>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
+    /// Set if replicas share a store.
+    relay: Option<Box<dyn ChangeRelay>>,
     /// Whether a handle exists, so that items may be added and changes published.
     has_handle: AtomicBool,
     /// Whether the server is served to clients whose callers are not identified.
@@ -246,7 +251,16 @@ impl Server {
     /// # Errors
     /// It refuses this server, or the server has no keys, or other keys than the replicas.
     pub(crate) async fn open_store(&self) -> Result<()> {
-        self.0.store.open().await.map_err(|error| Error::serve(error.to_string()))
+        self.0.store.open().await.map_err(|error| Error::serve(error.to_string()))?;
+        self.start_relay();
+        Ok(())
+    }
+
+    /// Begins to exchange changes with other replicas, if they share a store.
+    pub(crate) fn start_relay(&self) {
+        if let Some(relay) = &self.0.relay {
+            relay.start(self);
+        }
     }
 
     /// Checks what the store needs, without connecting to it.

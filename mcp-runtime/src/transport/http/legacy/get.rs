@@ -161,6 +161,7 @@ impl StandaloneStream {
         session: &Session,
         StreamClaim { caller, owner }: StreamClaim,
     ) -> Option<Self> {
+        endpoint.server.start_relay();
         let rules = endpoint.access_rules.clone();
         let data = guard.data.clone();
         let hub = guard.hub().clone();

@@ -1,0 +1,192 @@
+//! Changes that a program reports at one replica, for the subscribers of all others: over a topic of the store that
+//! replicas share. What may have been lost is told as a change of everything that subscribers wait for. Only a program that
+//! shares a store contains it.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::{
+    runtime::Handle,
+    sync::mpsc::{Receiver, Sender, channel},
+    time::sleep,
+};
+
+use super::{Server, WeakServer};
+use crate::core::{
+    changes::Change,
+    crypto::random_id,
+    spawn::spawn_on,
+    store::{Received, SealedStore},
+    sync::Mutex,
+};
+
+const TOPIC: &str = "changes";
+/// Changes that were not sent yet; with more, replicas are told that everything has changed.
+const MAX_UNSENT: usize = 1024;
+/// After a failure.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long a subscription outlives its server.
+const CHECK: Duration = Duration::from_secs(5);
+
+/// Sends the changes of one server, and receives those of its replicas.
+pub(crate) trait ChangeRelay: fmt::Debug + Send + Sync {
+    /// Begins to do so, unless that was done. Without a runtime, a later call does it.
+    fn start(&self, server: &Server);
+
+    /// Sends a change to other replicas, later.
+    fn send(&self, change: RelayedChange);
+}
+
+/// What makes one for a store. An option has it, so that only a program that sets it contains the code.
+pub(crate) type OpenRelay = fn(&SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error>;
+
+struct StoreRelay {
+    state: Arc<RelayState>,
+    unsent: Sender<RelayedChange>,
+    /// Until it is started.
+    queue: Mutex<Option<Receiver<RelayedChange>>>,
+}
+
+struct RelayState {
+    store: SealedStore,
+    /// This process, which does not tell its subscribers twice.
+    id: String,
+    /// Whether changes could not be sent.
+    has_lost: AtomicBool,
+}
+
+/// A change as other replicas are told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RelayedChange {
+    Tools,
+    Prompts,
+    Resources,
+    Events,
+    Updated {
+        uri: String,
+        /// The caller whose call reported it, as a digest.
+        by: Option<String>,
+    },
+    Everything,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RelayedMessage {
+    from: String,
+    change: RelayedChange,
+}
+
+impl fmt::Debug for StoreRelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreRelay").finish_non_exhaustive()
+    }
+}
+
+/// # Errors
+/// The operating system provides no randomness.
+pub(super) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error> {
+    let (unsent, queue) = channel(MAX_UNSENT);
+    let state = RelayState { store: store.clone(), id: random_id()?, has_lost: AtomicBool::new(false) };
+    Ok(Box::new(StoreRelay { state: Arc::new(state), unsent, queue: Mutex::new(Some(queue)) }))
+}
+
+impl ChangeRelay for StoreRelay {
+    fn start(&self, server: &Server) {
+        if let Ok(runtime) = Handle::try_current()
+            && let Some(queue) = self.queue.lock().take()
+        {
+            let _sends = spawn_on(&runtime, send_changes(self.state.clone(), queue));
+            let _receives = spawn_on(&runtime, receive_changes(self.state.clone(), server.downgrade()));
+        }
+    }
+
+    fn send(&self, change: RelayedChange) {
+        if self.unsent.try_send(change).is_err() {
+            self.state.has_lost.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+async fn send_changes(relay: Arc<RelayState>, mut queue: Receiver<RelayedChange>) {
+    // the queue ends with the server
+    while let Some(mut change) = queue.recv().await {
+        loop {
+            if relay.has_lost.swap(false, Ordering::Relaxed) {
+                change = RelayedChange::Everything;
+            }
+            let message = RelayedMessage { from: relay.id.clone(), change: change.clone() };
+            let Ok(message) = serde_json::to_vec(&message) else { break };
+            let Err(error) = relay.store.publish(TOPIC, &message).await else { break };
+            tracing::debug!(%error, "a change cannot be sent to other replicas yet");
+            relay.has_lost.store(true, Ordering::Relaxed);
+            if queue.is_closed() {
+                return;
+            }
+            // what has waited is told with the rest
+            while queue.try_recv().is_ok() {}
+            sleep(RETRY).await;
+        }
+    }
+}
+
+async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
+    let mut has_missed = false;
+    while server.upgrade().is_some() {
+        let mut subscription = match relay.store.subscribe(TOPIC).await {
+            Ok(subscription) => subscription,
+            Err(error) => {
+                tracing::debug!(%error, "the changes of other replicas cannot be received yet");
+                has_missed = true;
+                sleep(RETRY).await;
+                continue;
+            }
+        };
+        if has_missed && let Some(server) = server.upgrade() {
+            server.publish_relayed(RelayedChange::Everything);
+        }
+        loop {
+            let received = tokio::select! {
+                received = subscription.next() => received,
+                // whether the server is there still
+                () = sleep(CHECK) => match server.upgrade() {
+                    Some(_) => continue,
+                    None => return,
+                },
+            };
+            let (Some(received), Some(server)) = (received, server.upgrade()) else { break };
+            match received {
+                Received::Missed => server.publish_relayed(RelayedChange::Everything),
+                Received::Message(message) => match serde_json::from_slice::<RelayedMessage>(&message) {
+                    Ok(message) if message.from == relay.id => {}
+                    Ok(message) => server.publish_relayed(message.change),
+                    // of a newer version of this crate: something has changed
+                    Err(_) => server.publish_relayed(RelayedChange::Everything),
+                },
+            }
+        }
+        has_missed = true;
+    }
+}
+
+impl Server {
+    /// Tells the subscribers of this process.
+    fn publish_relayed(&self, change: RelayedChange) {
+        let change = match change {
+            RelayedChange::Tools => Change::Tools,
+            RelayedChange::Prompts => Change::Prompts,
+            RelayedChange::Resources => Change::Resources,
+            RelayedChange::Events => Change::Events,
+            RelayedChange::Updated { uri, by } => return self.publish_update(&uri, None, by.as_deref()),
+            RelayedChange::Everything => return self.publish_everything(),
+        };
+        self.hub().publish(change);
+    }
+}

@@ -1,0 +1,185 @@
+//! Changes that are reported at one replica reach the subscribers of all, once each; and those of a replica that was cut
+//! off when it is back.
+
+use std::{sync::Arc, time::Duration};
+
+use mcp_runtime::{Principal, Server, prelude::*, store::Shared};
+use mcp_tests::{
+    external::skip,
+    support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, within},
+};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::{TestStore, redis_server::RedisServer};
+
+/// For everybody
+#[mcp_resource(uri = "test://open")]
+fn open() -> &'static str {
+    "open"
+}
+
+/// Differs by caller
+#[mcp_resource(uri = "test://own")]
+fn own(caller: &Principal) -> String {
+    caller.subject().to_owned()
+}
+
+/// For admins
+#[mcp_resource(uri = "test://admin", scopes("admin"))]
+fn admin() -> &'static str {
+    "admin"
+}
+
+/// Reports an update
+#[mcp_tool]
+fn report(uri: String, server: &ServerHandle) {
+    server.resource_updated(&uri);
+}
+
+/// Reports an update that concerns one user
+#[mcp_tool]
+fn report_for(uri: String, user: String, server: &ServerHandle) {
+    server.resource_updated_for(&uri, |principal| principal.subject() == user);
+}
+
+/// Reports other tools
+#[mcp_tool]
+fn retool(server: &ServerHandle) {
+    server.tools_changed();
+}
+
+async fn replica(store: Arc<dyn Shared>) -> HttpServer {
+    let server = Server::builder("changes", "1").stores(|stores| stores.keys([server_key(6)])).http(|http| {
+        http.caller(|parts| {
+            let user = parts.headers.get("x-user")?.to_str().ok()?;
+            let scopes = (user == "root").then_some("admin");
+            Some(Principal::new("test", user).with_scopes(scopes))
+        })
+    });
+    let server = server.resource::<open>().resource::<own>().resource::<admin>();
+    HttpServer::start(server.tool::<report>().tool::<report_for>().tool::<retool>().shared(store)).await
+}
+
+/// Listens as a user to all that there is; the acknowledgement has been received.
+async fn listen(user: &str, at: &HttpServer) -> EventStream {
+    let all = ["test://open", "test://own", "test://admin"];
+    let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": all });
+    let request = HttpRequest::modern(1, "subscriptions/listen", json!({ "notifications": wanted }));
+    let mut stream = EventStream::open(&request.header("x-user", user), at.address).await.expect("a stream");
+    assert_eq!(stream.message().await["method"], "notifications/subscriptions/acknowledged");
+    stream
+}
+
+async fn call(user: &str, name: &str, arguments: Value, at: &HttpServer) {
+    let request = HttpRequest::modern(2, "tools/call", json!({ "name": name, "arguments": arguments }));
+    let reply = request.header("x-user", user).send(at.address).await.json();
+    assert!(reply["error"].is_null() && reply["result"]["isError"] != true, "{reply}");
+}
+
+/// What a message is about.
+fn about(message: &Value) -> String {
+    match message["method"].as_str() {
+        Some("notifications/resources/updated") => {
+            message["params"]["uri"].as_str().unwrap_or_default().into()
+        }
+        Some(method) => method.to_owned(),
+        None => message.to_string(),
+    }
+}
+
+const TOOLS: &str = "notifications/tools/list_changed";
+
+#[tokio::test]
+async fn a_change_reaches_the_subscribers_of_every_replica_once() {
+    for store in TestStore::all("a_change_reaches_the_subscribers_of_every_replica") {
+        within(async {
+            let (one, two) = (replica(store.open()).await, replica(store.open()).await);
+            let mut streams = [
+                (listen("ada", &one).await, "ada"),
+                (listen("ada", &two).await, "ada"),
+                (listen("bob", &two).await, "bob"),
+                (listen("root", &two).await, "root"),
+            ];
+            // a replica is subscribed soon after its first subscriber is
+            sleep(Duration::from_millis(300)).await;
+            call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+            call("ada", "report", json!({ "uri": "test://own" }), &one).await;
+            call("ada", "report", json!({ "uri": "test://admin" }), &one).await;
+            call("ada", "report_for", json!({ "uri": "test://own", "user": "bob" }), &one).await;
+            call("ada", "retool", json!({}), &one).await;
+            // equal changes that have not been sent yet are one
+            sleep(Duration::from_millis(500)).await;
+            call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+            for (stream, user) in &mut streams {
+                let mut seen = Vec::new();
+                while seen.iter().filter(|about| *about == "test://open").count() < 2 {
+                    let message = timeout(Duration::from_secs(10), stream.message()).await;
+                    let message = message.unwrap_or_else(|_| panic!("{}: {user} has {seen:?}", store.name));
+                    seen.push(about(&message));
+                }
+                let expected: &[&str] = match *user {
+                    "ada" => &["test://open", "test://own", TOOLS, "test://open"],
+                    "root" => &["test://open", "test://admin", TOOLS, "test://open"],
+                    _ => &["test://open", TOOLS, "test://open"],
+                };
+                assert_eq!(seen, expected, "{}: {user}", store.name);
+            }
+        })
+        .await;
+    }
+}
+
+/// Waits for one change of everything that was subscribed to.
+async fn everything(stream: &mut EventStream) {
+    let mut seen = Vec::new();
+    while !(seen.iter().any(|about| about == TOOLS) && seen.iter().any(|about| about == "test://open")) {
+        let message = timeout(Duration::from_secs(15), stream.message()).await;
+        seen.push(about(&message.unwrap_or_else(|_| panic!("no change of everything: {seen:?}"))));
+    }
+    assert!(!seen.iter().any(|about| about == "test://admin"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_replica_that_was_cut_off_tells_its_subscribers_when_it_is_back() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("a_replica_that_was_cut_off_tells_its_subscribers", &missing),
+    };
+    let store = TestStore::redis(redis);
+    let redis = store.redis.as_ref().expect("Redis");
+    within(async {
+        let (one, two) = (replica(store.open()).await, replica(store.open()).await);
+        let mut stream = listen("ada", &two).await;
+        sleep(Duration::from_millis(300)).await;
+        redis.kill();
+        call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+        redis.restart(&[]);
+        everything(&mut stream).await;
+        // and changes arrive again, after what may have been said twice
+        sleep(Duration::from_secs(2)).await;
+        call("bob", "report", json!({ "uri": "test://own" }), &one).await;
+        call("ada", "report", json!({ "uri": "test://own" }), &one).await;
+        while about(&timeout(Duration::from_secs(10), stream.message()).await.expect("a change"))
+            != "test://own"
+        {}
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_change_that_could_not_be_sent_is_told_later_as_a_change_of_everything() {
+    let store = BreakableStore::default();
+    within(async {
+        let (one, two) = (replica(Arc::new(store.clone())).await, replica(Arc::new(store.clone())).await);
+        let mut stream = listen("ada", &two).await;
+        sleep(Duration::from_millis(100)).await;
+        store.set_broken(true);
+        for _ in 0..20 {
+            call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+        }
+        store.set_broken(false);
+        everything(&mut stream).await;
+    })
+    .await;
+}

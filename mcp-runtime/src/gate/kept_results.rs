@@ -40,7 +40,14 @@ pub(crate) fn keep_results(
 ) -> Arc<dyn KeepResults> {
     let table = Table::new("results", MAX_RESULTS, bytes, percent);
     let (put_log, get_log) = (LogLimit::new(), LogLimit::new());
-    Arc::new(KeptResults { store: store.clone(), table, seal: Seal::new(keys, PURPOSE), ttl, put_log, get_log })
+    Arc::new(KeptResults {
+        store: store.clone(),
+        table,
+        seal: Seal::new(keys, PURPOSE),
+        ttl,
+        put_log,
+        get_log,
+    })
 }
 
 impl KeepResults for KeptResults {

@@ -377,6 +377,29 @@ impl Client {
         filter
     }
 
+    /// Subscribes to an event, and returns the `params` of the first message; the next ones are in `next_message`.
+    pub async fn stream_events(&mut self, params: Value) -> Value {
+        if let Connection::Memory { server, changes } = &mut self.connection {
+            assert!(params.get("cursor").is_none(), "in memory, a stream begins now");
+            let name = params["name"].as_str().expect("a name").to_owned();
+            let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+            let events = server.events(&name, arguments).await;
+            let begun = events.acknowledged().clone();
+            *changes = Some(events);
+            self.subscription = begun["_meta"][SUBSCRIPTION].clone();
+            return begun;
+        }
+        let id = self.start("events/stream", params).await;
+        if let Connection::Http { pending, events, .. } = &mut self.connection {
+            *events = Some(pending.pop().expect("a request").stream().await);
+        }
+        let first = self.next_message().await;
+        assert_eq!(first["method"], "notifications/events/active", "{first}");
+        assert_eq!(first["params"]["_meta"], json!({ SUBSCRIPTION: id }), "{first}");
+        self.subscription = id.into();
+        first["params"].clone()
+    }
+
     /// The inner client of an in-memory connection.
     pub fn memory(&self) -> &TestServer {
         match &self.connection {

@@ -17,7 +17,7 @@ use crate::{
 /// How long a test waits for a change.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A subscription of a [`TestServer`](super::TestServer): the notifications of changes, oldest first.
+/// A subscription of a [`TestServer`](super::TestServer): the notifications of changes, or of events, oldest first.
 ///
 /// Dropping it ends the subscription.
 #[must_use = "dropping it ends the subscription"]
@@ -44,7 +44,13 @@ impl Changes {
         }
     }
 
-    /// The part of the filter that the server accepted.
+    /// Receives the first message of a stream of events, which says where it begins.
+    pub(super) async fn receive_first(&mut self) {
+        self.acknowledged = self.next().await["params"].take();
+    }
+
+    /// The part of the filter that the server accepted; of a stream of events, where it begins: the wire's `cursor` and
+    /// `truncated`.
     #[must_use]
     pub fn acknowledged(&self) -> &Value {
         &self.acknowledged

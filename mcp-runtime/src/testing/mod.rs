@@ -8,7 +8,7 @@ mod shared_check;
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use changes::ChangeSource;
 pub use changes::Changes;
@@ -353,6 +353,45 @@ impl TestServer {
         }
     }
 
+    /// Subscribes to an event with these arguments, from now on (preview): opens a stream of `events/stream`, whose
+    /// notifications are those of [`event`](crate::event)s.
+    ///
+    /// ```
+    /// use mcp_runtime::{event, prelude::*, serde_json::json, testing::TestServer};
+    ///
+    /// #[mcp_type]
+    /// struct Brew {
+    ///     cups: u32,
+    /// }
+    ///
+    /// /// Coffee is ready.
+    /// #[mcp_event]
+    /// fn brewed(#[mcp(payload)] brew: &Brew, min_cups: u32) -> bool {
+    ///     brew.cups >= min_cups
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().add(event::of::<brewed>()).build()?;
+    /// let mut events = TestServer::of(&server).events("brewed", json!({ "min_cups": 2 })).await;
+    /// for cups in [1, 2] {
+    ///     server.handle().emit::<brewed>(&Brew { cups }).await?;
+    /// }
+    /// assert_eq!(events.next().await["params"]["data"], json!({ "cups": 2 }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// The server refuses the request.
+    pub async fn events(&self, name: &str, arguments: Value) -> Changes {
+        let params = Map::from_iter([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
+        let opened = self.open_stream("events/stream", params);
+        let mut changes = opened.unwrap_or_else(|reply| panic!("`events/stream` was refused: {reply}"));
+        changes.receive_first().await;
+        changes
+    }
+
     /// Sends any request; members of `_meta` that the revision requires are added where they are missing.
     pub async fn request(&self, method: &str, params: Value) -> Reply {
         let (reply, causes) = private_causes::collect(self.client.request(method, params)).await;
@@ -374,10 +413,15 @@ impl TestServer {
         if !self.client.revision().is_modern() {
             return Ok(self.subscribe_legacy(&filter).await);
         }
-        let subscription = self.client.listen(filter).map_err(Reply::from)?;
-        let mut changes = Changes::new(ChangeSource::Stream(Box::new(subscription)), Value::Null);
+        let params = Map::from_iter([("notifications".to_owned(), filter)]);
+        let mut changes = self.open_stream("subscriptions/listen", params)?;
         changes.receive_acknowledgement();
         Ok(changes)
+    }
+
+    fn open_stream(&self, method: &str, params: Map<String, Value>) -> Result<Changes, Reply> {
+        let subscription = self.client.listen(method, params).map_err(Reply::from)?;
+        Ok(Changes::new(ChangeSource::Stream(Box::new(subscription)), Value::Null))
     }
 
     /// Subscribes a legacy client, which sends one request for each resource.

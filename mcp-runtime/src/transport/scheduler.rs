@@ -399,7 +399,9 @@ impl RequestScheduler {
                 () = scheduler.serve_subscription(&mut subscription) => {
                     // in this order: clients treat the reverse as a lost subscription
                     scheduler.writer.send_line(subscription.result(), 1);
-                    scheduler.writer.send_line(subscription.cancelled_notification(), 0);
+                    if let Some(cancelled) = subscription.cancelled_notification() {
+                        scheduler.writer.send_line(cancelled, 0);
+                    }
                 }
             }
             scheduler.table().streams -= 1;

@@ -6,4 +6,5 @@ mod fixture;
 mod list;
 mod poll;
 mod state;
+mod stream;
 mod webhook;

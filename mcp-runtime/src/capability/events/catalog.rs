@@ -14,7 +14,7 @@ use crate::{
     capability::open_for_handle,
     core::{
         connection::{Access, ItemKind},
-        dispatch::{ObservedItem, Reply, Request, Response},
+        dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
         item::{BuildError, ItemDescriptor},
         jsonrpc::{ProtocolError, decode_string},
         protocol::EVENTS_EXTENSION,
@@ -92,10 +92,10 @@ fn offered(assembly: &Assembly<'_>) -> Vec<Delivery> {
     // a webhook belongs to a principal
     #[cfg(feature = "events-webhook")]
     if assembly.rules.options.http.identifies_callers() {
-        return vec![Delivery::Poll, Delivery::Webhook];
+        return vec![Delivery::Poll, Delivery::Push, Delivery::Webhook];
     }
     let _without_webhooks = assembly;
-    vec![Delivery::Poll]
+    vec![Delivery::Poll, Delivery::Push]
 }
 
 impl Catalog for Events {
@@ -124,7 +124,7 @@ impl Catalog for Events {
 
 impl Capability for Events {
     fn methods(&self) -> &'static [&'static str] {
-        &["events/list", "events/poll"]
+        &["events/list", "events/poll", "events/stream"]
     }
 
     fn declare(&self, declared: &mut Declared) {
@@ -149,6 +149,10 @@ impl Capability for Events {
             visible.map(|event| write_entry(|out| event.write(out))).collect()
         };
         server.list(request, List { key: "events", entries: &entries, pages: &self.pages })
+    }
+
+    fn open_stream(&self, server: &Server, request: Request<'_>) -> Result<Box<dyn StreamSource>, Reply> {
+        Ok(Box::new(self.stream(server, request)?))
     }
 
     fn observed(&self, request: &Request<'_>) -> ObservedItem {

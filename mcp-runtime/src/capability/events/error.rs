@@ -11,6 +11,8 @@ use crate::core::{
 const NOT_FOUND: i64 = -32023;
 /// The caller may not have it, or may not have it any more.
 const FORBIDDEN: i64 = -32024;
+/// The server has no room for more.
+const RESOURCE_EXHAUSTED: i64 = -32025;
 /// The server does not have what is asked for.
 const UNSUPPORTED: i64 = -32026;
 
@@ -32,6 +34,13 @@ pub(super) fn unsupported_delivery(name: &str, mode: Delivery, offered: &[Delive
     let mode = mode.as_str();
     let text = format!("the event `{name}` is not delivered by `{mode}`\nuse {}", offered.join(" or "));
     ProtocolError::new(UNSUPPORTED, text).with_data(json!({ "feature": "deliveryMode", "value": mode }))
+}
+
+/// The server, or the caller, has too many of `limit`.
+pub(super) fn exhausted(limit: &str) -> Reply {
+    let text = format!("too many {limit} are open\ntry again");
+    let error = ProtocolError::new(RESOURCE_EXHAUSTED, text.clone()).with_data(json!({ "limit": limit }));
+    Reply { outcome: Err(error), ..Reply::unavailable(text) }
 }
 
 /// The reply to a caller that may not have an event.

@@ -15,6 +15,7 @@ mod payload;
 mod poll;
 mod ring;
 mod spec;
+mod stream;
 mod subscription;
 #[cfg(feature = "events-webhook")]
 mod webhook;

@@ -129,7 +129,7 @@ impl PollEvents {
                     waiting = Waiting::begin(server, subscriber, &self.owner);
                 }
                 let Some(waiting) = &mut waiting else { break };
-                if !waiting.wait(entry, &subscription, deadline).await {
+                if !matches!(waiting.wait(entry, &subscription, deadline).await, Waited::News) {
                     break;
                 }
             }
@@ -142,34 +142,45 @@ impl PollEvents {
     }
 }
 
-/// A poll that waits, which counts as a subscriber, and ends when the server stops.
-struct Waiting(Subscriber);
+/// What waits for events, which counts as a subscriber, and ends when the server stops.
+pub(super) struct Waiting(Subscriber);
+
+/// Why waiting has ended.
+pub(super) enum Waited {
+    /// There may be an event, or the list of events has changed.
+    News,
+    TimeUp,
+    /// The server stops.
+    Stopped,
+}
 
 impl Waiting {
     /// `None` if too many wait.
-    fn begin(server: &Server, subscriber: &EventSubscriber, owner: &Owner) -> Option<Self> {
+    pub(super) fn begin(server: &Server, subscriber: &EventSubscriber, owner: &Owner) -> Option<Self> {
         let hub = server.hub();
         let EventSubscriber { caller, access_rules } = subscriber.clone();
-        let filter = hub.filter(ListChanges::default(), owner);
+        let filter = hub.filter(ListChanges { events: true, ..ListChanges::default() }, owner);
         hub.subscribe(filter, caller, access_rules, owner).map(Self)
     }
 
-    /// Waits until there may be an event; `false` if it must not wait any longer.
-    async fn wait(
+    /// Waits until there may be an event, until the deadline at most.
+    pub(super) async fn wait(
         &mut self,
         entry: &EventEntry,
         subscription: &EventSubscription,
         deadline: Instant,
-    ) -> bool {
-        let mut stopped = pin!(poll_fn(|cx| match self.0.poll(cx) {
-            Poll::Pending if !self.0.must_close() => Poll::Pending,
-            _ => Poll::Ready(()),
+    ) -> Waited {
+        let mut notified = pin!(poll_fn(|cx| match self.0.poll(cx) {
+            // what is subscribed to may have gone
+            Poll::Ready(_) => Poll::Ready(Waited::News),
+            Poll::Pending if self.0.must_close() => Poll::Ready(Waited::Stopped),
+            Poll::Pending => Poll::Pending,
         }));
         tokio::select! {
             biased;
-            () = &mut stopped => false,
-            () = entry.ring.wait(subscription.position) => true,
-            () = sleep_until(deadline) => false,
+            waited = &mut notified => waited,
+            () = entry.ring.wait(subscription.position) => Waited::News,
+            () = sleep_until(deadline) => Waited::TimeUp,
         }
     }
 }

@@ -47,10 +47,6 @@ pub(crate) struct SeenEvent {
     /// JSON, if it is not what was emitted.
     seen: Option<String>,
     /// The position after it.
-    #[cfg_attr(
-        not(feature = "events-webhook"),
-        expect(dead_code, reason = "a poll has one cursor for all of its events")
-    )]
     pub(super) position: Position,
 }
 
@@ -60,6 +56,8 @@ pub(crate) struct SeenEvents {
     pub(crate) events: Vec<SeenEvent>,
     /// Whether it has missed events.
     pub(crate) truncated: bool,
+    /// Where it goes on after those.
+    pub(super) resumed: Option<Position>,
     /// Whether there may be more.
     pub(crate) has_more: bool,
     /// The errors for the client, of events for which the function has failed.
@@ -138,6 +136,9 @@ impl EventSubscription {
             SeenEvents { truncated: read.truncated, has_more: read.has_more, ..Default::default() };
         let (started, mut bytes) = (Instant::now(), 0);
         let mut left = read.events.len();
+        if read.truncated {
+            seen.resumed = Some(entry.ring.at(read.events.first().map_or(read.end, |(n, _)| *n)));
+        }
         if read.events.is_empty() {
             self.position = entry.ring.at(read.end);
         }

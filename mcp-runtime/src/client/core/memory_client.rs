@@ -152,17 +152,19 @@ impl MemoryClient {
         }
     }
 
-    /// Opens a stream of `subscriptions/listen`.
+    /// Opens a stream, with `subscriptions/listen` or another method.
     ///
     /// # Errors
     /// The error reply.
     #[cfg(any(feature = "testing", test))]
-    pub(crate) fn listen(&self, filter: Value) -> Result<crate::core::dispatch::ListenStream, MemoryReply> {
-        let mut params = Map::new();
-        params.insert("notifications".to_owned(), filter);
+    pub(crate) fn listen(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+    ) -> Result<crate::core::dispatch::ListenStream, MemoryReply> {
         let mut params = RequestParams::from(params);
         self.add_meta(&mut params);
-        let stream = self.connection.listen(&text_of(&params));
+        let stream = self.connection.listen(method, &text_of(&params));
         stream.map_err(|reply| MemoryReply { message: parse_message(&reply), notifications: Vec::new() })
     }
 

@@ -220,7 +220,6 @@ impl Hub {
     }
 
     /// Registers an open stream of a principal, until the registration is dropped.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has streams of principals"))]
     pub(crate) fn register_stream(&self, caller: Arc<Principal>) -> StreamTicket {
         let key = self.0.next_key.fetch_add(1, Ordering::Relaxed);
         let end = CancellationToken::new();
@@ -260,7 +259,6 @@ impl Hub {
 
 /// The registration of an open stream.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub(crate) struct StreamTicket {
     hub: Hub,
     key: u64,

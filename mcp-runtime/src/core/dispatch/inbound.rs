@@ -274,7 +274,7 @@ pub(crate) enum StartedRequest {
 }
 
 impl Server {
-    /// Starts to answer a request, but not `subscriptions/listen`. `open` is `None` where requests are independent of
+    /// Starts to answer a request, but none that opens a stream. `open` is `None` where requests are independent of
     /// each other, so that ids need not be unique. `registrations` were made when the message was queued.
     pub(crate) fn start_request(
         &self,
@@ -302,7 +302,7 @@ impl Server {
         StartedRequest::Running(RunningRequest { id: id.into(), pending, registration })
     }
 
-    /// Starts to answer `subscriptions/listen`.
+    /// Starts to answer a request that opens a stream.
     ///
     /// # Errors
     /// The reply that refuses it.

@@ -255,7 +255,7 @@ impl Server {
 ///
 /// # Errors
 /// The caller has reached one of them.
-pub(super) fn admit(
+pub(crate) fn admit(
     item: &ItemSpec,
     owner: impl FnOnce() -> Owner,
     permits: &mut Vec<CallPermit>,

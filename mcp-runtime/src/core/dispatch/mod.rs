@@ -23,7 +23,7 @@ pub(crate) use inbound::{
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
 pub(crate) use input_required::AwaitInput;
-pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_with_strings};
+pub(crate) use item_call::{ItemCall, SuspendedCall, admit, into_protocol_error, start_with_strings};
 pub(crate) use layered_item::call_layered;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
@@ -37,4 +37,4 @@ pub(crate) use response::Status;
 pub(crate) use response::{
     CacheHints, PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result,
 };
-pub(crate) use subscriptions::ListenStream;
+pub(crate) use subscriptions::{ListenStream, StreamSource, write_subscription_meta};

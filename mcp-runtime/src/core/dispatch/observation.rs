@@ -99,7 +99,7 @@ struct AuditedCall {
 }
 
 impl Server {
-    /// Answers one request, but not `subscriptions/listen`, and watches it.
+    /// Answers one request, but none that opens a stream, and watches it.
     pub(super) fn observe(&self, request: Request<'_>) -> Response {
         let observation = Observation::start(self, request);
         let response = {

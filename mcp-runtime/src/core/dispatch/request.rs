@@ -57,7 +57,7 @@ impl<'a> Request<'a> {
 
     /// Whether it opens a subscription, which is answered with a stream.
     pub(crate) fn is_listen(&self) -> bool {
-        self.revision.is_modern() && self.method == "subscriptions/listen"
+        self.revision.is_modern() && matches!(self.method, "subscriptions/listen" | "events/stream")
     }
 
     /// The items that it may see and call.
@@ -235,7 +235,7 @@ pub(crate) fn wants_spans() -> bool {
 }
 
 impl Server {
-    /// Answers one request, but not `subscriptions/listen`.
+    /// Answers one request, but none that opens a stream.
     pub(super) fn answer(&self, request: Request<'_>) -> Response {
         if self.is_observed() {
             self.observe(request)
@@ -244,7 +244,7 @@ impl Server {
         }
     }
 
-    /// Answers `subscriptions/listen`.
+    /// Answers `subscriptions/listen`, or another request that opens a stream.
     ///
     /// # Errors
     /// The reply that refuses it.
@@ -262,7 +262,11 @@ impl Server {
             self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
         }
         request.check()?;
-        self.listen(request)
+        if request.method == "subscriptions/listen" {
+            self.listen(request)
+        } else {
+            self.open_stream(request)
+        }
     }
 
     pub(super) fn route(&self, request: Request<'_>) -> Result<Response, Reply> {

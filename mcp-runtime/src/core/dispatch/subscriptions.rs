@@ -1,5 +1,5 @@
 //! `subscriptions/listen`: which of the requested notifications the server sends, and the messages of the stream that it
-//! opens. Dropping a [`ListenStream`] ends the subscription.
+//! opens, or of one that a capability opens. Dropping a [`ListenStream`] ends the subscription.
 //!
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
@@ -10,13 +10,16 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Request, response::Reply};
+use super::{
+    Request,
+    response::{Reply, encode},
+};
 use crate::core::{
     changes::{ListChanges, Subscriber},
     connection::{check_uri, principal_digest},
     jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
     log_limit::LogLine,
-    protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
+    protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID, Revision},
     server::Server,
 };
 
@@ -32,14 +35,31 @@ struct RequestedNotifications {
     task_ids: Option<Vec<String>>,
 }
 
-/// The stream that `subscriptions/listen` opens.
+/// The stream that a request opens: `subscriptions/listen`, or one of a capability.
 pub(crate) struct ListenStream {
     server: Server,
     /// Raw JSON of the request's id, which is the subscription's.
     id: Box<str>,
-    subscriber: Subscriber,
-    /// The first message, until it has been sent.
-    acknowledgement: Option<Vec<u8>>,
+    source: Source,
+}
+
+/// Where the messages of a stream come from.
+enum Source {
+    Changes {
+        subscriber: Subscriber,
+        /// The first message, until it has been sent.
+        acknowledgement: Option<Vec<u8>>,
+    },
+    Capability(Box<dyn StreamSource>),
+}
+
+/// The messages of a stream that a capability opens.
+pub(crate) trait StreamSource: Send {
+    /// The next message to the client, without a line end; `None` when the server ends the stream.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>>;
+
+    /// Why the request is refused, of a stream that has ended without a message.
+    fn take_refusal(&mut self) -> Option<Reply>;
 }
 
 impl Server {
@@ -128,9 +148,17 @@ impl Server {
         Ok(ListenStream {
             server: self.clone(),
             id: request.id.into(),
-            subscriber,
-            acknowledgement: Some(acknowledgement),
+            source: Source::Changes { subscriber, acknowledgement: Some(acknowledgement) },
         })
+    }
+
+    /// The stream that a capability opens for a request.
+    pub(super) fn open_stream(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        let registry = self.registry();
+        let capability = registry.capabilities.of_method(request.method);
+        let capability = capability.ok_or_else(|| Reply::unknown_method(request.method))?;
+        let source = capability.open_stream(self, request)?;
+        Ok(ListenStream { server: self.clone(), id: request.id.into(), source: Source::Capability(source) })
     }
 }
 
@@ -145,7 +173,7 @@ fn parse_notifications(request: &Request<'_>) -> Result<RequestedNotifications, 
 }
 
 /// Writes the `_meta` that every message of the stream carries.
-fn write_subscription_meta(params: &mut Object<'_>, id: &str) {
+pub(crate) fn write_subscription_meta(params: &mut Object<'_>, id: &str) {
     params.object("_meta", |meta| {
         meta.raw(META_SUBSCRIPTION_ID, id);
     });
@@ -154,21 +182,37 @@ fn write_subscription_meta(params: &mut Object<'_>, id: &str) {
 impl ListenStream {
     /// The next message to the client, without a line end; `None` when the server ends the subscription.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
-        if let Some(acknowledgement) = self.acknowledgement.take() {
+        let (subscriber, acknowledgement) = match &mut self.source {
+            Source::Changes { subscriber, acknowledgement } => (subscriber, acknowledgement),
+            Source::Capability(source) => return source.poll_next(cx),
+        };
+        if let Some(acknowledgement) = acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
         }
-        match self.subscriber.poll(cx) {
+        match subscriber.poll(cx) {
             Poll::Ready(change) => {
                 Poll::Ready(Some(change.notification(|p| write_subscription_meta(p, &self.id))))
             }
-            Poll::Pending if self.subscriber.must_close() => Poll::Ready(None),
+            Poll::Pending if subscriber.must_close() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    /// The result of `subscriptions/listen`, with which the server ends the subscription.
-    pub(crate) fn result(&self) -> Vec<u8> {
+    /// Whether it ends by itself when its caller loses access, and says so before.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has streams of principals"))]
+    pub(crate) fn watches_caller(&self) -> bool {
+        matches!(self.source, Source::Capability(_))
+    }
+
+    /// The response to the request, with which the server ends the subscription.
+    pub(crate) fn result(&mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
+        if let Source::Capability(source) = &mut self.source
+            && let Some(refusal) = source.take_refusal()
+        {
+            encode(&mut out, &refusal, &self.id, Revision::LATEST, self.server.identity());
+            return out;
+        }
         let mut reply = Object::new(&mut out);
         reply.raw("jsonrpc", "\"2.0\"").raw("id", &self.id).object("result", |result| {
             result.str("resultType", "complete").object("_meta", |meta| {
@@ -180,11 +224,15 @@ impl ListenStream {
         out
     }
 
-    /// The notification after the result, for transports where all subscriptions share one channel.
-    pub(crate) fn cancelled_notification(&self) -> Vec<u8> {
-        notification("notifications/cancelled", |params| {
-            write_subscription_meta(params, &self.id);
-            params.raw("requestId", &self.id).str("reason", "the server ends this subscription");
+    /// The notification after the result, for transports where all subscriptions share one channel; only
+    /// `subscriptions/listen` has one.
+    pub(crate) fn cancelled_notification(&self) -> Option<Vec<u8>> {
+        let is_listen = matches!(self.source, Source::Changes { .. });
+        is_listen.then(|| {
+            notification("notifications/cancelled", |params| {
+                write_subscription_meta(params, &self.id);
+                params.raw("requestId", &self.id).str("reason", "the server ends this subscription");
+            })
         })
     }
 }

@@ -45,6 +45,7 @@ const METHODS: &[Method] = {
         modern("skills/list"),
         modern("skills/get"),
         modern("events/poll"),
+        modern("events/stream"),
         modern("events/list"),
         modern("events/subscribe"),
         modern("events/unsubscribe"),

@@ -8,7 +8,7 @@ use crate::core::{
     arguments::{BoxFuture, CompletionSource},
     changes::Filter,
     connection::ItemKind,
-    dispatch::{ObservedItem, Reply, Request, Response},
+    dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
     extensions::Extensions,
     jsonrpc::Object,
     protocol::Revision,
@@ -33,6 +33,15 @@ pub(crate) trait Capability: Any + Send + Sync {
         registry: &Registry,
         request: Request<'_>,
     ) -> Result<Response, Reply>;
+
+    /// Opens the stream that answers a request for one of its methods.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    fn open_stream(&self, server: &Server, request: Request<'_>) -> Result<Box<dyn StreamSource>, Reply> {
+        let _without_streams = server;
+        Err(Reply::unknown_method(request.method))
+    }
 
     /// What a request for one of its methods is about, as logs have it.
     fn observed(&self, request: &Request<'_>) -> ObservedItem {

@@ -214,7 +214,7 @@ pub(super) async fn drive_detached_calls(cut_off: &CutOff, calls: &mut Calls) {
     }
 }
 
-/// Answers `subscriptions/listen` with its stream, which does not count as a running request; `permit` is that of the
+/// Answers a request that opens a stream with that, which does not count as a running request; `permit` is that of the
 /// stream.
 pub(super) fn subscription_response(
     mut subscription: ListenStream,
@@ -223,7 +223,8 @@ pub(super) fn subscription_response(
     permit: Permit,
 ) -> Response<ResponseBody> {
     let shutdown = endpoint.shutdown.clone();
-    let end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
+    let caller = connection.caller().filter(|_| !subscription.watches_caller());
+    let end = endpoint.stream_end(caller, endpoint.options.max_stream_age);
     let outbound = connection.outbound().clone();
     let receiver = Receiver::new(outbound.clone());
     spawn(async move {

@@ -192,7 +192,7 @@ impl MemoryConnection {
         if request.is_listen() {
             // only `listen` returns a subscription
             return Begun::Reply(match self.server.start_listen(request, Some(self.open_requests())) {
-                Ok((subscription, _)) => subscription.result(),
+                Ok((mut subscription, _)) => subscription.result(),
                 Err(reply) => self.encode_reply(&reply, request.id, revision),
             });
         }
@@ -202,13 +202,17 @@ impl MemoryConnection {
         }
     }
 
-    /// Opens a stream of `subscriptions/listen`.
+    /// Opens a stream, with `subscriptions/listen` or another method.
     ///
     /// # Errors
     /// The error reply.
     #[cfg(any(feature = "testing", test))]
-    pub(crate) fn listen(&self, params: &str) -> Result<crate::core::dispatch::ListenStream, Vec<u8>> {
-        let text = self.encode_request("subscriptions/listen", params);
+    pub(crate) fn listen(
+        &self,
+        method: &str,
+        params: &str,
+    ) -> Result<crate::core::dispatch::ListenStream, Vec<u8>> {
+        let text = self.encode_request(method, params);
         let message = parse(text.as_bytes()).map_err(|malformed| error_reply(&malformed.error))?;
         let Some(request) = Request::from_message(&message, Revision::LATEST, &self.context) else {
             return Err(NO_REPLY.to_vec());

@@ -1,0 +1,280 @@
+//! `events/stream`: what has happened is pushed to the client as it happens, with a cursor after each event. The stream
+//! opens only for valid arguments; it ends with a reason when its caller loses access, and without one when the server
+//! stops. A client that does not read holds back its own stream only: what it misses meanwhile is a gap.
+
+use std::{
+    fmt,
+    future::{pending, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Delivery, Events,
+    entry::{EventEntry, EventSubscriber},
+    error::{exhausted, forbidden},
+    poll::{Waited, Waiting, integer, refusal},
+    ring::Position,
+    subscription::EventSubscription,
+};
+use crate::core::{
+    arguments::BoxFuture,
+    connection::Principal,
+    dispatch::{Reply, Request, StreamSource, admit, write_subscription_meta},
+    jsonrpc::{Object, ProtocolError, notification},
+    protocol::Revision,
+    server::Server,
+    sync::Mutex,
+};
+
+/// How long a stream is silent at most, so that its client knows that it is alive, and where it is.
+const HEARTBEAT: Duration = Duration::from_secs(25);
+/// Events that are read at once: while a client takes these, the next ones wait in the ring.
+const MAX_BATCH: usize = 32;
+
+/// The messages of one stream: made one at a time, when its transport has room for the next.
+pub(super) struct EventStream {
+    messages: NextMessage,
+    run: BoxFuture<Result<(), Reply>>,
+    ended: bool,
+    refusal: Option<Reply>,
+}
+
+/// The message that has been made, and not been taken.
+type NextMessage = Arc<Mutex<Option<Vec<u8>>>>;
+
+/// What makes the messages.
+struct Pusher {
+    server: Server,
+    entry: Arc<EventEntry>,
+    subscriber: EventSubscriber,
+    waiting: Waiting,
+    /// Raw JSON of the request's id, which is the subscription's.
+    id: Box<str>,
+    /// As the client has sent them.
+    arguments: Box<str>,
+    cursor: Option<Box<str>>,
+    max_age: Option<Duration>,
+    messages: NextMessage,
+    /// When the last message was made.
+    sent: Instant,
+}
+
+/// How a stream ends.
+enum StreamEnd {
+    /// The subscription cannot go on.
+    Terminated(ProtocolError),
+    /// The server stops; the client may open another stream.
+    Stopped,
+}
+
+impl Events {
+    /// Answers `events/stream`.
+    pub(super) fn stream(&self, server: &Server, request: Request<'_>) -> Result<EventStream, Reply> {
+        let (entry, arguments) = self.wanted(server, &request, Delivery::Push)?;
+        let cursor = request.cursor()?.map(Into::into);
+        let max_age = integer(request.params.max_age_ms, "maxAgeMs")?.map(Duration::from_millis);
+        let owner = request.context.owner();
+        admit(entry.item(), || owner.clone(), &mut Vec::new())
+            .map_err(|failure| refusal(server, entry.name(), failure, request.revision))?;
+        let subscriber = EventSubscriber::of(request.context);
+        let Some(waiting) = Waiting::begin(server, &subscriber, &owner) else {
+            tracing::warn!(
+                "a stream of events was refused: too many subscriptions are open\nraise `max_subscribers`"
+            );
+            return Err(exhausted("subscriptions"));
+        };
+        let messages = NextMessage::default();
+        let pusher = Pusher {
+            server: server.clone(),
+            entry: entry.clone(),
+            subscriber,
+            waiting,
+            id: request.id.into(),
+            arguments: arguments.into(),
+            cursor,
+            max_age,
+            messages: messages.clone(),
+            sent: Instant::now(),
+        };
+        let mut stream = EventStream { messages, run: Box::pin(pusher.run()), ended: false, refusal: None };
+        // checks the arguments, so that no stream opens for invalid ones; only what an async rule says comes later
+        let mut cx = Context::from_waker(Waker::noop());
+        match stream.poll_next(&mut cx) {
+            Poll::Ready(None) => Err(stream.take_refusal().unwrap_or_else(|| exhausted("subscriptions"))),
+            _ => Ok(stream),
+        }
+    }
+}
+
+impl StreamSource for EventStream {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let polled = self.run.as_mut().poll(cx);
+        if let Some(message) = self.messages.lock().take() {
+            return Poll::Ready(Some(message));
+        }
+        polled.map(|result| {
+            self.ended = true;
+            self.refusal = result.err();
+            None
+        })
+    }
+
+    fn take_refusal(&mut self) -> Option<Reply> {
+        self.refusal.take()
+    }
+}
+
+impl Pusher {
+    /// Makes messages until the stream ends.
+    ///
+    /// # Errors
+    /// The reply that refuses the request.
+    async fn run(mut self) -> Result<(), Reply> {
+        let (server, caller) = (self.server.clone(), self.subscriber.caller.clone());
+        let end = {
+            let mut lost_access = pin!(lost_access(&server, caller));
+            let mut pushed = pin!(self.push_events());
+            tokio::select! {
+                biased;
+                error = &mut lost_access => StreamEnd::Terminated(error),
+                end = &mut pushed => end?,
+            }
+        };
+        if let StreamEnd::Terminated(error) = end {
+            self.put("terminated", |params| {
+                params.object("error", |object| error.write(object));
+            })
+            .await;
+        }
+        Ok(())
+    }
+
+    async fn push_events(&mut self) -> Result<StreamEnd, Reply> {
+        let refused =
+            |pusher: &Self, failure| refusal(&pusher.server, pusher.entry.name(), failure, Revision::LATEST);
+        let given: Arc<str> =
+            self.entry.given(&self.arguments).map_err(|failure| refused(self, failure))?.into();
+        let checked = self.entry.check_arguments(&self.server, &self.subscriber, &given).await;
+        checked.map_err(|failure| refused(self, failure))?;
+        let Self { server, entry, subscriber, arguments, cursor, .. } = &*self;
+        let (server, name) = (server.clone(), Box::<str>::from(entry.name()));
+        let (subscription, missed) =
+            EventSubscription::open(&server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
+        // the arguments are valid: the stream is open before anything is read for it
+        poll_once_more().await;
+        Ok(match self.push_all(&server, &name, subscription, missed).await {
+            Ok(end) => end,
+            Err(error) => StreamEnd::Terminated(error),
+        })
+    }
+
+    /// Pushes what a subscription reads.
+    ///
+    /// # Errors
+    /// Why the subscription cannot go on.
+    async fn push_all(
+        &mut self,
+        server: &Server,
+        name: &str,
+        mut subscription: EventSubscription,
+        mut missed: bool,
+    ) -> Result<StreamEnd, ProtocolError> {
+        let mut is_active = false;
+        loop {
+            let before = subscription.position;
+            let seen = subscription.read(server, self.max_age.take(), MAX_BATCH).await?;
+            missed |= seen.truncated || !seen.failures.is_empty();
+            if !is_active || missed {
+                let cursor = subscription.cursor(server, seen.resumed.unwrap_or(before))?;
+                self.put("active", |params| {
+                    params.str("cursor", &cursor).value("truncated", &missed);
+                })
+                .await;
+                (is_active, missed) = (true, false);
+            }
+            for error in &seen.failures {
+                self.put("error", |params| {
+                    params.object("error", |object| error.write(object));
+                })
+                .await;
+            }
+            for event in &seen.events {
+                let cursor = subscription.cursor(server, event.position)?;
+                self.put("event", |params| event.write(params, name, Some(&cursor))).await;
+            }
+            if self.sent.elapsed() >= HEARTBEAT {
+                self.put_heartbeat(&subscription, server, subscription.position).await?;
+            }
+            if seen.has_more {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let entry = subscription.entry(server)?;
+            if let Waited::Stopped = self.waiting.wait(&entry, &subscription, self.sent + HEARTBEAT).await {
+                return Ok(StreamEnd::Stopped);
+            }
+        }
+    }
+
+    async fn put_heartbeat(
+        &mut self,
+        subscription: &EventSubscription,
+        server: &Server,
+        position: Position,
+    ) -> Result<(), ProtocolError> {
+        let cursor = subscription.cursor(server, position)?;
+        self.put("heartbeat", |params| {
+            params.str("cursor", &cursor);
+        })
+        .await;
+        Ok(())
+    }
+
+    /// Makes a notification, and waits until it was taken.
+    async fn put(&mut self, kind: &str, write: impl FnOnce(&mut Object<'_>)) {
+        let message = notification(&format!("notifications/events/{kind}"), |params| {
+            write(params);
+            write_subscription_meta(params, &self.id);
+        });
+        *self.messages.lock() = Some(message);
+        // the next poll comes after it was taken
+        poll_once_more().await;
+        self.sent = Instant::now();
+    }
+}
+
+/// Goes on with the next poll, which the transport makes by itself.
+async fn poll_once_more() {
+    let mut is_next = false;
+    poll_fn(|_| if std::mem::replace(&mut is_next, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// Completes when a caller must not get more, with the reason.
+async fn lost_access(server: &Server, caller: Option<Arc<Principal>>) -> ProtocolError {
+    let Some(caller) = caller else { return pending().await };
+    let ticket = server.hub().register_stream(caller.clone());
+    let expired = async {
+        match caller.expires {
+            Some(expires) => sleep(expires.duration_since(SystemTime::now()).unwrap_or_default()).await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = ticket.end.cancelled() => forbidden("the access of the subscriber has ended"),
+        () = expired => forbidden("the authentication of the subscriber has expired"),
+    }
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStream").field("ended", &self.ended).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,282 @@
+//! `events/stream`.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use mcp_runtime::{Principal, Server, event, prelude::*, testing::TestServer};
+use mcp_tests::support::{Client, SUBSCRIPTION, Transport};
+use serde_json::{Value, json};
+
+use super::fixture::{Incident, builder, connect, incident, incident_created, incident_short, reset, serve};
+
+const BAD: &str = "incident.created";
+
+fn ada() -> Principal {
+    Principal::new("https://example.com", "ada")
+}
+
+/// The next message, which must be of that kind and of the open stream; its `params`.
+async fn next(client: &mut Client, kind: &str) -> Value {
+    let message = client.next_message().await;
+    assert_eq!(message["method"], format!("notifications/events/{kind}"), "{message}");
+    assert_eq!(&message["params"]["_meta"], &json!({ SUBSCRIPTION: client.subscription() }), "{message}");
+    message["params"].clone()
+}
+
+async fn emit(server: &Server, title: &str, severity: u8) {
+    server.handle().emit::<incident_created>(&incident(title, severity)).id(title).await.unwrap();
+}
+
+/// What a poll from a cursor has, by ids.
+async fn polled(client: &mut Client, arguments: &Value, cursor: &Value) -> Vec<String> {
+    let params = json!({ "name": BAD, "arguments": arguments, "cursor": cursor });
+    let polled = client.reply("events/poll", params).await;
+    assert_eq!(polled["truncated"], false, "{polled}");
+    let events = polled["events"].as_array().expect("events").iter();
+    events.map(|event| event["eventId"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_stream_pushes_what_its_function_lets_through_with_a_cursor_after_each() {
+    for transport in Transport::ALL {
+        let (server, _handle) = serve();
+        emit(&server, "before", 1).await;
+        let arguments = json!({ "severity": 2 });
+        let mut client = connect(&server, transport).await;
+        let active = client.stream_events(json!({ "name": BAD, "arguments": arguments })).await;
+        assert_eq!(
+            (&active["truncated"], active["cursor"].is_string()),
+            (&json!(false), true),
+            "{transport:?}"
+        );
+        for (title, severity) in [("one", 1), ("minor", 4), ("two", 2)] {
+            emit(&server, title, severity).await;
+        }
+        let one = next(&mut client, "event").await;
+        assert_eq!((&one["eventId"], &one["name"]), (&json!("one"), &json!(BAD)), "{transport:?}");
+        assert_eq!(one["data"], json!({ "title": "one", "severity": 1 }));
+        assert!(one["timestamp"].as_str().unwrap().ends_with('Z'));
+        let two = next(&mut client, "event").await;
+        assert_eq!(two["eventId"], "two");
+        let mut other = connect(&server, transport).await;
+        assert_eq!(polled(&mut other, &arguments, &active["cursor"]).await, ["one", "two"]);
+        assert_eq!(polled(&mut other, &arguments, &one["cursor"]).await, ["two"]);
+        assert_eq!(polled(&mut other, &arguments, &two["cursor"]).await, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_opens_only_for_valid_arguments_of_an_event_that_is_pushed() {
+    for transport in Transport::ALL {
+        let (server, _handle) = serve();
+        let mut client = connect(&server, transport).await;
+        for (params, code) in [
+            (json!({ "name": BAD, "arguments": { "severity": 9 } }), -32602),
+            (json!({ "name": BAD, "maxAgeMs": -1 }), -32602),
+            (json!({ "name": BAD, "cursor": 7 }), -32602),
+            (json!({}), -32602),
+            (json!({ "name": "absent" }), -32023),
+            (json!({ "name": "reset" }), -32026),
+        ] {
+            let error = client.reply("events/stream", params.clone()).await["error"].clone();
+            assert_eq!(error["code"], code, "{transport:?} {params}: {error}");
+            if params["arguments"].is_object() {
+                let text = error["message"].as_str().unwrap();
+                assert!(text.starts_with("invalid arguments for event `incident.created`:"), "{text}");
+            }
+        }
+        // the refused ones hold nothing
+        client.stream_events(json!({ "name": BAD })).await;
+        emit(&server, "one", 1).await;
+        assert_eq!(next(&mut client, "event").await["eventId"], "one");
+    }
+    assert_eq!(event_modes(builder().build().unwrap()).await, [json!(["poll", "push"]), json!(["poll"])]);
+    let without = TestServer::new(mcp_runtime::server!()).unwrap();
+    without.request("events/stream", json!({ "name": BAD })).await.expect_code(-32601);
+}
+
+/// How the first and the last event of a server are delivered.
+async fn event_modes(server: Server) -> [Value; 2] {
+    let list = TestServer::of(&server).request("events/list", json!({})).await;
+    let events = list.value()["events"].as_array().unwrap();
+    [events[0]["delivery"].clone(), events[events.len() - 1]["delivery"].clone()]
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_from_a_cursor_and_says_when_that_cannot_be_read() {
+    for transport in [Transport::Stdio, Transport::Http] {
+        let (server, _handle) = serve();
+        let mut client = connect(&server, transport).await;
+        let active = client.stream_events(json!({ "name": BAD })).await;
+        for title in ["one", "two"] {
+            emit(&server, title, 1).await;
+        }
+        let one = next(&mut client, "event").await;
+        let mut again = connect(&server, transport).await;
+        let resumed = again.stream_events(json!({ "name": BAD, "cursor": one["cursor"] })).await;
+        assert_eq!(resumed["truncated"], false);
+        assert_eq!(next(&mut again, "event").await["eventId"], "two");
+
+        let mut aged = connect(&server, transport).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let resumed =
+            aged.stream_events(json!({ "name": BAD, "cursor": active["cursor"], "maxAgeMs": 1 })).await;
+        assert_eq!(resumed["truncated"], true);
+        let mut lost = connect(&server, transport).await;
+        let resumed = lost.stream_events(json!({ "name": BAD, "cursor": "nonsense" })).await;
+        assert_eq!(resumed["truncated"], true);
+        emit(&server, "three", 1).await;
+        assert_eq!(next(&mut lost, "event").await["eventId"], "three");
+        assert_eq!(next(&mut aged, "event").await["eventId"], "three");
+        assert_eq!(next(&mut again, "event").await["eventId"], "three");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_misses_what_has_gone_and_is_told_so() {
+    let server = builder().limits(|limits| limits.events(|events| events.max_kept(2))).build().unwrap();
+    let mut client = connect(&server, Transport::Memory).await;
+    client.stream_events(json!({ "name": BAD })).await;
+    for title in ["a", "b", "c", "d"] {
+        emit(&server, title, 1).await;
+    }
+    let active = next(&mut client, "active").await;
+    assert_eq!(active["truncated"], true);
+    for title in ["c", "d"] {
+        assert_eq!(next(&mut client, "event").await["eventId"], title);
+    }
+    assert_eq!(polled(&mut client, &json!({}), &active["cursor"]).await, ["c", "d"]);
+}
+
+#[tokio::test]
+async fn an_event_for_which_the_function_fails_is_an_error_and_the_stream_goes_on() {
+    for transport in Transport::ALL {
+        let (server, handle) = serve();
+        let mut client = connect(&server, transport).await;
+        client.stream_events(json!({ "name": "incident.short", "arguments": { "only": "o" } })).await;
+        handle.emit::<incident_short>(&incident("broken", 1)).await.unwrap();
+        assert_eq!(next(&mut client, "active").await["truncated"], true, "{transport:?}");
+        let error = next(&mut client, "error").await["error"].clone();
+        assert_eq!((&error["code"], &error["message"]), (&json!(-32603), &json!("the directory is down")));
+        handle.emit::<incident_short>(&incident("no", 1)).await.unwrap();
+        let seen = next(&mut client, "event").await;
+        assert_eq!(seen["data"], json!({ "title": "no", "seen_by": null }), "{transport:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_events_has_a_heartbeat_with_its_cursor() {
+    let (server, _handle) = serve();
+    let client = TestServer::of(&server);
+    let mut events = client.events(BAD, json!({ "severity": 1 })).await;
+    emit(&server, "minor", 4).await;
+    tokio::time::pause();
+    assert!(events.try_next().is_none());
+    tokio::time::advance(Duration::from_secs(24)).await;
+    assert!(events.try_next().is_none());
+    for _ in 0..2 {
+        tokio::time::advance(Duration::from_secs(26)).await;
+        let heartbeat = events.try_next().expect("a message");
+        assert_eq!(heartbeat["method"], "notifications/events/heartbeat");
+        let poll =
+            json!({ "name": BAD, "arguments": { "severity": 1 }, "cursor": heartbeat["params"]["cursor"] });
+        let polled = client.request("events/poll", poll).await;
+        assert_eq!((&polled.value()["truncated"], &polled.value()["events"]), (&json!(false), &json!([])));
+        assert!(events.try_next().is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_terminated_when_its_caller_loses_access() {
+    let is_open = Arc::new(AtomicBool::new(true));
+    let rule = is_open.clone();
+    let builder = builder()
+        .lists(|lists| lists.visible(move |_, item| item.name() != BAD || rule.load(Ordering::SeqCst)));
+    let server = builder.build().unwrap();
+    let handle = server.handle();
+    let soon = SystemTime::now() + Duration::from_millis(200);
+    let mut hidden = TestServer::of(&server).caller(ada()).events(BAD, json!({})).await;
+    let mut revoked = TestServer::of(&server).caller(ada()).events("incident.short", json!({})).await;
+    let mut expiring =
+        TestServer::of(&server).caller(ada().with_expiry(soon)).events("incident.short", json!({})).await;
+    let bob = Principal::new("https://example.com", "bob");
+    let mut other = TestServer::of(&server).caller(bob).events("incident.short", json!({})).await;
+
+    let error = expiring.next().await;
+    assert_eq!(error["method"], "notifications/events/terminated", "{error}");
+    assert_eq!(error["params"]["error"]["code"], -32024);
+    let result = expiring.ended().await;
+    assert_eq!(
+        (&result["resultType"], result["_meta"].get(SUBSCRIPTION).is_some()),
+        (&json!("complete"), true)
+    );
+
+    is_open.store(false, Ordering::SeqCst);
+    handle.events_changed();
+    assert_eq!(hidden.next().await["params"]["error"]["code"], -32024);
+    handle.end_streams_of(&ada());
+    let error = revoked.next().await;
+    assert_eq!(error["params"]["error"]["data"]["reason"], "the access of the subscriber has ended");
+    revoked.ended().await;
+
+    handle.emit::<incident_short>(&incident("still", 1)).await.unwrap();
+    assert_eq!(other.next().await["params"]["data"]["title"], "still");
+}
+
+#[tokio::test]
+async fn a_cancelled_stream_says_nothing_more_and_others_go_on() {
+    let (server, _handle) = serve();
+    let mut client = connect(&server, Transport::Stdio).await;
+    client.stream_events(json!({ "name": BAD })).await;
+    let first = client.subscription().clone();
+    client.stream_events(json!({ "name": BAD, "arguments": { "severity": 2 } })).await;
+    client.notify("notifications/cancelled", json!({ "requestId": first })).await;
+    assert_eq!(client.reply("server/discover", json!({})).await["resultType"], "complete");
+    for title in ["one", "two"] {
+        emit(&server, title, 1).await;
+        assert_eq!(next(&mut client, "event").await["eventId"], title);
+    }
+}
+
+#[tokio::test]
+async fn streams_are_bounded_and_do_not_count_as_calls() {
+    let server = builder().limits(|limits| limits.max_subscribers(1).max_in_flight(1)).build().unwrap();
+    let mut client = connect(&server, Transport::Stdio).await;
+    client.stream_events(json!({ "name": BAD })).await;
+    let error = client.reply("events/stream", json!({ "name": BAD })).await["error"].clone();
+    assert_eq!((&error["code"], &error["data"]), (&json!(-32025), &json!({ "limit": "subscriptions" })));
+    let opened = client.call("open", json!({ "title": "by a tool", "severity": 1 })).await;
+    assert!(!opened.text().is_empty());
+}
+
+/// Slowly checked.
+#[mcp_event(validate = is_even)]
+async fn even(#[mcp(payload)] incident: &Incident, number: u32) -> bool {
+    tokio::task::yield_now().await;
+    u32::from(incident.severity) == number
+}
+
+#[mcp_rule]
+fn is_even(number: &u32) -> Result<(), String> {
+    if number.is_multiple_of(2) { Ok(()) } else { Err("the number is odd".to_owned()) }
+}
+
+#[tokio::test]
+async fn rules_hold_for_streams() {
+    for transport in Transport::ALL {
+        let server =
+            mcp_runtime::server!().add(event::of::<even>()).add(event::of::<reset>()).build().unwrap();
+        let mut client = connect(&server, transport).await;
+        let error =
+            client.reply("events/stream", json!({ "name": "even", "arguments": { "number": 3 } })).await;
+        assert!(error["error"]["message"].as_str().unwrap().contains("the number is odd"), "{error}");
+        client.stream_events(json!({ "name": "even", "arguments": { "number": 2 } })).await;
+        server.handle().emit::<even>(&incident("two", 2)).await.unwrap();
+        assert_eq!(next(&mut client, "event").await["data"]["title"], "two");
+    }
+}

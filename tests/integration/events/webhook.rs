@@ -258,7 +258,7 @@ async fn urls_and_secrets_that_are_not_allowed_are_refused_before_anything_is_se
         let open = Server::builder("notes", "1").add(event::of::<note_added>());
         let open = HttpServer::start(open).await;
         let listed = HttpRequest::modern(1, "events/list", json!({})).send(open.address).await.json();
-        assert_eq!(listed["result"]["events"][0]["delivery"], json!(["poll"]));
+        assert_eq!(listed["result"]["events"][0]["delivery"], json!(["poll", "push"]));
     })
     .await;
 }

@@ -26,6 +26,7 @@ use crate::core::{
     connection::Principal,
     dispatch::{Reply, Request, StreamSource, admit, write_subscription_meta},
     jsonrpc::{Object, ProtocolError, notification},
+    log_limit::LogLine,
     protocol::Revision,
     server::Server,
     sync::Mutex,
@@ -83,9 +84,12 @@ impl Events {
             .map_err(|failure| refusal(server, entry.name(), failure, request.revision))?;
         let subscriber = EventSubscriber::of(request.context);
         let Some(waiting) = Waiting::begin(server, &subscriber, &owner) else {
-            tracing::warn!(
-                "a stream of events was refused: too many subscriptions are open\nraise `max_subscribers`"
-            );
+            if let Some(LogLine { suppressed }) = server.log_limits().subscribers.line() {
+                tracing::warn!(
+                    suppressed,
+                    "a stream of events was refused: too many subscriptions are open\nraise `max_subscribers`"
+                );
+            }
             return Err(exhausted("subscriptions"));
         };
         let messages = NextMessage::default();

@@ -9,6 +9,8 @@ pub mod support;
 mod examples_of_attributes {
     #[doc = include_str!("../mcp-macros/src/examples/main.md")]
     struct Main;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_config.md")]
+    struct Config;
     #[doc = include_str!("../mcp-macros/src/examples/mcp_event.md")]
     struct Event;
     #[doc = include_str!("../mcp-macros/src/examples/mcp_prompt.md")]
@@ -33,6 +35,8 @@ mod docs {
     struct Tools;
     #[doc = include_str!("../docs/resources.md")]
     struct Resources;
+    #[doc = include_str!("../docs/settings.md")]
+    struct Settings;
     #[doc = include_str!("../docs/skills.md")]
     struct Skills;
     #[doc = include_str!("../docs/prompts.md")]

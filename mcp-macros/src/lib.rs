@@ -16,6 +16,8 @@ mod tests;
 
 use proc_macro::TokenStream;
 
+#[cfg(feature = "config")]
+use crate::attribute::config;
 use crate::attribute::{error_, item, main_, misplaced, panicked::expand_or_keep, rule, service, type_};
 use crate::model::{
     event::EventOptions, prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions,
@@ -156,6 +158,24 @@ pub fn tool(_: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
     expand_or_keep(options.into(), item.into(), |options, item| error_::expand(options, &item)).into()
+}
+
+/// Makes a struct the settings of the server: each field is a flag, an environment variable and a key of a file.
+///
+/// `.config::<Settings>()` on the builder reads them, and functions take them as `&Settings`; `Settings::load()` reads
+/// them without a server. The doc comment of a field is its description. A field with a default is optional, and so is an
+/// `Option`. Structs with the attribute can be fields: as a table, or with `flatten`.
+///
+#[doc = include_str!("examples/mcp_config.md")]
+///
+/// Options: `name`, which names the variables and the file instead of the server's name, `crate`.
+///
+/// Options of a field, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
+/// `example`, `secret`, `flag`, `env`, `flatten`.
+#[cfg(feature = "config")]
+#[proc_macro_attribute]
+pub fn mcp_config(options: TokenStream, item: TokenStream) -> TokenStream {
+    expand_or_keep(options.into(), item.into(), |options, item| config::expand(options, &item)).into()
 }
 
 /// Makes a function a rule over several arguments, which `validate` of a tool, resource or prompt names.

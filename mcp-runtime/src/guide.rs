@@ -23,6 +23,7 @@ pages! {
     client_requests = "client-requests.md";
     tasks = "tasks.md";
     state = "state.md";
+    settings = "settings.md";
     apps = "apps.md";
     layers = "layers.md";
     telemetry = "telemetry.md";

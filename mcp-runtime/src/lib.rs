@@ -21,6 +21,8 @@ pub mod guide;
 mod misplaced;
 pub mod prelude;
 mod schema;
+#[cfg(feature = "config")]
+mod settings;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
 mod transport;
@@ -47,6 +49,38 @@ pub mod http {
     };
 }
 
+/// Every option of a server as plain data, each with its default, and secret values of settings.
+///
+/// [`ServerBuilder`] has one method for each group of options, which passes the group to a closure:
+///
+/// | method | group |
+/// |---|---|
+/// | `.info(..)` | [`ServerInfo`](config::ServerInfo): what the server says about itself, and instructions for models |
+/// | `.limits(..)` | [`Limits`](config::Limits): rates, times, sizes and numbers, for all transports |
+/// | `.lists(..)` | [`ListOptions`](config::ListOptions): pages, caching, and who sees what |
+/// | `.stdio(..)`, `.http(..)` | [`StdioOptions`](config::StdioOptions), `HttpOptions`: those of one transport |
+/// | `.tasks(..)` | [`TaskOptions`](config::TaskOptions): calls that become tasks |
+/// | `.stores(..)` | [`Stores`](config::Stores): keys, and stores that replicas share |
+/// | `.telemetry(..)` | [`TelemetryOptions`](config::TelemetryOptions): spans, metrics, and log messages to clients |
+///
+/// ```
+/// use std::time::Duration;
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let server = mcp_runtime::server!()
+///     .limits(|limits| limits.max_in_flight(64).shutdown_timeout(Duration::from_secs(5)))
+///     .http(|http| http.allowed_hosts(["mcp.example.com"]).max_body(1 << 20))
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+pub mod config {
+    #[doc(inline)]
+    pub use crate::core::config::*;
+    #[cfg(feature = "config")]
+    pub use crate::settings::{Config, Secret};
+}
+
 /// Changes of items as they are registered: [`ServerBuilder::transform`].
 pub mod transform {
     pub use crate::core::server::{ItemChanges, Transformed};
@@ -61,11 +95,13 @@ pub use self::core::jsonrpc::ProtocolError;
 pub use self::core::protocol::Revision;
 pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use self::core::tool::ToolResult;
-pub use self::core::{client_request, config, content, context, store, tool};
+pub use self::core::{client_request, content, context, store, tool};
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
 pub use capability::{events as event, prompts as prompt, resources as resource};
 pub use gate::{audit, layer};
+#[cfg(all(feature = "macros", feature = "config"))]
+pub use mcp_runtime_macros::mcp_config;
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::{
     main, mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type,

@@ -2,8 +2,8 @@
 //! are pinned to this exact version.
 
 pub use core::{
-    clone::Clone, concat, convert::Into, default::Default, file, module_path, ops::Bound, option::Option,
-    result::Result,
+    clone::Clone, concat, convert::Into, default::Default, env, file, module_path, ops::Bound,
+    option::Option, result::Result,
 };
 
 pub use std::{borrow::Cow, boxed::Box};
@@ -53,6 +53,16 @@ pub use crate::{
     },
     gate::{layer::item_layer as layer, result_limit::ResultLimit},
     schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
+};
+
+#[cfg(feature = "config")]
+pub use crate::{
+    core::server::Error,
+    settings::{
+        AnyMember, AnySettingText, Config, ConfigDescriptor, DurationText, MemberOf, OtherText, SettingField,
+        SettingMembers, SettingText, config_id, config_schema, deserialize_config, flat_setting, load_config,
+        next_slot, setting,
+    },
 };
 
 /// Runs an async `main`.

@@ -557,6 +557,23 @@ impl ServerBuilder {
     }
 }
 
+/// The feature `config`.
+#[cfg(not(feature = "config"))]
+#[diagnostic::on_unimplemented(
+    message = "this method needs the feature `config` of `mcp-runtime`",
+    label = "the feature `config` is off",
+    note = "add it to the dependency in Cargo.toml: `features = [\"config\"]`"
+)]
+pub trait ConfigFeature {}
+
+#[cfg(not(feature = "config"))]
+misplaced! {
+    impl ServerBuilder {
+        fn config<S>(Self) -> Self;
+        fn state_from<A>(Self, A) -> Self;
+    } ConfigFeature
+}
+
 /// The feature `metrics`.
 #[cfg(not(feature = "metrics"))]
 #[diagnostic::on_unimplemented(

@@ -1,5 +1,7 @@
 //! What most servers use: `use mcp_runtime::prelude::*;`.
 
+#[cfg(all(feature = "macros", feature = "config"))]
+pub use crate::mcp_config;
 pub use crate::{Context, Json, ProtocolError, ResultExt, ServerHandle, ToolError, ToolResult};
 #[cfg(feature = "macros")]
 pub use crate::{mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};

@@ -29,6 +29,7 @@ mod required_capabilities;
 mod resilience;
 mod resources;
 mod runtime_items;
+mod settings;
 mod skills;
 mod stdio;
 mod subscriptions;

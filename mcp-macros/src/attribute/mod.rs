@@ -1,5 +1,7 @@
 //! One file per attribute: from its tokens to its expansion, which always contains the annotated item.
 
+#[cfg(feature = "config")]
+pub(crate) mod config;
 pub(crate) mod error_;
 pub(crate) mod item;
 pub(crate) mod main_;

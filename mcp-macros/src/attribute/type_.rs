@@ -37,7 +37,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
         return quote!(#item #errors);
     }
     let item = &type_attributes::take_mcp(item.clone(), &errors);
-    let present = report_derives(&head.attrs, &errors);
+    let present = report_derives(&head.attrs, "mcp_type", &errors);
     wire_names::report_duplicates(item, &errors);
     let parsed: Option<Item> = syn::parse2(item.clone()).ok();
     if let Some(parsed) = &parsed {
@@ -127,7 +127,7 @@ impl TypeHead {
 }
 
 /// Reports and returns the derives that are already present. Repeating one would cause an error for each impl.
-fn report_derives(attrs: &[Attribute], errors: &Errors) -> Vec<&'static str> {
+pub(super) fn report_derives(attrs: &[Attribute], attribute: &str, errors: &Errors) -> Vec<&'static str> {
     let mut present = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("derive")) {
         let Ok(paths) = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated) else {
@@ -136,7 +136,7 @@ fn report_derives(attrs: &[Attribute], errors: &Errors) -> Vec<&'static str> {
         for path in paths {
             let Some(last) = path.segments.last() else { continue };
             let Some(name) = DERIVES.iter().find(|name| last.ident == **name) else { continue };
-            errors.at(&path, format_args!("`#[mcp_type]` derives `{name}` already\nremove one of them"));
+            errors.at(&path, format_args!("`#[{attribute}]` derives `{name}` already\nremove one of them"));
             present.push(*name);
         }
     }

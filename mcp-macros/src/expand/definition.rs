@@ -389,7 +389,12 @@ fn describe_argument(
         _ => sent.to_token_stream(),
     };
     let constructor = Ident::new(constructor, span);
-    let calls = argument_calls(argument, ty, blocking);
+    let calls = argument_calls(
+        argument,
+        ty,
+        blocking,
+        |text, _| quote_spanned!(hygienic_at(text.span())=> __rt::from_text(#text)),
+    );
     quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#calls;)
 }
 
@@ -434,7 +439,13 @@ fn is_named_like_provided(ty: &Type) -> bool {
     last.is_some_and(|last| provided.iter().any(|name| last.ident == name))
 }
 
-fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream {
+/// The calls that set the options of an argument; `from_text` is the value of a literal as a type.
+pub(super) fn argument_calls(
+    argument: &Argument,
+    ty: &Type,
+    blocking: bool,
+    from_text: fn(&LitStr, &Type) -> TokenStream,
+) -> TokenStream {
     let site = Span::mixed_site();
     let mut calls = TokenStream::new();
     if let Some(title) = &argument.title {
@@ -447,7 +458,7 @@ fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream
         let Some(ArgumentValue { key, source }) = value else { continue };
         let key = hygienic_at(*key);
         let method = Ident::new(method, key);
-        let function = value_function(source, ty, key);
+        let function = value_function(source, ty, key, from_text);
         calls.extend(quote_spanned!(key=> .#method(#function)));
     }
     if !argument.rules.is_empty() {
@@ -495,16 +506,21 @@ fn erased_function(option: &str, function: &NamedFunction, span: Span, blocking:
 }
 
 /// A function that returns the value; `key` is the span of its option.
-fn value_function(source: &ValueSource, ty: &Type, key: Span) -> TokenStream {
+fn value_function(
+    source: &ValueSource,
+    ty: &Type,
+    key: Span,
+    from_text: fn(&LitStr, &Type) -> TokenStream,
+) -> TokenStream {
     let value = match source {
         ValueSource::TypeDefault => return quote_spanned!(key=> <#ty as __rt::Default>::default),
-        ValueSource::String(text) => {
-            let converted = quote_spanned!(hygienic_at(text.span())=> __rt::from_text(#text));
-            match option_inner(ty) {
-                Some(_) => quote_spanned!(Span::mixed_site()=> __rt::Option::Some(#converted)),
-                None => converted,
+        ValueSource::String(text) => match option_inner(ty) {
+            Some(inner) => {
+                let converted = from_text(text, inner);
+                quote_spanned!(Span::mixed_site()=> __rt::Option::Some(#converted))
             }
-        }
+            None => from_text(text, ty),
+        },
         ValueSource::Expr(expr) => expr.to_token_stream(),
     };
     quote_spanned! {Span::mixed_site()=>
@@ -550,7 +566,7 @@ fn bound(expr: Option<&Expr>, inclusive: bool, span: Span) -> TokenStream {
     quote_spanned!(span=> __rt::Bound::#variant(#expr))
 }
 
-fn option(value: Option<impl ToTokens>, span: Span) -> TokenStream {
+pub(super) fn option(value: Option<impl ToTokens>, span: Span) -> TokenStream {
     match value {
         None => quote_spanned!(span=> __rt::Option::None),
         Some(value) => quote_spanned!(span=> __rt::Option::Some(#value)),

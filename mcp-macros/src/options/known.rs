@@ -115,6 +115,25 @@ pub(crate) const EVENT_PARAMETER: &[&str] = &[
     "inject",
     "secret",
 ];
+/// Of a field of `#[mcp_config]`.
+#[cfg(feature = "config")]
+pub(crate) const SETTING: &[&str] = &[
+    "name",
+    "title",
+    "description",
+    "default",
+    "range",
+    "length",
+    "pattern",
+    "one_of",
+    "example",
+    "secret",
+    "flag",
+    "env",
+    "flatten",
+];
+#[cfg(feature = "config")]
+pub(crate) const CONFIG: &[&str] = &["name", "crate"];
 pub(crate) const CACHE: &[&str] = &["ttl", "public"];
 pub(crate) const TOOL_UI: &[&str] = &["resource", "visibility"];
 pub(crate) const VISIBILITY: &[&str] = &["model", "app"];
@@ -142,6 +161,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("state", "inject"),
     ("concurrency", "max_concurrency"),
     ("sensitive", "secret"),
+    ("long", "flag"),
+    ("variable", "env"),
+    ("prefix", "name"),
     ("middleware", "layers"),
     ("wrap", "layers"),
     ("rate_limit", "rate"),
@@ -294,6 +316,8 @@ pub(crate) fn usage(option: &str) -> String {
         "one_of" => "one_of(\"a\", \"b\")",
         "header" => "header = \"Region\"",
         "complete" => "complete = path::to::function",
+        "flag" => "flag = \"database\"",
+        "env" => "env = \"DATABASE_URL\"",
         flag => return format!("write `{flag}` alone"),
     };
     format!("write `{example}`")

@@ -1,5 +1,7 @@
 //! Expansions as tokens: every invalid input is exactly one error, and the function is always emitted.
 
+#[cfg(feature = "config")]
+mod config;
 mod error_types;
 mod expansion;
 mod options;

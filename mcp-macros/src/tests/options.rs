@@ -228,6 +228,21 @@ fn an_invalid_resource_is_one_error() {
     ));
 }
 
+#[cfg(feature = "config")]
+#[test]
+fn the_documentation_names_every_option_of_settings() {
+    let source = include_str!("../lib.rs");
+    let before = source.split_once("pub fn mcp_config(").unwrap().0;
+    let docs = before.rsplit_once("/// Options: ").unwrap().1;
+    let (options, of_fields) = docs.split_once("/// Options of a field").unwrap();
+    let names = |text: &str| -> BTreeSet<String> {
+        let words = text.split('`').skip(1).step_by(2).filter(|word| !word.starts_with('#'));
+        words.map(str::to_owned).collect()
+    };
+    assert_eq!(names(options), known::CONFIG.iter().map(ToString::to_string).collect());
+    assert_eq!(names(of_fields), known::SETTING.iter().map(ToString::to_string).collect());
+}
+
 #[test]
 fn every_attribute_has_an_example() {
     let mut attributes = include_str!("../lib.rs").split("#[proc_macro_attribute]\n").map(str::trim_end);

@@ -19,6 +19,9 @@ pub(super) enum Command {
     Http(String),
     /// What to do, and as whom: as the host without a caller.
     Action(Action, Option<Arc<Principal>>),
+    /// Prints the settings.
+    #[cfg(feature = "config")]
+    Config,
     Help,
     Version,
 }
@@ -78,7 +81,13 @@ impl Command {
                 let arguments = serde_json::from_str(&arguments).map_err(|error| error.to_string())?;
                 Self::Action(Action::Prompt { name, arguments }, caller)
             }
-            "schema" => Self::Action(Action::Schema, caller),
+            "schema" => {
+                // it is JSON anyway
+                let _json = parse_flag(&mut arguments, "--json")?;
+                Self::Action(Action::Schema, caller)
+            }
+            #[cfg(feature = "config")]
+            "config" => Self::Config,
             "--help" | "-h" | "help" => Self::Help,
             "--version" | "-V" => Self::Version,
             other => match other.strip_prefix("--http=") {

@@ -32,6 +32,9 @@ impl ServerBuilder {
     /// `#[mcp_runtime::main]`, it uses that one. It does not end the process: an error that `main` returns is printed
     /// to stderr, and the exit code is 1.
     ///
+    /// With `.config(..)` the settings are flags here too: `--database x` or `--timeout=9`, before or after the command;
+    /// `--help` lists them, and the command `config` prints their values.
+    ///
     /// The [keys](Stores::keys), if none are set, come [from the environment](Stores::keys_from_env). The
     /// [store](Self::shared) that replicas share, if none is set, is the one at the URL in `MCP_SHARED`.
     ///
@@ -41,9 +44,45 @@ impl ServerBuilder {
     #[doc(alias("serve", "start", "listen"))]
     pub fn run(self) -> Result<()> {
         stderr_subscriber::install(self.options.telemetry.forward_events);
-        let command = parse(std::env::args_os().skip(1))?;
-        let builder = if self.options.stores.has_keys() { self } else { self.stores(Stores::keys_from_env) };
+        #[cfg(not(feature = "config"))]
+        let (command, this) = (parse(std::env::args_os().skip(1))?, self);
+        #[cfg(feature = "config")]
+        let (command, this) = self.parse_with_settings(std::env::args_os().skip(1).collect())?;
+        let builder = if this.options.stores.has_keys() { this } else { this.stores(Stores::keys_from_env) };
         run_command(share_by_environment(builder)?.build()?, command)
+    }
+}
+
+#[cfg(feature = "config")]
+impl ServerBuilder {
+    /// Takes the flags of settings from the arguments, and parses the command in the others.
+    fn parse_with_settings(mut self, arguments: Vec<OsString>) -> Result<(Command, Self)> {
+        let server = self.name_of_server().to_owned();
+        let arguments = match &mut self.settings {
+            Some(settings) => settings.take_flags(&server, arguments),
+            None => arguments,
+        };
+        let command = parse(arguments.into_iter())?;
+        if let (Some(settings), Command::Help | Command::Version | Command::Config) =
+            (&mut self.settings, &command)
+        {
+            settings.skip_state();
+        }
+        Ok((command, self))
+    }
+}
+
+/// # Errors
+/// The arguments have a flag of a setting, which was read when the server was built.
+#[cfg(feature = "config")]
+fn report_late_flags(server: &Server, arguments: &[OsString]) -> Result<()> {
+    let flags = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix("--"));
+    let names = flags.map(|flag| flag.split_once('=').map_or(flag, |(name, _)| name));
+    match names.into_iter().find(|name| server.server_settings().is_some_and(|own| own.has_flag(name))) {
+        Some(name) => Err(Error::usage(format!(
+            "`--{name}` is a setting, and settings were read when the server was built\nset its variable, or call `.run()` on the builder, which reads flags"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -70,7 +109,10 @@ impl Server {
     /// The server cannot be served, the arguments are not a command, or what a command called failed.
     pub fn run_with_args<T: Into<OsString>>(self, arguments: impl IntoIterator<Item = T>) -> Result<()> {
         stderr_subscriber::install(self.options().telemetry.forward_events);
-        let command = parse(arguments.into_iter().map(Into::into))?;
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        #[cfg(feature = "config")]
+        report_late_flags(&self, &arguments)?;
+        let command = parse(arguments.into_iter())?;
         self.keys().read_environment().map_err(Error::build)?;
         if !self.store().is_shared() && std::env::var_os(SHARED).is_some() {
             tracing::warn!(
@@ -120,7 +162,13 @@ fn run_command(server: Server, command: Command) -> Result<()> {
         }
         Command::Default | Command::Stdio => serve_stdio(&server),
         Command::Http(address) => serve_http(&server, &address),
+        #[cfg(feature = "config")]
+        Command::Config => print::print_settings(&server),
         Command::Action(action, caller) => {
+            #[cfg(feature = "config")]
+            if server.server_settings().is_some_and(|settings| settings.has_wrong_flags()) {
+                server.check_settings()?;
+            }
             let runtime = || Builder::new_current_thread();
             block_on(runtime, print::run_action(server, &action, caller))
         }
@@ -157,6 +205,8 @@ fn serve_http(_: &Server, _: &str) -> Result<()> {
 
 #[cfg(feature = "http")]
 fn serve_http(server: &Server, address: &str) -> Result<()> {
+    #[cfg(feature = "config")]
+    server.check_settings()?;
     block_on(Builder::new_multi_thread, async {
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener =

@@ -68,7 +68,30 @@ fn program_name() -> String {
 pub(super) fn print_help(server: &Server) -> Result<()> {
     let instructions = server.instructions().map(|text| format!("{text}\n\n")).unwrap_or_default();
     let usage = USAGE.replace("{program}", &program_name());
+    #[cfg(feature = "config")]
+    let usage = match server.server_settings().filter(|settings| !settings.is_empty()) {
+        Some(settings) => with_settings(&usage, &settings.help()),
+        None => usage,
+    };
     print_line(&format!("{} {}\n\n{instructions}{usage}", server.name(), server.version()))
+}
+
+/// The usage with a part about settings.
+#[cfg(feature = "config")]
+fn with_settings(usage: &str, settings: &str) -> String {
+    let usage = usage.replacen(" [COMMAND]", " [SETTINGS] [COMMAND]", 1);
+    let (commands, rest) = usage.split_once("\n  --help").unwrap_or((&usage, ""));
+    format!("{commands}\n{settings}\n\n  --help{rest}")
+}
+
+/// Prints values and sources of settings; what is missing or wrong is the error.
+#[cfg(feature = "config")]
+pub(super) fn print_settings(server: &Server) -> Result<()> {
+    let Some(settings) = server.server_settings().filter(|settings| !settings.is_empty()) else {
+        return Err(Error::usage("this server has no settings\nadd `.config::<Settings>()` to its builder"));
+    };
+    print_bytes(settings.table().as_bytes())?;
+    server.check_settings()
 }
 
 /// Explains stdio to a user who started the server in a terminal.
@@ -93,6 +116,11 @@ pub(super) async fn run_action(
     action: &Action,
     caller: Option<Arc<Principal>>,
 ) -> Result<()> {
+    #[cfg(feature = "config")]
+    let settings_schema =
+        server.server_settings().filter(|settings| !settings.is_empty()).map(|settings| settings.schema());
+    #[cfg(not(feature = "config"))]
+    let settings_schema = None;
     let mut client = terminal::answer_in_terminal(MemoryClient::modern(server));
     if caller.is_some() {
         client.connection.set_caller(caller);
@@ -105,7 +133,7 @@ pub(super) async fn run_action(
             print_line(&format!("{:#}", Value::Object(all)))
         }
         Action::List { json: false } => print_lists(&client).await,
-        Action::Schema => print_schema(&client).await,
+        Action::Schema => print_schema(&client, settings_schema).await,
         Action::Call { name, arguments } => {
             print_reply(&client.call_with_text(name, arguments).await, "content")
         }
@@ -199,7 +227,7 @@ fn signature_of(entry: &Value) -> Option<String> {
     (!arguments.is_empty()).then(|| format!("{name}({})", arguments.join(", ")))
 }
 
-async fn print_schema(client: &MemoryClient) -> Result<()> {
+async fn print_schema(client: &MemoryClient, settings: Option<Value>) -> Result<()> {
     let mut discovery = client.discover().await;
     let mut all = Map::new();
     all.insert("server".into(), discovery["_meta"][crate::core::protocol::META_SERVER_INFO].take());
@@ -209,6 +237,9 @@ async fn print_schema(client: &MemoryClient) -> Result<()> {
         }
     }
     insert_lists(&mut all, fetch_lists(client).await?);
+    if let Some(settings) = settings {
+        all.insert("settings".into(), settings);
+    }
     print_line(&format!("{:#}", Value::Object(all)))
 }
 

@@ -8,6 +8,11 @@ use std::{
     sync::Arc,
 };
 
+/// Why a value that was to be made for the server does not exist; functions that take it answer with this text.
+#[cfg(feature = "config")]
+#[derive(Debug, Clone)]
+pub(crate) struct Unmade(pub(crate) Arc<str>);
+
 /// Values by type. The key of a `T` is the `TypeId` of `Arc<T>`.
 #[derive(Default, Clone)]
 pub(crate) struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
@@ -21,6 +26,19 @@ impl Extensions {
     /// Inserts a shared value; one of the same type is replaced.
     pub(crate) fn insert_arc<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
         self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(value));
+    }
+
+    /// Records why a value of this type does not exist.
+    #[cfg(feature = "config")]
+    pub(crate) fn insert_unmade<T: Any>(&mut self, unmade: Unmade) {
+        self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(unmade));
+    }
+
+    /// Why a value for `T` does not exist, if that was recorded.
+    #[cfg(feature = "config")]
+    pub(crate) fn unmade<T: ?Sized + 'static>(&self) -> Option<&Unmade> {
+        let keys = [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()];
+        keys.iter().find_map(|key| self.0.get(key)?.downcast_ref())
     }
 
     /// The value for `T`.

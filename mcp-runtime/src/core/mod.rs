@@ -7,7 +7,7 @@ pub(crate) mod blocking;
 pub(crate) mod bound;
 pub(crate) mod changes;
 pub mod client_request;
-pub mod config;
+pub(crate) mod config;
 pub(crate) mod connection;
 pub mod content;
 pub mod context;

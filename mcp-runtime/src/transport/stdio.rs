@@ -48,6 +48,8 @@ impl Server {
     async fn serve_stdio_until_end(&self) -> Result<()> {
         crate::core::server::warn_of_unregistered_items();
         self.keys().warn_of_unread_environment();
+        #[cfg(feature = "config")]
+        self.log_settings();
         self.open_store().await?;
         #[cfg(feature = "metrics")]
         let _metrics = self.serve_metrics().await?;

@@ -25,6 +25,7 @@ const ON_USE: &[&str] = &[
     "gate::kept_results",
     "gate::layer",
     "gate::result_limit",
+    "settings",
 ];
 
 #[cfg(unix)]

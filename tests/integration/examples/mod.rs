@@ -3,6 +3,7 @@
 pub(crate) mod app;
 mod axum;
 mod content;
+mod convert;
 mod events;
 mod everything;
 mod gateway;

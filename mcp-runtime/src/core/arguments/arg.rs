@@ -417,6 +417,16 @@ pub const fn flatten<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescr
     descriptor
 }
 
+#[cfg(feature = "config")]
+impl<T: DeserializeOwned + JsonSchema + 'static> ArgDescriptor<T> {
+    /// A setting: a member of an object, or the rest of it.
+    pub(crate) const fn member(name: &'static str, flatten: bool) -> Self {
+        let mut descriptor = Self::json(name);
+        descriptor.options.flatten = flatten;
+        descriptor
+    }
+}
+
 /// An [`ArgDescriptor`] without its type: what depends on the type.
 pub trait AnyArg: Sync {
     #[doc(hidden)]
@@ -523,6 +533,12 @@ impl dyn AnyArg + '_ {
             set("x-mcp-header", header.into());
         }
         schema
+    }
+
+    /// The value that is used if it is absent.
+    #[cfg(feature = "config")]
+    pub(crate) fn default_value(&self) -> Option<Value> {
+        self.declared(DeclaredValue::Default)?.ok()
     }
 
     /// Schema keywords that its rules publish and enforce.

@@ -61,6 +61,17 @@ pub struct Call<'a> {
     pub(super) arguments: RawArguments<'a>,
 }
 
+#[cfg(feature = "config")]
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        parts: &'a CallParts<'a>,
+        context: &'a OnceCell<Context>,
+        arguments: RawArguments<'a>,
+    ) -> Self {
+        Self { parts, context, arguments }
+    }
+}
+
 impl Call<'_> {
     /// The request's context, made on first use.
     #[must_use]

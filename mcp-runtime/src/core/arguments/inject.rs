@@ -9,6 +9,8 @@ use std::{
 };
 
 use super::Claims;
+#[cfg(feature = "config")]
+use crate::core::error::ToolError;
 use crate::core::{
     connection::Principal,
     context::Context,
@@ -167,7 +169,12 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
-fn missing_value<T: ?Sized + 'static>() -> Failure {
+#[cfg_attr(not(feature = "config"), expect(unused_variables, reason = "only settings may be missing"))]
+fn missing_value<T: ?Sized + 'static>(context: &Context) -> Failure {
+    #[cfg(feature = "config")]
+    if let Some(unmade) = context.inner().state.unmade::<T>() {
+        return ToolError::new(unmade.0.to_string()).into();
+    }
     if TypeId::of::<T>() == TypeId::of::<Principal>() {
         return Failure::private(
             "the request has no authenticated caller\n\
@@ -187,7 +194,7 @@ impl<T: 'static> Probe<T> {
     /// # Errors
     /// None was registered, or none came with the request.
     pub fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
-        self.find_optional(context).ok_or_else(missing_value::<T>)
+        self.find_optional(context).ok_or_else(|| missing_value::<T>(context))
     }
 
     /// The value, if one exists.
@@ -214,7 +221,7 @@ pub trait ProbeDyn<T: ?Sized> {
 
 impl<T: ?Sized + 'static> ProbeDyn<T> for Probe<T> {
     fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
-        context.find::<T>().ok_or_else(missing_value::<T>)
+        context.find::<T>().ok_or_else(|| missing_value::<T>(context))
     }
 
     fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T> {

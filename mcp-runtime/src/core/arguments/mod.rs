@@ -11,6 +11,8 @@ mod completion;
 mod cursor;
 mod given;
 mod inject;
+#[cfg(feature = "config")]
+mod object;
 mod refused_values;
 mod report;
 mod rule_fn;
@@ -18,6 +20,8 @@ mod rules;
 mod text;
 mod text_limit;
 
+#[cfg(feature = "config")]
+pub(crate) use arg::FromText;
 pub use arg::{
     AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, injected, json, json_of, object, provided,
     provided_option, shared, text, text_of,
@@ -34,9 +38,13 @@ pub use cursor::Cursor;
 pub(crate) use given::{ArgumentChange, GivenArguments, text_of as text_of_value};
 pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Opens, Probe, ProbeDyn, from_context_fn};
+#[cfg(feature = "config")]
+pub(crate) use object::{decode_object, object_errors};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};
 pub(crate) use rule_fn::BoundRule;
 pub use rule_fn::{ArgumentRule, ItemRules, RuleDescriptor, RuleParam, RuleValues, rule_result, rule_value};
+#[cfg(feature = "config")]
+pub(crate) use rules::{Length, OneOf, Patterned, Ranged};
 pub use rules::{NoBound, Pattern, Rules};
 pub(crate) use text_limit::TextLimit;
 

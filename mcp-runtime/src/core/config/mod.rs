@@ -1,27 +1,5 @@
-//! Every option of a server as plain data, each with its default. [`ServerBuilder`](crate::ServerBuilder) has one method
-//! for each group, which passes the group to a closure:
-//!
-//! | method | group |
-//! |---|---|
-//! | `.info(..)` | [`ServerInfo`]: what the server says about itself, and instructions for models |
-//! | `.limits(..)` | [`Limits`]: rates, times, sizes and numbers, for all transports |
-//! | `.lists(..)` | [`ListOptions`]: pages, caching, and who sees what |
-//! | `.stdio(..)`, `.http(..)` | [`StdioOptions`], `HttpOptions`: those of one transport |
-//! | `.tasks(..)` | [`TaskOptions`]: calls that become tasks |
-//! | `.stores(..)` | [`Stores`]: keys, and stores that replicas share |
-//! | `.telemetry(..)` | [`TelemetryOptions`]: spans, metrics, and log messages to clients |
-//!
-//! ```
-//! use std::time::Duration;
-//!
-//! # fn main() -> mcp_runtime::Result<()> {
-//! let server = mcp_runtime::server!()
-//!     .limits(|limits| limits.max_in_flight(64).shutdown_timeout(Duration::from_secs(5)))
-//!     .http(|http| http.allowed_hosts(["mcp.example.com"]).max_body(1 << 20))
-//!     .build()?;
-//! # Ok(())
-//! # }
-//! ```
+//! Every option of a server as plain data, each with its default. The public module `config` has them, one group for each
+//! method of the builder.
 
 #[cfg(all(test, feature = "http"))]
 mod budgets;

@@ -24,6 +24,8 @@ use super::{
 use crate::auth::{Authentication, Authenticator, FailureRate, IntoAuthentication, IssuerObserver};
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
+#[cfg(feature = "config")]
+use crate::core::server::PendingSettings;
 use crate::{
     capability::{OF_HANDLE, prompts::Prompt, resources::Resource},
     core::{
@@ -94,6 +96,8 @@ pub struct ServerBuilder {
     #[cfg(feature = "auth")]
     authentications: Vec<Authentication>,
     audit: Option<OpenAudit>,
+    #[cfg(feature = "config")]
+    pub(crate) settings: Option<Box<dyn PendingSettings>>,
 }
 
 /// The types that the server itself provides to functions.
@@ -121,7 +125,15 @@ impl ServerBuilder {
             #[cfg(feature = "auth")]
             authentications: Vec::new(),
             audit: None,
+            #[cfg(feature = "config")]
+            settings: None,
         }
+    }
+
+    /// The server's name.
+    #[cfg(all(feature = "cli", feature = "config"))]
+    pub(crate) fn name_of_server(&self) -> &str {
+        &self.info.name
     }
 
     /// Offers every annotated function of the crate that called `server!()`.
@@ -284,6 +296,8 @@ impl ServerBuilder {
     /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
     /// name. Its identity and options are left behind, except for its [rate](Limits::rate), which all its items share.
     pub fn mount(mut self, prefix: &str, other: Self) -> Self {
+        #[cfg(feature = "config")]
+        let mut other = other;
         #[cfg(feature = "auth")]
         if !other.authentications.is_empty() {
             self.errors.push(BuildError::new(format!(
@@ -296,6 +310,10 @@ impl ServerBuilder {
             (_, true) => prefix.to_owned(),
             _ => format!("{prefix}_{inner}"),
         };
+        #[cfg(feature = "config")]
+        if let Some(settings) = other.settings.take() {
+            settings.mount(prefix, &mut other.state, &mut other.errors);
+        }
         self.errors.extend(other.errors);
         let state = Arc::new(other.state);
         let limits = &other.options.limits;
@@ -550,13 +568,17 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server> {
         #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only what HTTP serves is set up"))]
         let mut options = self.options;
-        let (state, requested) = (Arc::new(self.state), options.request_type_ids());
+        #[cfg_attr(not(feature = "config"), expect(unused_mut, reason = "only settings add to them"))]
+        let (mut state, mut errors) = (self.state, self.errors);
+        #[cfg(feature = "config")]
+        let server_settings =
+            self.settings.map(|settings| settings.read(&self.info.name, &mut state, &mut errors));
+        let (state, requested) = (Arc::new(state), options.request_type_ids());
         let layers: Arc<[ItemLayer]> = self.layers.into();
         let transforms: Arc<[Transform]> = self.transforms.into();
         let items = self.items.into_iter();
         let items = items.map(|item| item.registered(&state, &requested, &layers, &transforms));
         let items: Vec<_> = items.collect();
-        let mut errors = self.errors;
         errors.extend(
             self.info
                 .icons
@@ -663,6 +685,8 @@ impl ServerBuilder {
                 telemetry,
                 audit,
                 settings: Arc::new(settings),
+                #[cfg(feature = "config")]
+                server_settings,
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),
                 tool_cursors: Seal::new(&keys, PAGE),

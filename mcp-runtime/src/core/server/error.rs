@@ -40,6 +40,9 @@ pub enum ErrorKind {
     Usage,
     /// The item that a command of [`run`](crate::ServerBuilder::run) used does not exist, or failed.
     Call,
+    /// Settings are missing or wrong; the message lists all of them.
+    #[cfg(feature = "config")]
+    Settings,
     /// Another operation of the operating system failed; every [`io::Error`] that `?` converts has this kind.
     Io,
     /// Anything else, such as a string that `?` converts.
@@ -70,6 +73,11 @@ impl Error {
 
     pub(crate) fn serve(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Serve, error: message.into() }
+    }
+
+    #[cfg(feature = "config")]
+    pub(crate) fn settings(message: impl Into<BoxError>) -> Self {
+        Self { kind: ErrorKind::Settings, error: message.into() }
     }
 
     #[cfg(any(feature = "cli", test))]

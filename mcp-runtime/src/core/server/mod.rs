@@ -12,6 +12,8 @@ mod open_capabilities;
 mod registry;
 mod relay;
 mod service_block;
+#[cfg(feature = "config")]
+mod settings;
 mod transform;
 
 use std::sync::{
@@ -40,6 +42,8 @@ pub(crate) use registry::{Registry, write_entry};
 use relay::ChangeRelay;
 pub(crate) use relay::OpenRelay;
 pub use service_block::ServiceBlock;
+#[cfg(feature = "config")]
+pub(crate) use settings::{PendingSettings, ServerSettings};
 pub(crate) use transform::Transform;
 pub use transform::{ItemChanges, Transformed};
 
@@ -70,6 +74,13 @@ struct ServerInner {
     identity: Arc<Identity>,
     options: Options,
     settings: Arc<Settings>,
+    /// Those of the program, if it has some.
+    #[cfg(feature = "config")]
+    #[cfg_attr(
+        not(any(feature = "cli", feature = "http", feature = "stdio")),
+        expect(dead_code, reason = "only transports and the command line look at them")
+    )]
+    server_settings: Option<Box<dyn ServerSettings>>,
     keys: KeyRing,
     /// What is kept outside of calls.
     store: SealedStore,

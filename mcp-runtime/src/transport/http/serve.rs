@@ -64,6 +64,8 @@ impl Server {
     /// [`caller_from`](crate::config::HttpOptions::caller_from) and
     /// [`trust_all_callers`](crate::config::HttpOptions::trust_all_callers) is used.
     pub fn into_service(self) -> Result<HttpService> {
+        #[cfg(feature = "config")]
+        self.check_settings()?;
         self.check_callers()?;
         self.check_store()?;
         self.warn_of_unused_callers();
@@ -224,6 +226,8 @@ fn build_later(builder: ServerBuilder) -> Box<dyn FnOnce() -> Result<Server> + S
 impl Server {
     /// Checks whether this server can be served on an address.
     pub(crate) fn check_before_serving(&self, address: SocketAddr) -> Result<()> {
+        #[cfg(feature = "config")]
+        self.check_settings()?;
         self.check_address(address)?;
         self.check_callers()
     }

@@ -1,0 +1,89 @@
+//! What a builder and a server know of settings. The folder `settings` implements it, and is in a program only if that has
+//! settings: the builder's methods there are the only way to one of these.
+
+use std::any::Any;
+#[cfg(feature = "cli")]
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+#[cfg(any(feature = "cli", feature = "http", feature = "stdio"))]
+use super::Server;
+#[cfg(any(feature = "cli", feature = "http"))]
+use super::{Error, Result};
+use crate::core::{extensions::Extensions, item::BuildError};
+
+/// Settings and what is made of them, before the server is built.
+pub(crate) trait PendingSettings: Any + Send {
+    /// Takes the flags of settings from the program's arguments; returns the others. `server` is the server's name.
+    #[cfg(feature = "cli")]
+    fn take_flags(&mut self, server: &str, arguments: Vec<OsString>) -> Vec<OsString>;
+
+    /// Makes no state of the settings: for commands that call nothing.
+    #[cfg(feature = "cli")]
+    fn skip_state(&mut self);
+
+    /// Reads the settings, makes what is made of them, and adds all of it to the state: in place of what cannot be made,
+    /// the reason.
+    fn read(
+        self: Box<Self>,
+        server: &str,
+        state: &mut Extensions,
+        errors: &mut Vec<BuildError>,
+    ) -> Box<dyn ServerSettings>;
+
+    /// Makes what a builder that is mounted as `prefix` makes of its state.
+    fn mount(self: Box<Self>, prefix: &str, state: &mut Extensions, errors: &mut Vec<BuildError>);
+}
+
+/// The settings of a server.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command line prints them"))]
+pub(crate) trait ServerSettings: Send + Sync {
+    /// What is missing or wrong, and how to set it.
+    fn problems(&self) -> Option<&str>;
+
+    /// Whether the program's arguments have flags that cannot be read.
+    fn has_wrong_flags(&self) -> bool;
+
+    /// Whether there are none: there may be state that is made of other state only.
+    fn is_empty(&self) -> bool;
+
+    /// Whether a flag, without `--`, is one of them.
+    fn has_flag(&self, name: &str) -> bool;
+
+    /// Their part of `--help`.
+    fn help(&self) -> String;
+
+    /// Their values and where these come from, without those that are secret.
+    fn table(&self) -> String;
+
+    /// Their schema, with flags and variables.
+    fn schema(&self) -> Value;
+}
+
+#[cfg(any(feature = "cli", feature = "http", feature = "stdio"))]
+impl Server {
+    pub(crate) fn server_settings(&self) -> Option<&dyn ServerSettings> {
+        self.0.server_settings.as_deref()
+    }
+
+    /// Checks whether everything that functions need is there.
+    ///
+    /// # Errors
+    /// Settings, or what is made of them, are missing or wrong.
+    #[cfg(any(feature = "cli", feature = "http"))]
+    pub(crate) fn check_settings(&self) -> Result<()> {
+        match self.server_settings().and_then(ServerSettings::problems) {
+            Some(problems) => Err(Error::settings(problems)),
+            None => Ok(()),
+        }
+    }
+
+    /// Logs what is missing or wrong: the server is served nevertheless, and functions that need it say so.
+    #[cfg(feature = "stdio")]
+    pub(crate) fn log_settings(&self) {
+        if let Some(problems) = self.server_settings().and_then(ServerSettings::problems) {
+            tracing::error!("{problems}");
+        }
+    }
+}

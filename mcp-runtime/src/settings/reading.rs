@@ -1,0 +1,582 @@
+//! Reads settings of all sources, and says what is missing or wrong: all of it, each with its source or how to set it, and
+//! nothing of a value that is secret.
+
+use std::{any::Any, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use super::{
+    Config,
+    descriptor::{add_tables, args, decode_members, root_schema},
+    duration::{read_durations, show_durations, show_schema, without_null},
+    secret::REDACTED,
+    setting::{Setting, check_names, has_secret, is_table, settings_of, variable_prefix},
+    sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set},
+};
+use crate::{
+    core::{
+        arguments::{declaration_errors, object_errors},
+        extensions::{Extensions, Unmade},
+        server::ServerSettings,
+    },
+    schema::{Direction, ValidationError, Validator, coerce, minimize},
+};
+
+/// A value of a type that is not known here.
+pub(super) type AnyValue = Box<dyn Any + Send + Sync>;
+/// The value of valid members.
+type DecodeFn = fn(&mut Map<String, Value>) -> Option<AnyValue>;
+/// What is wrong with members of a schema that are refused, besides violations of it.
+type ErrorsFn = fn(&Value, &Map<String, Value>, &[ValidationError]) -> Vec<String>;
+
+/// A struct of settings without its type.
+pub(super) struct ConfigType {
+    pub(super) type_name: &'static str,
+    pub(super) name: Option<&'static str>,
+    /// The names of its fields.
+    fields: Vec<&'static str>,
+    schema: fn() -> Value,
+    declaration_errors: fn() -> Vec<String>,
+    decode: DecodeFn,
+    errors: ErrorsFn,
+    /// Makes a value state of the server.
+    pub(super) insert: fn(AnyValue, &mut Extensions),
+    pub(super) insert_unmade: fn(&mut Extensions, Unmade),
+    /// Whether the program has such a value already.
+    pub(super) is_given: fn(&Extensions) -> bool,
+}
+
+impl ConfigType {
+    pub(super) fn of<S: Config>() -> Self {
+        Self {
+            type_name: std::any::type_name::<S>(),
+            name: S::DESCRIPTOR.name,
+            fields: S::DESCRIPTOR.fields.iter().map(|field| field.arg.name()).collect(),
+            schema: root_schema::<S>,
+            declaration_errors: || declaration_errors(&args::<S>()),
+            decode: |members| Some(Box::new(decode_members::<S>(members)?)),
+            errors: |schema, members, violations| object_errors(&args::<S>(), schema, members, violations),
+            insert: |value, state| {
+                if let Ok(value) = value.downcast::<S>() {
+                    state.insert(*value);
+                }
+            },
+            insert_unmade: Extensions::insert_unmade::<S>,
+            is_given: Extensions::provides_like::<S>,
+        }
+    }
+
+    /// The name of its type without its path.
+    pub(super) fn short_name(&self) -> &'static str {
+        short_name(self.type_name)
+    }
+}
+
+/// The name of a type without paths of modules.
+pub(super) fn short_name(name: &'static str) -> &'static str {
+    let end = name.find('<').unwrap_or(name.len());
+    let start = name.get(..end).and_then(|path| path.rfind("::")).map_or(0, |at| at + 2);
+    name.get(start..).unwrap_or(name)
+}
+
+/// A struct of settings with what its schema says.
+pub(super) struct ConfigSchema<'c> {
+    config: &'c ConfigType,
+    schema: Value,
+    pub(super) settings: Vec<Setting>,
+}
+
+impl<'c> ConfigSchema<'c> {
+    /// Of a server of that name.
+    pub(super) fn new(config: &'c ConfigType, server: &str) -> Self {
+        let schema = (config.schema)();
+        let prefix = variable_prefix(config.name.unwrap_or(server));
+        let settings = settings_of(&schema, &prefix, &config.fields);
+        Self { config, schema, settings }
+    }
+}
+
+/// What is wrong with the declarations of settings.
+pub(super) fn check_declarations(schemas: &[ConfigSchema<'_>]) -> Vec<String> {
+    let mut errors = Vec::new();
+    for ConfigSchema { config, schema, .. } in schemas {
+        let name = config.short_name();
+        errors.extend(
+            (config.declaration_errors)().iter().map(|error| format!("the settings `{name}`: {error}")),
+        );
+        if let Err(error) = Validator::compile(schema) {
+            errors.push(format!("the settings `{name}`: {error}"));
+        }
+    }
+    let all: Vec<&Setting> = schemas.iter().flat_map(|schema| &schema.settings).collect();
+    errors.extend(check_names(&all));
+    errors
+}
+
+/// A setting with what was read. Without `Debug`, like everything that holds values: some are secret.
+struct ReadSetting {
+    setting: Setting,
+    value: Option<Value>,
+    source: Source,
+}
+
+/// What was read of one struct of settings.
+pub(super) enum ReadConfig {
+    Value(AnyValue),
+    /// What is missing or wrong.
+    Problems(Vec<String>),
+}
+
+/// What was read of all settings of a server.
+pub(super) struct Reading {
+    server: String,
+    prefix: String,
+    file: SettingsFile,
+    settings: Vec<ReadSetting>,
+    schema: Value,
+    /// The texts of secret values.
+    secrets: Vec<String>,
+    /// What is wrong with flags and file as a whole.
+    common: Vec<String>,
+    has_wrong_flags: bool,
+    pub(super) problems: Option<Arc<str>>,
+}
+
+impl Reading {
+    /// Reads all settings: those of `schemas` for which `is_read` is true.
+    pub(super) fn new(
+        server: &str,
+        schemas: &[ConfigSchema<'_>],
+        is_read: impl Fn(&ConfigType) -> bool,
+        flags: &Flags,
+        surroundings: &Surroundings,
+    ) -> (Self, Vec<ReadConfig>) {
+        let name = schemas.iter().find_map(|schema| schema.config.name).unwrap_or(server);
+        let mut file = SettingsFile::read(name, flags, surroundings);
+        let roots: Vec<&Value> = schemas.iter().map(|schema| &schema.schema).collect();
+        let mut common = flags.problems.clone();
+        common.extend(file.problem.clone());
+        common.extend(file.take_unknown_keys(&roots));
+        let mut reading = Self {
+            server: server.to_owned(),
+            prefix: variable_prefix(name),
+            file,
+            settings: Vec::new(),
+            schema: joined_schema(schemas),
+            secrets: Vec::new(),
+            common,
+            has_wrong_flags: !flags.problems.is_empty(),
+            problems: None,
+        };
+        let mut configs = Vec::new();
+        for schema in schemas {
+            let read = is_read(schema.config).then(|| reading.read(schema, flags, surroundings));
+            configs.push(read.unwrap_or_else(|| ReadConfig::Problems(Vec::new())));
+        }
+        reading.common = reading.common.iter().map(|line| reading.without_secrets(line)).collect();
+        (reading, configs)
+    }
+
+    fn read(&mut self, config: &ConfigSchema<'_>, flags: &Flags, surroundings: &Surroundings) -> ReadConfig {
+        let ConfigSchema { config, schema, settings } = config;
+        let is_open = schema.get("additionalProperties").is_some();
+        let mut members = self.file.members.clone();
+        members.retain(|name, _| is_open || schema["properties"].get(name).is_some());
+        let mut problems = Vec::new();
+        let first = self.settings.len();
+        for setting in settings {
+            let (value, source) = match find(setting, flags, surroundings, &self.file) {
+                Ok(Some((value, source))) => (Some(value), source),
+                Ok(None) => (None, Source::Default),
+                Err(problem) => {
+                    problems.push(problem);
+                    (None, Source::Variable)
+                }
+            };
+            if let (Some(value), Source::Flag | Source::Variable) = (&value, source) {
+                set(&mut members, &setting.path, value.clone());
+            }
+            if let Some(value) = value.as_ref().filter(|_| setting.is_secret) {
+                collect_texts(value, &mut self.secrets);
+            }
+            self.settings.push(ReadSetting { setting: setting.clone(), value, source });
+        }
+        let mut value = Value::Object(members);
+        add_tables(schema, &mut value);
+        let durations = read_durations(schema, &mut value, "");
+        coerce(schema, schema, &mut value, false);
+        // as it is used; what is not a duration is shown as it was written
+        let is_read = |name: &str| !durations.iter().any(|(path, _)| path.starts_with(name));
+        for read in self.settings.iter_mut().skip(first) {
+            if read.value.is_none() || !is_read(&read.setting.name()) {
+                continue;
+            }
+            let found = read.setting.path.iter().try_fold(&value, |value, key| value.get(key));
+            read.value = found.cloned();
+        }
+        let Value::Object(mut members) = value else { return ReadConfig::Problems(problems) };
+        let own = self.settings.get(first..).unwrap_or_default();
+        let validator = Validator::compile(schema).ok().map(Validator::null_is_absent);
+        let object = Value::Object(members.clone());
+        let violations = validator.map(|validator| validator.validate(&object)).unwrap_or_default();
+        if problems.is_empty()
+            && violations.is_empty()
+            && durations.is_empty()
+            && let Some(value) = (config.decode)(&mut members)
+        {
+            return ReadConfig::Value(value);
+        }
+        let expected: Vec<(String, String)> =
+            violations.iter().map(|error| (error.path.clone(), error.expected.clone())).collect();
+        let mut lines: Vec<String> =
+            durations.into_iter().map(|(path, text)| format!("{path}: {text}")).collect();
+        lines.extend(violations.iter().map(ToString::to_string));
+        lines.extend((config.errors)(schema, &members, &violations));
+        let mut seen: Vec<String> = Vec::new();
+        for line in lines {
+            let line = self.explain(&line, own, &expected, surroundings);
+            if !seen.contains(&line) {
+                seen.push(line);
+            }
+        }
+        problems.extend(seen);
+        if problems.is_empty() {
+            problems.push(format!("`{}` refuses these settings", config.short_name()));
+        }
+        ReadConfig::Problems(problems)
+    }
+
+    /// A line about a value, with its source or how to set it, and without the value if that is secret.
+    fn explain(
+        &self,
+        line: &str,
+        settings: &[ReadSetting],
+        expected: &[(String, String)],
+        surroundings: &Surroundings,
+    ) -> String {
+        let starts = |line: &str, name: &str| {
+            line.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '.', '[']))
+        };
+        let own = settings.iter().filter(|read| starts(line, &read.setting.name()));
+        let own = own.max_by_key(|read| read.setting.name().len());
+        let path = line.split(": ").next().unwrap_or_default();
+        let is_missing = line.get(path.len()..).is_some_and(|rest| rest.starts_with(": is missing"));
+        let Some(ReadSetting { setting, source, .. }) = own else {
+            // of a table, or of no setting
+            let inside = |read: &&ReadSetting| read.setting.name().starts_with(&format!("{path}."));
+            let is_secret = settings.iter().filter(inside).any(|read| read.setting.is_secret);
+            let line = if is_secret && !is_missing { hidden(path, expected) } else { line.to_owned() };
+            let is_in_file =
+                self.file.members.contains_key(path.split(['.', '[']).next().unwrap_or_default());
+            return match is_in_file {
+                true => format!("{} ({})", self.without_secrets(&line), self.file_in_words(path)),
+                false => self.without_secrets(&line),
+            };
+        };
+        if is_missing && path == setting.name() {
+            return self.missing(line, setting, settings, surroundings);
+        }
+        let line = if setting.is_secret && !is_missing {
+            hidden(path, expected)
+        } else {
+            self.without_secrets(line)
+        };
+        let source = match source {
+            Source::Flag => format!("`--{}`", setting.flag),
+            Source::Variable => format!("`{}`", setting.variable),
+            Source::File => self.file_in_words(&setting.name()),
+            Source::Default => "its default".to_owned(),
+        };
+        format!("{line} (from {source})")
+    }
+
+    fn missing(
+        &self,
+        line: &str,
+        setting: &Setting,
+        settings: &[ReadSetting],
+        surroundings: &Surroundings,
+    ) -> String {
+        let mut text = line.to_owned();
+        let description = setting.description().lines().next().unwrap_or_default();
+        if !description.is_empty() {
+            text = format!("{text}: {description}");
+        }
+        let Setting { flag, variable, .. } = setting;
+        text.push_str(&format!("\n  set `{variable}`, or pass `--{flag} {}`", placeholder(setting)));
+        if let Some(path) = &self.file.path {
+            text.push_str(&format!(", or write `{} = ..` in `{}`", setting.name(), path.display()));
+        }
+        let all: Vec<Setting> = settings.iter().map(|read| read.setting.clone()).collect();
+        if let Some(name) = surroundings.misspelt_variable(setting, &all, &self.prefix) {
+            text.push_str(&format!("\n  `{name}` is set; did you mean `{variable}`?"));
+        }
+        self.without_secrets(&text)
+    }
+
+    fn file_in_words(&self, key: &str) -> String {
+        let path = self.file.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        format!("`{key}` in `{path}`")
+    }
+
+    /// A text without secret values, also one that the program wrote.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret, REDACTED);
+        }
+        text
+    }
+
+    /// What is missing or wrong as a text, with the state that could not be made; `None` if nothing is.
+    pub(super) fn report(&self, own: &[String], state: &[String]) -> Option<Arc<str>> {
+        let mut lines = self.common.clone();
+        lines.extend(own.iter().cloned());
+        let what = if lines.is_empty() {
+            "state of `{}` could not be made"
+        } else {
+            "settings of `{}` are missing or wrong"
+        };
+        lines.extend(state.iter().cloned());
+        if lines.is_empty() {
+            return None;
+        }
+        let lines: Vec<String> = lines.iter().map(|line| format!("\n- {line}")).collect();
+        Some(format!("the {}:{}", what.replace("{}", &self.server), lines.concat()).into())
+    }
+}
+
+/// A line about a value that is not shown.
+fn hidden(path: &str, expected: &[(String, String)]) -> String {
+    match expected.iter().find(|(own, _)| own == path) {
+        Some((_, expected)) => format!("{path}: the value, which is secret, is not {expected}"),
+        None => format!("{path}: the value, which is secret, is not accepted"),
+    }
+}
+
+/// The texts in a value that are long enough to be found in others.
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
+    const SHORTEST: usize = 4;
+    match value {
+        Value::String(text) => {
+            let escaped = Value::from(text.as_str()).to_string();
+            let escaped = escaped.trim_matches('"').to_owned();
+            texts.extend([text.clone(), escaped].into_iter().filter(|text| text.len() >= SHORTEST));
+        }
+        Value::Number(number) => texts.extend(Some(number.to_string()).filter(|text| text.len() >= SHORTEST)),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Value::Object(members) => members.values().for_each(|member| collect_texts(member, texts)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// The schema of all settings, with the flag and the variable of each.
+fn joined_schema(schemas: &[ConfigSchema<'_>]) -> Value {
+    let mut joined = serde_json::json!({ "type": "object", "properties": {} });
+    let mut required = Vec::new();
+    for ConfigSchema { schema, settings, .. } in schemas {
+        let mut schema = schema.clone();
+        for setting in settings {
+            let mut at = Some(&mut schema);
+            for key in &setting.path {
+                at = at.and_then(|schema| inner(schema)["properties"].get_mut(key));
+            }
+            if let Some(property) = at.filter(|property| property.is_object()) {
+                property["x-flag"] = format!("--{}", setting.flag).into();
+                property["x-env"] = setting.variable.clone().into();
+            }
+        }
+        drop_complete_tables(&mut schema);
+        minimize(&mut schema, Direction::Input);
+        show_schema(&mut schema);
+        if let (Value::Object(all), Value::Object(own)) =
+            (&mut joined["properties"], schema["properties"].take())
+        {
+            all.extend(own);
+        }
+        required.extend(schema["required"].as_array().into_iter().flatten().cloned());
+        if let Some(definitions) = schema.get("$defs") {
+            joined["$defs"] = definitions.clone();
+        }
+    }
+    if !required.is_empty() {
+        joined["required"] = required.into();
+    }
+    joined
+}
+
+/// Removes tables from what is required if they need not be there: nothing in them is required.
+fn drop_complete_tables(schema: &mut Value) {
+    let mut complete = Vec::new();
+    for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
+        if is_table(property) {
+            let own = inner(property);
+            drop_complete_tables(own);
+            if own.get("required").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+                complete.push(name.clone());
+            }
+        }
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| !complete.iter().any(|complete| name == complete));
+    }
+}
+
+/// The schema itself, or its one alternative beside `null`.
+fn inner(schema: &mut Value) -> &mut Value {
+    if schema.get("properties").is_some() {
+        return schema;
+    }
+    let position = schema["anyOf"].as_array().and_then(|list| list.iter().position(is_table));
+    match position {
+        Some(position) => &mut schema["anyOf"][position],
+        None => schema,
+    }
+}
+
+/// A value for people: secret parts are masked.
+fn shown(schema: &Value, value: &Value) -> Value {
+    let schema = without_null(schema);
+    let is_masked = schema.get("writeOnly").is_some_and(|secret| *secret == true);
+    match value {
+        _ if is_masked => REDACTED.into(),
+        Value::Array(items) if has_secret(schema) => match schema.get("items") {
+            Some(schema) => items.iter().map(|item| shown(schema, item)).collect(),
+            None => REDACTED.into(),
+        },
+        Value::Object(members) if has_secret(schema) => {
+            let own = |name: &str| {
+                schema.get("properties")?.get(name).or_else(|| schema.get("additionalProperties"))
+            };
+            let member = |(name, value): (&String, &Value)| {
+                (name.clone(), own(name).map_or(REDACTED.into(), |schema| shown(schema, value)))
+            };
+            Value::Object(members.iter().map(member).collect())
+        }
+        _ if has_secret(schema) => REDACTED.into(),
+        value => value.clone(),
+    }
+}
+
+impl ServerSettings for Reading {
+    fn problems(&self) -> Option<&str> {
+        self.problems.as_deref()
+    }
+
+    fn has_wrong_flags(&self) -> bool {
+        self.has_wrong_flags
+    }
+
+    fn is_empty(&self) -> bool {
+        self.settings.is_empty()
+    }
+
+    fn has_flag(&self, name: &str) -> bool {
+        name == "config" || self.settings.iter().any(|read| read.setting.flag == name)
+    }
+
+    fn help(&self) -> String {
+        let mut rows = Vec::new();
+        for ReadSetting { setting, .. } in &self.settings {
+            let value =
+                if setting.is_switch() { String::new() } else { format!(" {}", placeholder(setting)) };
+            let mut notes = vec![setting.type_in_words(), setting.variable.clone()];
+            match default_of(setting) {
+                _ if setting.is_required => notes.push("required".to_owned()),
+                Some(default) => notes.push(format!("{default} by default")),
+                None => {}
+            }
+            if setting.is_secret {
+                notes.push("secret".to_owned());
+            }
+            notes.retain(|note| !note.is_empty());
+            let description = setting.description().lines().next().unwrap_or_default();
+            let space = if description.is_empty() { "" } else { " " };
+            rows.push((
+                format!("--{}{value}", setting.flag),
+                format!("{description}{space}[{}]", notes.join("; ")),
+            ));
+        }
+        let place = self.file.path.as_ref().map(|path| format!("; {}", path.display())).unwrap_or_default();
+        rows.push((
+            "--config FILE".to_owned(),
+            format!("a TOML file with settings [{}CONFIG{place}]", self.prefix),
+        ));
+        rows.push(("config".to_owned(), "print the settings, and where each comes from".to_owned()));
+        let width = rows.iter().map(|(flag, _)| flag.chars().count()).max().unwrap_or_default().clamp(21, 32);
+        let rows: Vec<String> = rows
+            .into_iter()
+            .map(|(flag, text)| match flag.chars().count() > width {
+                true => format!("  {flag}\n  {:width$}  {text}", ""),
+                false => format!("  {flag:width$}  {text}"),
+            })
+            .collect();
+        format!("settings\n{}", rows.join("\n"))
+    }
+
+    fn table(&self) -> String {
+        let mut rows = Vec::new();
+        for ReadSetting { setting, value, source } in &self.settings {
+            let shown = match value {
+                Some(value) => {
+                    let mut value = shown(&setting.schema, value);
+                    show_durations(&mut value);
+                    match value {
+                        Value::String(text) => text,
+                        value => value.to_string(),
+                    }
+                }
+                None => default_of(setting).unwrap_or_else(|| "-".to_owned()),
+            };
+            let source = match (source, value) {
+                (Source::Flag, _) => format!("--{}", setting.flag),
+                (Source::Variable, _) => setting.variable.clone(),
+                (Source::File, _) => {
+                    self.file.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+                }
+                (Source::Default, _) if default_of(setting).is_none() && !setting.has_hidden_default() => {
+                    "not set".to_owned()
+                }
+                (Source::Default, _) => "default".to_owned(),
+            };
+            // control characters of a value must not write to the terminal
+            let shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            rows.push([setting.name(), shown, source]);
+        }
+        let width = |column: usize| {
+            rows.iter()
+                .filter_map(|row| row.get(column))
+                .map(|text| text.chars().count())
+                .max()
+                .unwrap_or_default()
+        };
+        let (names, values) = (width(0), width(1).min(40));
+        let mut text = String::new();
+        for [name, value, source] in &rows {
+            text.push_str(&format!("{name:names$}  {value:values$}  {source}\n"));
+        }
+        if let Some(path) = &self.file.path {
+            let state = match (self.file.is_read, &self.file.problem) {
+                (true, _) => "",
+                (false, None) => " (not there)",
+                (false, Some(_)) => " (cannot be read)",
+            };
+            text.push_str(&format!("\nfile: {}{state}\n", path.display()));
+        }
+        self.without_secrets(&text)
+    }
+
+    fn schema(&self) -> Value {
+        self.schema.clone()
+    }
+}
+
+/// The default of a setting as people write it.
+fn default_of(setting: &Setting) -> Option<String> {
+    let mut default = setting.schema.get("default").filter(|default| !default.is_null()).cloned()?;
+    show_durations(&mut default);
+    Some(match default {
+        Value::String(text) => text,
+        value => value.to_string(),
+    })
+}

@@ -1,0 +1,395 @@
+//! Where values come from: flags, variables and a file. Nothing of a value is in a message about what cannot be read, and
+//! nothing that holds values has `Debug`.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Number, Value};
+
+use super::setting::{Setting, is_table, variable_prefix};
+use crate::schema::{nearest, truncate};
+
+/// The largest file that is read.
+const MAX_FILE: u64 = 1 << 20;
+
+/// What a flag of the command line that is not a setting's is followed by.
+const COMMAND_LINE: [(&str, bool); 7] = [
+    ("http", false),
+    ("help", false),
+    ("version", false),
+    ("json", false),
+    ("as", true),
+    ("scope", true),
+    ("claim", true),
+];
+
+/// The commands of the command line, which an unknown flag does not take as its value.
+const COMMANDS: [&str; 8] = ["stdio", "list", "call", "read", "prompt", "schema", "config", "help"];
+
+/// The flags of settings among a program's arguments.
+#[derive(Default)]
+pub(super) struct Flags {
+    /// By name, in order; a switch that is alone has no text.
+    values: Vec<(String, Option<String>)>,
+    /// That of `--config`.
+    file: Option<OsString>,
+    pub(super) problems: Vec<String>,
+}
+
+impl Flags {
+    /// Takes the flags of these settings from arguments; returns the others.
+    pub(super) fn take(settings: &[Setting], arguments: Vec<OsString>) -> (Self, Vec<OsString>) {
+        let mut flags = Self::default();
+        let mut others = Vec::new();
+        let mut arguments = arguments.into_iter().peekable();
+        while let Some(argument) = arguments.next() {
+            let Some((name, value)) = split_flag(&argument) else {
+                others.push(argument);
+                continue;
+            };
+            let is_value = |next: &OsString| !next.as_encoded_bytes().starts_with(b"--");
+            if let Some(setting) = settings.iter().find(|setting| setting.flag == name) {
+                let is_switch = setting.is_switch();
+                let value = match value {
+                    None if is_switch => arguments.next_if(|next| next == "true" || next == "false"),
+                    None => arguments.next_if(is_value),
+                    given => given,
+                };
+                flags.set(setting, value);
+            } else if name == "config" {
+                match value.or_else(|| arguments.next_if(is_value)).filter(|file| !file.is_empty()) {
+                    Some(_) if flags.file.is_some() => {
+                        flags.problems.push("`--config` is given twice".to_owned());
+                    }
+                    Some(file) => flags.file = Some(file),
+                    None => {
+                        flags.problems.push("`--config` needs a file: `--config settings.toml`".to_owned());
+                    }
+                }
+            } else if let Some((_, takes_value)) = COMMAND_LINE.iter().find(|(own, _)| *own == name) {
+                others.push(argument);
+                if *takes_value && value.is_none() {
+                    others.extend(arguments.next());
+                }
+            } else {
+                // what follows may be its value, which no message has
+                if value.is_none() {
+                    let is_command = |next: &OsString| COMMANDS.iter().any(|command| next == command);
+                    let _value = arguments.next_if(|next| is_value(next) && !is_command(next));
+                }
+                flags.problems.push(unknown_flag(&name, settings));
+            }
+        }
+        (flags, others)
+    }
+
+    fn set(&mut self, setting: &Setting, value: Option<OsString>) {
+        let flag = &setting.flag;
+        let text = match value.map(OsString::into_string) {
+            Some(Ok(text)) => Some(text),
+            Some(Err(_)) => return self.problems.push(format!("the value of `--{flag}` is not UTF-8")),
+            None if setting.is_switch() => None,
+            None => {
+                return self.problems.push(format!(
+                    "`--{flag}` needs a value: `--{flag} {}`; one that begins with `--` is written `--{flag}=..`",
+                    placeholder(setting)
+                ));
+            }
+        };
+        if !setting.is_list() && self.values.iter().any(|(known, _)| known == flag) {
+            return self.problems.push(format!("`--{flag}` is given twice"));
+        }
+        self.values.push((flag.clone(), text));
+    }
+
+    fn value(&self, setting: &Setting) -> Option<Value> {
+        let given = || self.values.iter().filter(|(flag, _)| *flag == setting.flag);
+        given().next()?;
+        if setting.is_list() {
+            let texts: Vec<&str> = given().filter_map(|(_, text)| text.as_deref()).collect();
+            return Some(read_list(&texts));
+        }
+        given()
+            .next()
+            .map(|(_, text)| text.as_deref().map_or(Value::Bool(true), |text| read_text_of(setting, text)))
+    }
+}
+
+/// The name and the value of `--name=value`.
+fn split_flag(argument: &OsStr) -> Option<(String, Option<OsString>)> {
+    let bytes = argument.as_encoded_bytes().strip_prefix(b"--")?;
+    let end = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
+    let name = std::str::from_utf8(bytes.get(..end)?).ok().filter(|name| !name.is_empty())?;
+    let value = match argument.to_str() {
+        Some(text) => text.split_once('=').map(|(_, value)| OsString::from(value)),
+        // a value that is not UTF-8 is an error, whatever it is
+        None => Some(argument.to_owned()),
+    };
+    Some((name.to_owned(), value.filter(|_| end < bytes.len())))
+}
+
+fn unknown_flag(name: &str, settings: &[Setting]) -> String {
+    let inside = format!("{name}-");
+    let of_table: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.path.len() > 1 && setting.flag.starts_with(&inside))
+        .map(|setting| format!("`--{}`", setting.flag))
+        .collect();
+    if !of_table.is_empty() {
+        return format!("unknown flag `--{name}`; those of the table are {}", of_table.join(", "));
+    }
+    let known = Setting::nearest_flag(name, settings.iter());
+    let known = known.or_else(|| nearest(name, COMMAND_LINE.iter().map(|(own, _)| *own).chain(["config"])));
+    let near = known.map_or(String::new(), |near| format!("; did you mean `--{near}`?"));
+    format!("unknown flag `--{}`{near}", truncate(name))
+}
+
+/// What stands for the value of a setting in its usage.
+pub(super) fn placeholder(setting: &Setting) -> String {
+    setting.path.last().map(|name| name.to_uppercase().replace('-', "_")).unwrap_or_default()
+}
+
+/// `a,b` and `["a", "b"]`, each any number of times, as one list.
+fn read_list(texts: &[&str]) -> Value {
+    let mut items = Vec::new();
+    for text in texts.iter().map(|text| text.trim()) {
+        match serde_json::from_str(text) {
+            Ok(Value::Array(list)) if text.starts_with('[') => items.extend(list),
+            _ if text.is_empty() => {}
+            _ => items.extend(text.split(',').map(|item| Value::from(item.trim()))),
+        }
+    }
+    Value::Array(items)
+}
+
+/// The value that a text is before its type is known; switches may be written as in other programs.
+fn read_text_of(setting: &Setting, text: &str) -> Value {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "yes" | "on" if setting.is_switch() => true.into(),
+        "0" | "no" | "off" if setting.is_switch() => false.into(),
+        _ => text.into(),
+    }
+}
+
+/// What surrounds a program.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    pub(super) variables: HashMap<String, OsString>,
+    /// The folder of the platform for the files of settings.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub(super) fn of_process() -> Self {
+        use etcetera::BaseStrategy as _;
+        let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        let folder = etcetera::choose_base_strategy().ok().map(|strategy| strategy.config_dir());
+        Self { variables: named.collect(), folder }
+    }
+
+    /// A variable that is set, and not to nothing.
+    fn variable(&self, name: &str) -> Option<&OsString> {
+        self.variables.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// The variable that was probably meant for a setting which is missing.
+    pub(super) fn misspelt_variable(
+        &self,
+        setting: &Setting,
+        settings: &[Setting],
+        prefix: &str,
+    ) -> Option<&str> {
+        let is_unknown = |name: &&str| {
+            name.starts_with(prefix) && !settings.iter().any(|setting| setting.variable == **name)
+        };
+        nearest(&setting.variable, self.variables.keys().map(String::as_str).filter(is_unknown))
+    }
+}
+
+/// Where the value of a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Flag,
+    Variable,
+    File,
+    Default,
+}
+
+/// The file of settings.
+#[derive(Default)]
+pub(super) struct SettingsFile {
+    /// Where it is, or would be.
+    pub(super) path: Option<PathBuf>,
+    pub(super) is_read: bool,
+    pub(super) members: Map<String, Value>,
+    pub(super) problem: Option<String>,
+}
+
+impl SettingsFile {
+    /// Reads the file that a flag or a variable names, which must exist, or else that of the platform.
+    pub(super) fn read(name: &str, flags: &Flags, surroundings: &Surroundings) -> Self {
+        let variable = format!("{}CONFIG", variable_prefix(name));
+        let named = flags.file.as_ref().or_else(|| surroundings.variable(&variable));
+        let path = match named {
+            Some(path) => PathBuf::from(path),
+            None => match &surroundings.folder {
+                Some(folder) => folder.join(to_file_name(name)).join("config.toml"),
+                None => return Self::default(),
+            },
+        };
+        let text = match read_text(&path) {
+            Ok(text) => text,
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+                return Self { path: Some(path), ..Self::default() };
+            }
+            Err(error) => {
+                let problem = format!("`{}` cannot be read: {error}", path.display());
+                return Self { path: Some(path), problem: Some(problem), ..Self::default() };
+            }
+        };
+        let (members, problem) = match read_toml(&text) {
+            Ok(members) => (members, None),
+            Err(error) => (Map::new(), Some(format!("`{}` is not valid TOML: {error}", path.display()))),
+        };
+        Self { path: Some(path), is_read: true, members, problem }
+    }
+
+    /// Removes and describes the keys that these schemas do not have.
+    pub(super) fn take_unknown_keys(&mut self, schemas: &[&Value]) -> Vec<String> {
+        let place = self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        let mut problems = Vec::new();
+        take_unknown(schemas, &mut self.members, &mut Vec::new(), &mut |path, near| {
+            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            problems.push(format!("unknown key `{}` in `{place}`{near}", truncate(path)));
+        });
+        problems
+    }
+}
+
+fn take_unknown(
+    schemas: &[&Value],
+    members: &mut Map<String, Value>,
+    path: &mut Vec<String>,
+    report: &mut dyn FnMut(&str, Option<&str>),
+) {
+    if schemas.iter().any(|schema| schema.get("additionalProperties").is_some_and(|others| *others != false))
+    {
+        return;
+    }
+    let properties = || schemas.iter().filter_map(|schema| schema.get("properties")?.as_object());
+    members.retain(|name, value| {
+        let known: Vec<&Value> = properties().filter_map(|properties| properties.get(name)).collect();
+        path.push(name.clone());
+        if known.is_empty() {
+            report(
+                &path.join("."),
+                nearest(name, properties().flat_map(|own| own.keys().map(String::as_str))),
+            );
+        } else if let Value::Object(inner) = value
+            && known.iter().all(|schema| is_table(schema))
+        {
+            let inside: Vec<&Value> =
+                known.iter().map(|schema| super::duration::without_null(schema)).collect();
+            take_unknown(&inside, inner, path, report);
+        }
+        path.pop();
+        !known.is_empty()
+    });
+}
+
+/// A server's name as that of a folder.
+fn to_file_name(name: &str) -> String {
+    let is_kept = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let name: String = name.chars().map(|c| if is_kept(c) { c } else { '-' }).collect();
+    name.trim_start_matches('.').to_owned()
+}
+
+/// The text of a file of bounded size.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if read as u64 > MAX_FILE {
+        return Err(std::io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// The members of a document, as JSON.
+///
+/// # Errors
+/// Where it is not TOML, and why, without the text that is there.
+fn read_toml(text: &str) -> Result<Map<String, Value>, String> {
+    // editors on Windows begin a file with it
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        format!("{} (line {line}, column {column})", error.message())
+    })?;
+    Ok(table.into_iter().map(|(name, value)| (name, to_json(value))).collect())
+}
+
+fn to_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => {
+            Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
+        }
+        toml::Value::Boolean(value) => value.into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
+        toml::Value::Table(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, to_json(value))).collect())
+        }
+    }
+}
+
+/// The value of a setting, with where it comes from; `None` if only its default is left.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn find(
+    setting: &Setting,
+    flags: &Flags,
+    surroundings: &Surroundings,
+    file: &SettingsFile,
+) -> Result<Option<(Value, Source)>, String> {
+    if let Some(value) = flags.value(setting) {
+        return Ok(Some((value, Source::Flag)));
+    }
+    if let Some(value) = surroundings.variable(&setting.variable) {
+        let Some(text) = value.to_str() else {
+            return Err(format!("{}: the value of `{}` is not UTF-8", setting.name(), setting.variable));
+        };
+        let value = if setting.is_list() { read_list(&[text]) } else { read_text_of(setting, text) };
+        return Ok(Some((value, Source::Variable)));
+    }
+    let mut keys = setting.path.iter();
+    let first = keys.next().and_then(|key| file.members.get(key));
+    let found = keys.try_fold(first, |value, key| Some(value?.get(key))).flatten();
+    Ok(found.map(|value| (value.clone(), Source::File)))
+}
+
+/// Sets a value at a path; what is in the way is replaced.
+pub(super) fn set(members: &mut Map<String, Value>, path: &[String], value: Value) {
+    let Some((first, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        members.insert(first.clone(), value);
+        return;
+    }
+    let inner = members.entry(first.clone()).or_insert_with(|| Value::Object(Map::new()));
+    if !inner.is_object() {
+        *inner = Value::Object(Map::new());
+    }
+    if let Value::Object(inner) = inner {
+        set(inner, rest, value);
+    }
+}

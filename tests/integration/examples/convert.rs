@@ -1,0 +1,40 @@
+//! The `convert` example: with settings of the test, and as a program.
+
+use mcp_runtime::testing::TestServer;
+use serde_json::json;
+
+use super::program;
+
+#[allow(dead_code, reason = "`main` is what the example's program has besides")]
+#[path = "../../../examples/convert.rs"]
+mod example;
+
+fn settings() -> example::Settings {
+    let settings =
+        json!({ "rates_key": "sk-test", "timeout": "1s", "base": "EUR", "limits": { "max_amount": 100 } });
+    serde_json::from_value(settings).unwrap()
+}
+
+#[tokio::test]
+async fn a_test_passes_settings_as_state() {
+    let server = TestServer::new(example::server().state(settings())).unwrap();
+    server.call("convert", json!({ "amount": 5, "to": "USD" })).await.expect_text("5 Eur = 5.80 Usd");
+    let reply = server.call("convert", json!({ "amount": 101, "to": "USD" })).await;
+    reply.expect_failure("at most 100 can be converted at once");
+}
+
+#[test]
+fn the_program_reads_settings_from_its_environment() {
+    let folder = std::env::temp_dir().join(format!("mcp-convert-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let ledger = folder.join("ledger.txt");
+    let variables = [
+        ("LEDGER_RATES_KEY", "sk-demo".as_ref()),
+        ("LEDGER_DATABASE", ledger.as_os_str()),
+        ("XDG_CONFIG_HOME", folder.as_os_str()),
+    ];
+    let call = ["--base", "EUR", "call", "convert", r#"{"amount": 5, "to": "CHF"}"#];
+    assert_eq!(program::run("convert", &call, &variables), "5 Eur = 4.64 Chf\n");
+    assert_eq!(std::fs::read_to_string(&ledger).unwrap(), "5 Eur = 4.64 Chf\n");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,462 @@
+//! Settings of every source as a program reads them: what is used, what is said of mistakes, and that no secret is shown.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use mcp_tests::support::{LineConnection, call, text_of};
+use serde_json::{Value, json};
+
+/// A secret that must be nowhere.
+const PLANTED: &str = "planted-5ecret";
+
+/// The server with settings, in a home of its own.
+struct Probe {
+    home: PathBuf,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+impl Probe {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let home = std::env::temp_dir().join(format!("mcp-settings-{}-{count}", std::process::id()));
+        fs::create_dir_all(&home).expect("a folder");
+        Self { home, arguments: Vec::new(), variables: Vec::new() }
+    }
+
+    /// One with a token, so that nothing is missing.
+    fn complete() -> Self {
+        Self::new().set("PROBE_TOKEN", PLANTED)
+    }
+
+    fn arg(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self
+    }
+
+    fn set(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Writes the file of the platform's folder.
+    fn file(self, text: &str) -> Self {
+        let folder = self.home.join("config/probe");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("config.toml"), text).expect("a file");
+        self
+    }
+
+    /// Writes a file, and returns its path.
+    fn other_file(&self, text: &str) -> String {
+        let path = self.home.join("other.toml");
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_settings"));
+        command.args(&self.arguments).stdin(Stdio::null());
+        command.env("HOME", &self.home).env("XDG_CONFIG_HOME", self.home.join("config"));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn run(&self) -> Output {
+        self.command().output().expect("the program")
+    }
+
+    /// The stdout of a command that succeeds.
+    fn stdout(self) -> String {
+        let output = self.run();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The stderr of a command that fails with exit code 1.
+    fn failure(self) -> String {
+        let output = self.run();
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stderr).expect("text")
+    }
+
+    fn path(&self) -> &Path {
+        &self.home
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _result = fs::remove_dir_all(&self.home);
+    }
+}
+
+#[test]
+fn a_flag_comes_before_a_variable_before_the_file_before_the_default() {
+    let shown = |probe: Probe| probe.arg(&["call", "show"]).stdout();
+    assert!(shown(Probe::complete()).contains("timeout: 5,"));
+    assert!(shown(Probe::complete().file("timeout = 7")).contains("timeout: 7,"));
+    let both = || Probe::complete().file("timeout = 7").set("PROBE_TIMEOUT", "8");
+    assert!(shown(both()).contains("timeout: 8,"));
+    assert!(shown(both().arg(&["--timeout", "9"])).contains("timeout: 9,"));
+    assert!(shown(both().arg(&["--timeout=10"])).contains("timeout: 10,"));
+    // an empty variable is one that a host did not fill in
+    assert!(shown(both().set("PROBE_TIMEOUT", "")).contains("timeout: 7,"));
+}
+
+#[test]
+fn flags_may_follow_the_command_too() {
+    let shown = Probe::complete().arg(&["call", "--timeout", "9", "show", "{}", "--verbose"]).stdout();
+    assert!(shown.contains("timeout: 9,") && shown.contains("verbose: true"), "{shown}");
+}
+
+#[test]
+fn a_file_is_named_by_a_flag_or_a_variable_or_lies_in_the_folder_of_the_platform() {
+    let shown = |probe: Probe| probe.arg(&["call", "show"]).stdout();
+    let probe = Probe::complete().file("timeout = 7");
+    let other = probe.other_file("timeout = 11");
+    assert!(shown(probe.set("PROBE_CONFIG", &other)).contains("timeout: 11,"));
+    let probe = Probe::complete().file("timeout = 7").set("PROBE_CONFIG", "nowhere.toml");
+    let other = probe.other_file("timeout = 12");
+    assert!(shown(probe.arg(&["--config", &other])).contains("timeout: 12,"));
+    // one that is named has to be there
+    let missing = Probe::complete().set("PROBE_CONFIG", "nowhere.toml").arg(&["config"]).failure();
+    assert!(missing.contains("`nowhere.toml` cannot be read"), "{missing}");
+}
+
+#[test]
+fn text_becomes_values_of_every_type() {
+    let flags = [
+        "--tags",
+        "a,b",
+        "--tags=c",
+        "--wait-for",
+        "1m 30s",
+        "--verbose=false",
+        "--region",
+        "us",
+        "--limits-most",
+        "4",
+        "--proxy-url=http://proxy",
+        "--proxy-password",
+        "proxy-password",
+        "--labels",
+        r#"{"a":"b"}"#,
+        "--level=high",
+        "--hosts",
+        r#"[{"name":"h","key":"host-key"}]"#,
+    ];
+    let by_flags = Probe::complete().arg(&flags).arg(&["call", "show"]).stdout();
+    let file = r#"
+        tags = ["a", "b", "c"]
+        wait = "90s"
+        region = "us"
+        verbose = false
+        level = "high"
+        labels = { a = "b" }
+        limits.most = 4
+        [proxy]
+        url = "http://proxy"
+        password = "proxy-password"
+        [[hosts]]
+        name = "h"
+        key = "host-key"
+    "#;
+    let by_file = Probe::complete().file(file).arg(&["call", "show"]).stdout();
+    let variables = [
+        ("PROBE_TAGS", "a, b,c"),
+        ("PROBE_WAIT", "90s"),
+        ("PROBE_REGION", "us"),
+        ("PROBE_VERBOSE", "0"),
+        ("LEVEL_OF_PROBE", "high"),
+        ("PROBE_LABELS", r#"{"a":"b"}"#),
+        ("PROBE_LIMITS_MOST", "4"),
+        ("PROBE_PROXY_URL", "http://proxy"),
+        ("PROBE_PROXY_PASSWORD", "proxy-password"),
+        ("PROBE_HOSTS", r#"[{"name":"h","key":"host-key"}]"#),
+    ];
+    let by_variables =
+        variables.iter().fold(Probe::complete(), |probe, (name, value)| probe.set(name, value));
+    let by_variables = by_variables.arg(&["call", "show"]).stdout();
+    for part in [
+        r#"tags: Some(["a", "b", "c"])"#,
+        "wait: Some(90s)",
+        "verbose: false",
+        "level: High",
+        "most: 4, within: 60s",
+        r#"proxy: Some(Proxy { url: "http://proxy", password: Some(****) })"#,
+        r#"hosts: [Host { name: "h", key: **** }]"#,
+        r#"labels: {"a": "b"}"#,
+        r#"region: "us""#,
+    ] {
+        for shown in [&by_flags, &by_file, &by_variables] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_tilde_is_the_home_directory_also_in_a_default() {
+    for (flag, path) in
+        [(None, "probe.db"), (Some("--database=~/there"), "there"), (Some("--database=/a/~"), "/a/~")]
+    {
+        let probe = Probe::complete().arg(flag.as_slice()).arg(&["call", "place"]);
+        let expected = probe.path().join(path).display().to_string();
+        assert_eq!(probe.stdout(), format!("{expected} {}\n", expected.len()));
+    }
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_each_with_its_source_and_the_nearest_name() {
+    let probe = Probe::new()
+        .file("timeot = 3\nlimits.mst = 3\n[limits]\n")
+        .set("PROBE_TIMEOUT", "sixty")
+        .set("PROBE_TOKN", PLANTED);
+    // the table is there twice
+    let text = probe.arg(&["--http", "0"]).failure();
+    assert!(text.contains("is not valid TOML: ") && text.contains("(line "), "{text}");
+
+    let probe = Probe::new()
+        .file("timeot = 3\nwait = 30\n[limits]\nmst = 3\nmost = 0\n")
+        .set("PROBE_TIMEOUT", "600")
+        .set("PROBE_TOKN", PLANTED)
+        .set("PROBE_UNKNOWN", "1")
+        .arg(&["--http", "0", "--regoin", "eu", "--region=asia", "--level", "hihg", "--verbose=perhaps"]);
+    let file = probe.path().join("config/probe/config.toml").display().to_string();
+    let text = probe.failure();
+    for line in [
+        "Error: the settings of `probe` are missing or wrong:",
+        "- unknown flag `--regoin`; did you mean `--region`?",
+        &format!("- unknown key `timeot` in `{file}`; did you mean `timeout`?"),
+        &format!("- unknown key `limits.mst` in `{file}`; did you mean `most`?"),
+        "- timeout: 600 is greater than the maximum of 60 (from `PROBE_TIMEOUT`)",
+        "did you mean \"high\"? (from `--level`)",
+        "(from `--verbose`)",
+        "(from `--region`)",
+        &format!("(from `limits.most` in `{file}`)"),
+        "- wait: \"30\" is not a duration; write numbers with units, such as `5s`",
+        "- token: is missing",
+        "The token of the service",
+        &format!("set `PROBE_TOKEN`, or pass `--token TOKEN`, or write `token = ..` in `{file}`"),
+        "`PROBE_TOKN` is set; did you mean `PROBE_TOKEN`?",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("PROBE_UNKNOWN") && !text.contains(PLANTED), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("- timeout")).count(), 1, "{text}");
+}
+
+#[test]
+fn over_http_a_server_with_wrong_settings_does_not_start() {
+    let text = Probe::new().arg(&["--http", "127.0.0.1:0"]).failure();
+    assert!(text.contains("- token: is missing") && !text.contains("serving"), "{text}");
+    // neither if only what is made of them fails
+    let text = Probe::complete().arg(&["--database=refused", "--http", "0"]).failure();
+    assert!(text.contains("- `Store`: cannot log in") && !text.contains(PLANTED), "{text}");
+}
+
+#[tokio::test]
+async fn over_stdio_it_starts_and_functions_that_need_them_say_what_is_missing() {
+    let probe = Probe::new().arg(&["--timeot", PLANTED]);
+    let mut server = LineConnection::spawn(&mut probe.command());
+    for tool in ["show", "place"] {
+        let reply = server.reply_to(&call(tool, tool, &json!({}))).await;
+        assert_eq!(reply["result"]["isError"], true, "{reply}");
+        for part in [
+            "- unknown flag `--timeot`; did you mean `--timeout`?",
+            "- token: is missing",
+            "set `PROBE_TOKEN`",
+        ] {
+            assert!(text_of(&reply).contains(part), "{reply}");
+        }
+    }
+    assert_eq!(text_of(&server.reply_to(&call(3, "free", &json!({}))).await), "free");
+    assert_eq!(text_of(&server.reply_to(&call(4, "maybe", &json!({}))).await), "false");
+    server.close_input().await;
+    let (status, log) = server.exit().await;
+    assert!(status.success() && log.contains("- token: is missing") && !log.contains(PLANTED), "{log}");
+}
+
+#[test]
+fn resources_and_prompts_say_it_too_and_items_are_listed() {
+    for command in [["read", "probe://region"], ["prompt", "ask"]] {
+        let text = Probe::new().arg(&command).failure();
+        assert!(text.contains("-32603") && text.contains("- token: is missing"), "{text}");
+    }
+    assert!(Probe::new().arg(&["list"]).stdout().contains("probe://region"));
+    assert_eq!(Probe::new().arg(&["call", "free"]).stdout(), "free\n");
+    assert_eq!(Probe::complete().arg(&["read", "probe://region"]).stdout(), "eu\n");
+    // a wrong flag is that of who typed the command
+    assert!(Probe::complete().arg(&["list", "--regoin=us"]).failure().contains("did you mean `--region`?"));
+}
+
+#[test]
+fn state_that_cannot_be_made_fails_only_those_that_take_it() {
+    let probe = || Probe::complete().arg(&["--database=refused", "call"]);
+    let text = probe().arg(&["place"]).failure();
+    let line = "the state of `probe` could not be made:\n- `Store`: cannot log in to refused with ****";
+    assert!(text.contains(line), "{text}");
+    assert!(probe().arg(&["show"]).stdout().contains("database: \"refused\""));
+    // no state is made for a command that calls nothing
+    assert!(Probe::complete().arg(&["--database=refused", "config"]).stdout().contains("refused"));
+}
+
+#[test]
+fn a_planted_secret_is_in_no_output() {
+    let key = PLANTED;
+    let file = format!(
+        "token = \"{key}\"\n[proxy]\nurl = \"http://proxy\"\npassword = \"{key}\"\n[[hosts]]\nname = \"h\"\nkey = \"{key}\"\n"
+    );
+    // valid, wrong, misplaced and unreadable
+    let short = &key[..5];
+    let probes: Vec<Box<dyn Fn() -> Probe>> = vec![
+        Box::new(|| Probe::new().arg(&["--token", PLANTED])),
+        Box::new(|| Probe::new().set("PROBE_TOKEN", PLANTED)),
+        Box::new(move || Probe::new().file(&file)),
+        Box::new(|| Probe::new().arg(&["--tokne", PLANTED])),
+        Box::new(|| Probe::new().arg(&["--tokne=planted-5ecret"])),
+        Box::new(|| Probe::new().arg(&["--token=planted-5ecret", "--token", PLANTED])),
+        Box::new(|| Probe::new().arg(&["--token", PLANTED, "--database", "refused"])),
+        Box::new(|| Probe::new().arg(&["--token", PLANTED, "--timeout", "0"])),
+        Box::new(|| Probe::new().file("token = planted-5ecret")),
+        Box::new(|| Probe::new().file("token = [\"planted-5ecret\"]")),
+        Box::new(|| Probe::new().file("token = { a = \"planted-5ecret\" }")),
+        Box::new(|| Probe::new().file("proxy = \"planted-5ecret\"")),
+        Box::new(|| Probe::new().file("proxy = { url = 5, password = \"planted-5ecret\" }")),
+        Box::new(|| Probe::new().file("[[hosts]]\nname = 5\nkey = \"planted-5ecret\"")),
+        Box::new(|| Probe::new().file("hosts = [\"planted-5ecret\"]")),
+        Box::new(|| Probe::new().set("PROBE_HOSTS", "planted-5ecret")),
+        Box::new(|| Probe::new().set("PROBE_PROXY_PASSWORD", PLANTED)),
+        Box::new(move || Probe::new().set("PROBE_TOKEN", short)),
+    ];
+    let commands: [&[&str]; 12] = [
+        &["--help"],
+        &["config"],
+        &["list"],
+        &["schema", "--json"],
+        &["call", "show"],
+        &["call", "json"],
+        &["call", "panics"],
+        &["call", "fails"],
+        &["call", "place"],
+        &["--http", "127.0.0.1:nowhere"],
+        &["read", "probe://region"],
+        &[],
+    ];
+    for probe in &probes {
+        for command in commands {
+            let probe = probe().arg(command).set("MCP_LOG", "trace");
+            let output = probe.run();
+            for text in [&output.stdout, &output.stderr] {
+                let text = String::from_utf8_lossy(text);
+                assert!(!text.contains(PLANTED), "{:?} {:?}: {text}", probe.arguments, probe.variables);
+            }
+        }
+    }
+    let short = Probe::new().set("PROBE_TOKEN", short).arg(&["config"]).failure();
+    assert!(
+        short.contains("- token: the value, which is secret, is not") && !short.contains("plant"),
+        "{short}"
+    );
+}
+
+#[test]
+fn the_command_config_prints_values_and_sources_and_fails_if_something_is_wrong() {
+    let probe =
+        Probe::complete().file("region = \"us\"").set("PROBE_WAIT", "90s").arg(&["config", "--timeout", "9"]);
+    let file = probe.path().join("config/probe/config.toml").display().to_string();
+    let table = probe.stdout();
+    for row in [
+        ["token", "****", "PROBE_TOKEN"],
+        ["timeout", "9", "--timeout"],
+        ["wait", "1m", "30s PROBE_WAIT"],
+        ["region", "us", &file],
+        ["limits.within", "1m", "default"],
+        ["level", "low", "default"],
+    ] {
+        let found = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ") == row.join(" ");
+        assert!(table.lines().any(found), "{row:?}: {table}");
+    }
+    assert!(table.contains(&format!("file: {file}")), "{table}");
+    let output = Probe::new().arg(&["config"]).run();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("not set"));
+}
+
+#[test]
+fn help_has_the_settings_and_schema_has_their_schema() {
+    let help = Probe::new().arg(&["--help"]).stdout();
+    for part in [
+        "[SETTINGS] [COMMAND]",
+        "--token TOKEN",
+        "The token of the service [string 8.. chars; PROBE_TOKEN; required; secret]",
+        "--verbose ",
+        "LEVEL_OF_PROBE",
+        "integer 1..=60; PROBE_TIMEOUT; 5 by default",
+        "PROBE_CONFIG",
+    ] {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+    let schema: Value =
+        serde_json::from_str(&Probe::new().arg(&["schema", "--json"]).stdout()).expect("JSON");
+    let settings = &schema["settings"];
+    let timeout = json!({
+        "type": "integer", "minimum": 1, "maximum": 60, "default": 5, "description": "Seconds",
+        "x-flag": "--timeout", "x-env": "PROBE_TIMEOUT"
+    });
+    assert_eq!(settings["properties"]["timeout"], timeout);
+    assert_eq!(settings["properties"]["token"]["writeOnly"], true);
+    assert_eq!(settings["properties"]["limits"]["properties"]["within"]["default"], "1m");
+    // a table whose fields all have defaults need not be there
+    assert_eq!(settings["required"], json!(["token"]));
+    assert_eq!(schema, serde_json::from_str::<Value>(&Probe::new().arg(&["schema"]).stdout()).expect("JSON"));
+}
+
+#[test]
+fn settings_load_without_a_server() {
+    let load = || Probe::complete().set("PROBE_LOADS", "1").arg(&["--timeout", "9"]);
+    assert!(load().stdout().contains("timeout: 9,"));
+    let text = load().arg(&["--timeot=9"]).failure();
+    assert!(text.contains("unknown flag `--timeot`") && !text.contains(PLANTED), "{text}");
+}
+
+#[test]
+fn flags_that_come_after_the_server_was_built_are_an_error() {
+    let run = |arguments: &str| Probe::complete().set("PROBE_ARGUMENTS", arguments);
+    assert_eq!(run("call free").stdout(), "free\n");
+    let text = run("call free --timeout=9").failure();
+    assert!(
+        text.contains("`--timeout` is a setting, and settings were read when the server was built"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_flag_without_a_value_and_one_that_is_given_twice_are_mistakes() {
+    for (arguments, message) in [
+        (&["--timeout", "--verbose"][..], "`--timeout` needs a value: `--timeout TIMEOUT`"),
+        (&["--timeout=5", "--timeout=6"], "`--timeout` is given twice"),
+        (&["--config"], "`--config` needs a file"),
+        (
+            &["--limits", "{}"],
+            "unknown flag `--limits`; those of the table are `--limits-most`, `--limits-within`",
+        ),
+        (&["--hosts", r#"[{"name":"h"}]"#], "- hosts[0].key: is missing (a string) (from `--hosts`)"),
+    ] {
+        let text = Probe::complete().arg(&["config"]).arg(arguments).failure();
+        assert!(text.contains(message), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_is_too_large_is_refused() {
+    let probe = Probe::complete();
+    let path = probe.other_file(&"#".repeat((1 << 20) + 1));
+    let text = probe.arg(&["--config", &path, "config"]).failure();
+    assert!(text.contains("cannot be read: it is larger than 1 MiB"), "{text}");
+}

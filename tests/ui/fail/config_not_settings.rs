@@ -1,0 +1,5 @@
+struct Settings;
+
+fn main() {
+    let _server = mcp_runtime::server!().config::<Settings>();
+}

@@ -135,6 +135,7 @@ const BUDGETS: &[Budget] = &[
     budget("of those, sent at once", FixedCount("MAX_AT_ONCE"), "", Subscriber, "wait", DELIVERY),
     budget("one message to an endpoint", FixedBytes("MAX_BODY"), "", Subscriber, "is not sent; clients are told of a gap", DELIVERY),
     budget("events that one request looks at in one go", FixedCount("MAX_LOOKED_AT"), "", Request, "come with the next", SUBSCRIPTION),
+    budget("events that one stream reads at once", FixedCount("MAX_BATCH"), "", Stream, "wait; the oldest go, and clients are told of a gap", "capability/events/stream.rs"),
     budget("tasks that run", Count(|_| TaskOptions::default().max_running), "tasks.max_running", All, "an error", "capability/tasks/mod.rs"),
     budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
     budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "capability/tasks/store.rs"),

@@ -12,7 +12,7 @@ use crate::model::kind::Kind;
 use crate::options::entry::{self, Entry, Form};
 use crate::options::known;
 use crate::syntax::docs;
-use crate::syntax::types::find_borrow;
+use crate::syntax::types::{find_borrow, peel};
 
 /// Options of the command line that every server has.
 const COMMAND_LINE: [&str; 8] = ["http", "help", "version", "config", "as", "scope", "claim", "json"];
@@ -46,7 +46,12 @@ pub(crate) fn read(field: &mut Field, errors: &Errors) -> Option<Setting> {
         env: None,
     };
     field.attrs.retain(|attr| !["mcp", "serde", "schemars"].iter().any(|helper| is(attr, helper)));
-    if let Some((_, tokens)) = find_borrow(setting.ty.to_token_stream()) {
+    // also one with `'static`, which no setting can have
+    let borrow = match peel(&setting.ty) {
+        Type::Reference(_) => Some(setting.ty.to_token_stream()),
+        ty => find_borrow(ty.to_token_stream()).map(|(_, tokens)| tokens),
+    };
+    if let Some(tokens) = borrow {
         errors.at(
             tokens,
             "a setting owns its value\nwrite a type that owns its data, such as `String` for `&str`",

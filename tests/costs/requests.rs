@@ -430,7 +430,7 @@ fn other_methods(bytes: usize) -> Vec<Request> {
 }
 
 /// What surrounds the params of every method.
-/// A call with a text whose last byte is none of UTF-8.
+/// A call with a text whose last byte is not UTF-8.
 fn not_utf8(bytes: usize) -> Vec<u8> {
     let mut lines = Request::call("", "echo", &format!(r#""text":"{}""#, "a".repeat(bytes)), Error).lines;
     if let Some(last) = lines.iter_mut().rfind(|byte| **byte == b'a') {

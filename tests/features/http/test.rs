@@ -10,6 +10,10 @@ use std::{
 
 use serde_json::json;
 
+#[cfg(unix)]
+#[path = "../linked.rs"]
+mod linked;
+
 /// Kills the server also if the test fails.
 struct Server(Child);
 
@@ -38,19 +42,7 @@ const ON_USE: &[&str] = &["transport::http::server_card"];
 #[cfg(unix)]
 #[test]
 fn a_program_over_http_contains_nothing_that_it_does_not_use() {
-    let listed = Command::new("nm").arg(env!("CARGO_BIN_EXE_mcp-feature-http")).output();
-    let listed = listed.expect("`nm`, which the package `binutils` has");
-    let symbols = String::from_utf8_lossy(&listed.stdout);
-    // in a mangled name, an identifier stands after its length
-    let of_module = |module: &str| {
-        let path: String = module.split("::").map(|name| format!("{}{name}", name.len())).collect();
-        let in_crate = format!("11mcp_runtime{path}");
-        symbols.lines().filter(|line| line.contains(&in_crate)).map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert!(!of_module("transport::http::guard").is_empty(), "the symbols cannot be read: {}", listed.status);
-    for module in ON_USE {
-        assert_eq!(of_module(module), [""; 0], "`{module}` is linked");
-    }
+    linked::assert_not_linked(env!("CARGO_BIN_EXE_mcp-feature-http"), ON_USE, "transport::http::guard");
 }
 
 #[test]

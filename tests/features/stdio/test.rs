@@ -9,6 +9,10 @@ use std::{
 
 use serde_json::{Value, json};
 
+#[cfg(unix)]
+#[path = "../linked.rs"]
+mod linked;
+
 /// What is linked only if a program names something of it, by module.
 #[cfg(unix)]
 const ON_USE: &[&str] = &[
@@ -31,19 +35,7 @@ const ON_USE: &[&str] = &[
 #[cfg(unix)]
 #[test]
 fn a_program_with_one_tool_contains_nothing_that_it_does_not_use() {
-    let listed = Command::new("nm").arg(env!("CARGO_BIN_EXE_mcp-feature-stdio")).output();
-    let listed = listed.expect("`nm`, which the package `binutils` has");
-    let symbols = String::from_utf8_lossy(&listed.stdout);
-    // in a mangled name, an identifier stands after its length
-    let of_module = |module: &str| {
-        let path: String = module.split("::").map(|name| format!("{}{name}", name.len())).collect();
-        let in_crate = format!("11mcp_runtime{path}");
-        symbols.lines().filter(|line| line.contains(&in_crate)).map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert!(!of_module("core::dispatch::tools").is_empty(), "the symbols cannot be read: {}", listed.status);
-    for module in ON_USE {
-        assert_eq!(of_module(module), [""; 0], "`{module}` is linked");
-    }
+    linked::assert_not_linked(env!("CARGO_BIN_EXE_mcp-feature-stdio"), ON_USE, "core::dispatch::tools");
 }
 
 #[test]

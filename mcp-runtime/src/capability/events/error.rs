@@ -15,6 +15,9 @@ const FORBIDDEN: i64 = -32024;
 const RESOURCE_EXHAUSTED: i64 = -32025;
 /// The server does not have what is asked for.
 const UNSUPPORTED: i64 = -32026;
+/// The endpoint of a webhook cannot be used.
+#[cfg(feature = "events-webhook")]
+const CALLBACK_ENDPOINT: i64 = -32027;
 
 /// No event has that name, for this caller at least; `nearest` is the one with the most similar name.
 pub(super) fn unknown_event(name: &str, nearest: Option<&str>) -> ProtocolError {
@@ -37,10 +40,28 @@ pub(super) fn unsupported_delivery(name: &str, mode: Delivery, offered: &[Delive
 }
 
 /// The server, or the caller, has too many of `limit`.
+pub(super) fn resource_exhausted(limit: &str, text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(RESOURCE_EXHAUSTED, text).with_data(json!({ "limit": limit }))
+}
+
+/// The same for what is open, as a reply with its status over HTTP.
 pub(super) fn exhausted(limit: &str) -> Reply {
     let text = format!("too many {limit} are open\ntry again");
-    let error = ProtocolError::new(RESOURCE_EXHAUSTED, text.clone()).with_data(json!({ "limit": limit }));
-    Reply { outcome: Err(error), ..Reply::unavailable(text) }
+    Reply { outcome: Err(resource_exhausted(limit, text.clone())), ..Reply::unavailable(text) }
+}
+
+/// The caller has no such subscription.
+#[cfg(feature = "events-webhook")]
+pub(super) fn unknown_subscription() -> ProtocolError {
+    ProtocolError::new(NOT_FOUND, "the subscription does not exist")
+        .with_data(json!({ "kind": "subscription" }))
+}
+
+/// The endpoint of a webhook was not verified.
+#[cfg(feature = "events-webhook")]
+pub(super) fn callback_endpoint(reason: &str) -> ProtocolError {
+    ProtocolError::new(CALLBACK_ENDPOINT, format!("the endpoint was not verified: {reason}"))
+        .with_data(json!({ "reason": reason }))
 }
 
 /// The reply to a caller that may not have an event.

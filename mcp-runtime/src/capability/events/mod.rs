@@ -5,6 +5,7 @@
 //! and what clients do with it still changes, so this module may change in any release. See
 //! [the guide](crate::guide::events).
 
+mod call;
 mod catalog;
 mod emit;
 mod entry;

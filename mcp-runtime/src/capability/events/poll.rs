@@ -7,21 +7,16 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     Delivery, EventLimits, Events,
+    call::{EventCall, EventRequest},
     entry::{EventEntry, EventSubscriber},
     subscription::{EventSubscription, SeenEvents},
 };
 use crate::core::{
     admission::Owner,
-    arguments::MaybeFuture,
     changes::{ListChanges, Subscriber},
-    client_request::CallBinding,
-    context::Context,
-    dispatch::{ItemCall, Reply, Request, Response, WriteResult, into_protocol_error},
+    dispatch::{Reply, Request, Response, WriteResult, into_protocol_error},
     error::Failure,
-    extensions::Extensions,
-    invoke::{self, ClientError, Invocation, StartOptions},
-    item::ItemSpec,
-    item_output::{ItemOutput, wrong_kind},
+    invoke::ClientError,
     jsonrpc::{Object, ProtocolError, write_array},
     protocol::Revision,
     server::Server,
@@ -30,25 +25,15 @@ use crate::core::{
 /// How soon a client should poll again that has let its request wait.
 const AFTER_A_WAIT: Duration = Duration::from_secs(1);
 
-/// One `events/poll`.
+/// What only `events/poll` has.
 #[derive(Clone)]
 struct PollEvents {
-    server: Server,
-    entry: Arc<EventEntry>,
-    subscriber: EventSubscriber,
-    owner: Owner,
-    /// As the client has sent them.
-    arguments: Arc<str>,
-    cursor: Option<String>,
-    max_age: Option<Duration>,
     most: usize,
     /// How long it may wait for an event.
     wait: Option<Duration>,
 }
 
-/// The result of `events/poll`, or the error that a client is told.
-type PollOutcome = Result<PollResult, ProtocolError>;
-
+/// The result of `events/poll`.
 #[derive(Debug)]
 struct PollResult {
     name: Box<str>,
@@ -63,20 +48,14 @@ impl Events {
         let (entry, arguments) = self.wanted(server, &request, Delivery::Poll)?;
         let limits = server.event_limits();
         let params = request.params;
-        let milliseconds = |raw, key| Ok::<_, ProtocolError>(integer(raw, key)?.map(Duration::from_millis));
         let max_events = integer(params.max_events, "maxEvents")?.unwrap_or(u64::MAX);
+        let call = EventCall::of(server, &request, entry, arguments)?;
+        let wait = integer(params.timeout_ms, "timeoutMs")?.map(Duration::from_millis);
         let poll = PollEvents {
-            server: server.clone(),
-            entry: entry.clone(),
-            subscriber: EventSubscriber::of(request.context),
-            owner: request.context.owner(),
-            arguments: arguments.into(),
-            cursor: request.cursor()?.map(Into::into),
-            max_age: milliseconds(params.max_age_ms, "maxAgeMs")?,
             most: usize::try_from(max_events).unwrap_or(usize::MAX).clamp(1, limits.max_polled),
-            wait: milliseconds(params.timeout_ms, "timeoutMs")?.map(|wait| wait.min(limits.longest_wait)),
+            wait: wait.map(|wait| wait.min(limits.longest_wait)),
         };
-        Ok(server.call_item(request, poll))
+        Ok(call.start(request, poll))
     }
 }
 
@@ -100,25 +79,23 @@ impl Server {
     }
 }
 
-impl PollEvents {
-    async fn run(self) -> Result<PollOutcome, Failure> {
-        let given: Arc<str> = self.entry.given(&self.arguments)?.into();
-        self.entry.check_arguments(&self.server, &self.subscriber, &given).await?;
-        Ok(self.read(given).await)
-    }
+impl EventRequest for PollEvents {
+    const METHOD: &'static str = "events/poll";
+    type Result = PollResult;
 
-    async fn read(&self, given: Arc<str>) -> PollOutcome {
-        let Self { server, entry, subscriber, arguments, cursor, .. } = self;
+    async fn answer(call: EventCall<Self>, given: Arc<str>) -> Result<PollResult, ProtocolError> {
+        let EventCall { server, entry, subscriber, owner, arguments, cursor, max_age, own } = &call;
+        let Self { most, wait } = *own;
         let (mut subscription, mut truncated) =
             EventSubscription::open(server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
         let mut events = SeenEvents::default();
         // without a cursor, the subscription begins now
         if cursor.is_some() && !truncated {
-            let deadline = self.wait.map(|wait| Instant::now() + wait);
-            let mut max_age = self.max_age;
+            let deadline = wait.map(|wait| Instant::now() + wait);
+            let mut max_age = *max_age;
             let mut waiting = None;
             loop {
-                events = subscription.read(server, max_age.take(), self.most).await?;
+                events = subscription.read(server, max_age.take(), most).await?;
                 truncated |= events.truncated || !events.failures.is_empty();
                 let Some(deadline) = deadline else { break };
                 let has_news = !events.events.is_empty() || truncated || events.has_more;
@@ -126,7 +103,7 @@ impl PollEvents {
                     break;
                 }
                 if waiting.is_none() {
-                    waiting = Waiting::begin(server, subscriber, &self.owner);
+                    waiting = Waiting::begin(server, subscriber, owner);
                 }
                 let Some(waiting) = &mut waiting else { break };
                 if !matches!(waiting.wait(entry, &subscription, deadline).await, Waited::News) {
@@ -136,7 +113,7 @@ impl PollEvents {
         }
         let cursor = subscription.cursor(server, subscription.position)?;
         let interval = server.event_limits().poll_interval;
-        let next_poll = if self.wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
+        let next_poll = if wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
         events.truncated = truncated;
         Ok(PollResult { name: entry.name().into(), events, cursor, next_poll })
     }
@@ -198,44 +175,6 @@ impl WriteResult for PollResult {
             .value("truncated", &events.truncated)
             .value("hasMore", &events.has_more)
             .value("nextPollMs", &u64::try_from(next_poll.as_millis()).unwrap_or(u64::MAX));
-    }
-}
-
-impl ItemCall for PollEvents {
-    fn into_owned(self) -> Arc<dyn ItemCall> {
-        Arc::new(self)
-    }
-
-    fn item(&self) -> Option<&ItemSpec> {
-        Some(self.entry.item())
-    }
-
-    fn state(&self) -> &Arc<Extensions> {
-        &self.entry.function.state
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        CallBinding::new("events/poll", self.entry.name(), &self.arguments)
-    }
-
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        let poll = self.clone();
-        let run = async move { poll.run().await.map(|outcome| ItemOutput::Other(Box::new(outcome))) };
-        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(run))), &context(), None)
-    }
-
-    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
-        let failure = match result {
-            Ok(ItemOutput::Other(outcome)) => match outcome.downcast::<PollOutcome>().map(|outcome| *outcome)
-            {
-                Ok(Ok(polled)) => return polled.into_reply().into(),
-                Ok(Err(error)) => return Reply::from(error).into(),
-                Err(_) => wrong_kind(),
-            },
-            Ok(_) => wrong_kind(),
-            Err(failure) => failure,
-        };
-        refusal(server, self.entry.name(), failure, revision).into()
     }
 }
 

@@ -186,7 +186,7 @@ impl FoundEndpoint {
     }
 }
 
-/// A document, which is requested without any credentials; `None` if there is none that can be read.
+/// A document, which is requested without any credentials; `None` if it cannot be read.
 async fn fetch<T: serde::de::DeserializeOwned>(
     fetcher: &Fetcher,
     url: &Url,

@@ -7,7 +7,6 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use url::Url;
@@ -21,24 +20,16 @@ use super::{
 use crate::{
     capability::events::{
         Delivery, Events,
-        entry::{EventEntry, EventSubscriber},
-        error::needs_caller,
-        poll::{integer, refusal},
+        call::{EventCall, EventRequest},
+        error::{callback_endpoint, needs_caller, resource_exhausted, unknown_subscription},
+        poll::integer,
         subscription::{EventSubscription, canonical},
     },
     core::{
         admission::Owner,
-        arguments::MaybeFuture,
-        client_request::CallBinding,
         connection::{Principal, principal_digest},
-        context::Context,
         crypto::random_id,
-        dispatch::{ItemCall, Reply, Request, Response, WriteResult},
-        error::Failure,
-        extensions::Extensions,
-        invoke::{self, Invocation, StartOptions},
-        item::ItemSpec,
-        item_output::{ItemOutput, wrong_kind},
+        dispatch::{Reply, Request, Response, WriteResult},
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
         server::{Registry, Server},
@@ -46,9 +37,6 @@ use crate::{
     },
 };
 
-const NOT_FOUND: i64 = -32023;
-const RESOURCE_EXHAUSTED: i64 = -32025;
-const CALLBACK_ENDPOINT: i64 = -32027;
 /// The longest URL of an endpoint.
 const MAX_URL: usize = 2_048;
 /// What ids of subscriptions are derived for.
@@ -62,25 +50,15 @@ struct WireDelivery {
     secret: Option<String>,
 }
 
-/// One `events/subscribe`.
+/// What only `events/subscribe` has.
 #[derive(Clone)]
 struct Subscribe {
-    server: Server,
     webhooks: Arc<Webhooks>,
-    entry: Arc<EventEntry>,
-    subscriber: EventSubscriber,
     caller: Arc<Principal>,
-    owner: Owner,
-    /// As the client has sent them.
-    arguments: Arc<str>,
-    cursor: Option<String>,
-    max_age: Option<Duration>,
     lifetime: Option<Duration>,
     url: Url,
     secret: Secret,
 }
-
-type SubscribeOutcome = Result<SubscribeResult, ProtocolError>;
 
 /// The result of `events/subscribe`.
 #[derive(Debug)]
@@ -153,22 +131,10 @@ impl Webhooks {
         let Some(secret) = delivery.secret.as_deref().and_then(Secret::parse) else {
             return Err(invalid("`delivery.secret` is not `whsec_` and base64 of 24 to 64 bytes").into());
         };
-        let milliseconds = |raw, key| Ok::<_, ProtocolError>(integer(raw, key)?.map(Duration::from_millis));
-        let subscribe = Subscribe {
-            server: server.clone(),
-            entry: entry.clone(),
-            subscriber: EventSubscriber::of(request.context),
-            caller,
-            owner: request.context.owner(),
-            arguments: arguments.into(),
-            cursor: request.cursor()?.map(Into::into),
-            max_age: milliseconds(request.params.max_age_ms, "maxAgeMs")?,
-            lifetime: milliseconds(request.params.ttl_ms, "ttlMs")?,
-            url,
-            secret,
-            webhooks: self,
-        };
-        Ok(server.call_item(request, subscribe))
+        let call = EventCall::of(server, &request, entry, arguments)?;
+        let lifetime = integer(request.params.ttl_ms, "ttlMs")?.map(Duration::from_millis);
+        let subscribe = Subscribe { webhooks: self, caller, lifetime, url, secret };
+        Ok(call.start(request, subscribe))
     }
 
     /// Answers `events/unsubscribe`: also of an event that the caller may not have any more.
@@ -181,8 +147,7 @@ impl Webhooks {
         };
         let url = self.endpoint(&wire_delivery(request)?)?;
         let Some(webhook) = self.find(&key_of(caller, &url, &name, arguments)) else {
-            let error = ProtocolError::new(NOT_FOUND, "the subscription does not exist");
-            return Err(error.with_data(json!({ "kind": "subscription" })).into());
+            return Err(unknown_subscription().into());
         };
         webhook.token.cancel();
         self.remove(&webhook);
@@ -190,23 +155,23 @@ impl Webhooks {
     }
 }
 
-impl Subscribe {
-    async fn run(self) -> Result<SubscribeOutcome, Failure> {
-        let given: Arc<str> = self.entry.given(&self.arguments)?.into();
-        self.entry.check_arguments(&self.server, &self.subscriber, &given).await?;
-        Ok(self.subscribe(given).await)
-    }
+impl EventRequest for Subscribe {
+    const METHOD: &'static str = "events/subscribe";
+    type Result = SubscribeResult;
 
-    async fn subscribe(&self, given: Arc<str>) -> SubscribeOutcome {
-        let key = key_of(&self.caller, &self.url, self.entry.name(), &self.arguments);
-        if let Some(webhook) = self.webhooks.find(&key) {
+    async fn answer(call: EventCall<Self>, given: Arc<str>) -> Result<SubscribeResult, ProtocolError> {
+        call.subscribe(given).await
+    }
+}
+
+impl EventCall<Subscribe> {
+    async fn subscribe(&self, given: Arc<str>) -> Result<SubscribeResult, ProtocolError> {
+        let key = key_of(&self.own.caller, &self.own.url, self.entry.name(), &self.arguments);
+        if let Some(webhook) = self.own.webhooks.find(&key) {
             return self.renew(webhook, given);
         }
-        let exhausted = || {
-            let error = ProtocolError::new(RESOURCE_EXHAUSTED, "too many subscriptions by webhook");
-            error.with_data(json!({ "limit": "subscriptions" }))
-        };
-        let permit = self.webhooks.shares.try_acquire(&self.owner, 1).ok_or_else(exhausted)?;
+        let exhausted = || resource_exhausted("subscriptions", "too many subscriptions by webhook");
+        let permit = self.own.webhooks.shares.try_acquire(&self.owner, 1).ok_or_else(exhausted)?;
         let digest = self.server.keys().keyed_digest(ID_PURPOSE, &key);
         let id: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = format!("sub_{id}");
@@ -227,11 +192,11 @@ impl Subscribe {
             key,
             id: id.into(),
             name: self.entry.name().into(),
-            url: self.url.clone(),
+            url: self.own.url.clone(),
             owner: self.owner.clone(),
             state: crate::core::sync::Mutex::new(WebhookState {
-                caller: self.caller.clone(),
-                secret: self.secret.clone(),
+                caller: self.own.caller.clone(),
+                secret: self.own.secret.clone(),
                 previous: None,
                 expires,
                 watermark: subscription.position,
@@ -243,11 +208,11 @@ impl Subscribe {
             }),
             gap_recorded: tokio::sync::Notify::new(),
             renewed: tokio::sync::Notify::new(),
-            token: self.webhooks.token.child_token(),
+            token: self.own.webhooks.token.child_token(),
             _permit: permit,
         });
         {
-            let mut table = self.webhooks.table.lock();
+            let mut table = self.own.webhooks.table.lock();
             match table.by_key.get(&key).filter(|known| !known.token.is_cancelled()).cloned() {
                 // another request was faster
                 Some(known) => {
@@ -260,9 +225,9 @@ impl Subscribe {
         let cursor = subscription.cursor(&self.server, subscription.position)?;
         let deliverer = Deliverer {
             server: self.server.downgrade(),
-            webhooks: Arc::downgrade(&self.webhooks),
-            endpoints: self.webhooks.endpoints.clone(),
-            bytes: self.webhooks.bytes.clone(),
+            webhooks: Arc::downgrade(&self.own.webhooks),
+            endpoints: self.own.webhooks.endpoints.clone(),
+            bytes: self.own.webhooks.bytes.clone(),
             webhook: webhook.clone(),
             subscription,
         };
@@ -272,18 +237,15 @@ impl Subscribe {
 
     /// Checks that the endpoint wants messages of this principal, unless it has said so.
     async fn verify(&self, id: &str) -> Result<(), ProtocolError> {
-        let caller = principal_digest(Some(&self.caller)).unwrap_or_default();
-        let endpoint = digest(&["endpoint", &caller, self.url.as_str()]);
-        if self.webhooks.is_verified(&endpoint) {
+        let caller = principal_digest(Some(&self.own.caller)).unwrap_or_default();
+        let endpoint = digest(&["endpoint", &caller, self.own.url.as_str()]);
+        if self.own.webhooks.is_verified(&endpoint) {
             return Ok(());
         }
-        let host = self.url.host_str().unwrap_or_default();
-        if self.webhooks.challenges.take(&Owner::principal(host.into())).is_err() {
-            let error = ProtocolError::new(
-                RESOURCE_EXHAUSTED,
-                "too many challenges for this host; try again in a minute",
-            );
-            return Err(error.with_data(json!({ "limit": "challenges" })));
+        let host = self.own.url.host_str().unwrap_or_default();
+        if self.own.webhooks.challenges.take(&Owner::principal(host.into())).is_err() {
+            let text = "too many challenges for this host; try again in a minute";
+            return Err(resource_exhausted("challenges", text));
         }
         let random = |_| ProtocolError::internal("the operating system provides no randomness");
         let challenge = random_id().map_err(random)?;
@@ -292,38 +254,34 @@ impl Subscribe {
         let mut object = Object::new(&mut body);
         object.str("type", "verification").str("challenge", &challenge);
         object.end();
-        let secrets = [Some(self.secret.clone()), None];
+        let secrets = [Some(self.own.secret.clone()), None];
         let message = Message { id: &message_id, subscription: id, body: &body, secrets };
-        let answered = self.webhooks.endpoints.challenge(&self.url, &self.owner, message, &challenge).await;
-        answered.map_err(|failure| {
-            let reason = failure.as_str();
-            let error =
-                ProtocolError::new(CALLBACK_ENDPOINT, format!("the endpoint was not verified: {reason}"));
-            error.with_data(json!({ "reason": reason }))
-        })?;
-        self.webhooks.set_verified(endpoint);
+        let answered =
+            self.own.webhooks.endpoints.challenge(&self.own.url, &self.owner, message, &challenge).await;
+        answered.map_err(|failure| callback_endpoint(failure.as_str()))?;
+        self.own.webhooks.set_verified(endpoint);
         Ok(())
     }
 
     /// Until when the subscription lasts: not longer than the authentication of its caller.
     fn grant(&self) -> (Instant, SystemTime) {
-        let most = self.webhooks.limits.lifetime;
-        let asked = self.lifetime.unwrap_or(most).clamp(super::SHORTEST_LIFETIME, most);
+        let most = self.own.webhooks.limits.lifetime;
+        let asked = self.own.lifetime.unwrap_or(most).clamp(super::SHORTEST_LIFETIME, most);
         let now = SystemTime::now();
-        let left = self.caller.expires().map(|expires| expires.duration_since(now).unwrap_or_default());
+        let left = self.own.caller.expires().map(|expires| expires.duration_since(now).unwrap_or_default());
         let lifetime = asked.min(left.unwrap_or(asked));
         (Instant::now() + lifetime, now + lifetime)
     }
 
-    fn renew(&self, webhook: Arc<Webhook>, given: Arc<str>) -> SubscribeOutcome {
+    fn renew(&self, webhook: Arc<Webhook>, given: Arc<str>) -> Result<SubscribeResult, ProtocolError> {
         let (expires, refresh_before) = self.grant();
         let (watermark, truncated) = {
             let mut state = webhook.state.lock();
-            if state.secret != self.secret {
-                let previous = std::mem::replace(&mut state.secret, self.secret.clone());
+            if state.secret != self.own.secret {
+                let previous = std::mem::replace(&mut state.secret, self.own.secret.clone());
                 state.previous = Some((previous, Instant::now() + super::ROTATION));
             }
-            state.caller = self.caller.clone();
+            state.caller = self.own.caller.clone();
             state.expires = expires;
             (state.watermark, std::mem::take(&mut state.truncated))
         };
@@ -355,44 +313,5 @@ impl WriteResult for SubscribeResult {
                 .value("lastError", &state.failure.map(super::DeliveryFailure::as_str));
             status.opt_str("failedSince", state.failed_since.map(time).as_deref());
         });
-    }
-}
-
-impl ItemCall for Subscribe {
-    fn into_owned(self) -> Arc<dyn ItemCall> {
-        Arc::new(self)
-    }
-
-    fn item(&self) -> Option<&ItemSpec> {
-        Some(self.entry.item())
-    }
-
-    fn state(&self) -> &Arc<Extensions> {
-        &self.entry.function.state
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        CallBinding::new("events/subscribe", self.entry.name(), &self.arguments)
-    }
-
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        let subscribe = self.clone();
-        let run = async move { subscribe.run().await.map(|outcome| ItemOutput::Other(Box::new(outcome))) };
-        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(run))), &context(), None)
-    }
-
-    fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
-        let failure = match result {
-            Ok(ItemOutput::Other(outcome)) => {
-                match outcome.downcast::<SubscribeOutcome>().map(|outcome| *outcome) {
-                    Ok(Ok(subscribed)) => return subscribed.into_reply().into(),
-                    Ok(Err(error)) => return Reply::from(error).into(),
-                    Err(_) => wrong_kind(),
-                }
-            }
-            Ok(_) => wrong_kind(),
-            Err(failure) => failure,
-        };
-        refusal(server, self.entry.name(), failure, revision).into()
     }
 }

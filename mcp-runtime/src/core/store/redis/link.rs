@@ -126,7 +126,7 @@ impl Link {
     /// The connection.
     ///
     /// # Errors
-    /// There is none at the moment.
+    /// The server is not connected now.
     pub(super) async fn connection(&self) -> Result<LiveConnection, Failure> {
         {
             let state = self.0.state.borrow();

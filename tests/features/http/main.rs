@@ -1,5 +1,7 @@
 //! A server that has HTTP without axum: the features `macros` and `http`.
 
+use std::io::Write as _;
+
 use mcp_runtime::prelude::*;
 
 /// Adds two numbers.
@@ -10,6 +12,8 @@ fn add(a: i64, b: i64) -> i64 {
 
 #[mcp_runtime::main]
 async fn main() -> mcp_runtime::Result<()> {
-    let address = std::env::args().nth(1).ok_or("the address to listen on is missing")?;
-    mcp_runtime::server!().discover().serve_http(address).await
+    let server = mcp_runtime::server!().discover().build()?;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    writeln!(std::io::stdout(), "{}", listener.local_addr()?)?;
+    server.serve_http_on(listener).await
 }

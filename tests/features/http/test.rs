@@ -1,11 +1,10 @@
 //! The program is built with no more features than its own by `cargo test -p mcp-feature-http`.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::{SocketAddr, TcpListener, TcpStream},
-    process::{Child, Command},
-    thread::sleep,
-    time::{Duration, Instant},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use serde_json::json;
@@ -24,17 +23,6 @@ impl Drop for Server {
     }
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
-    let start = Instant::now();
-    loop {
-        match TcpStream::connect(address) {
-            Ok(stream) => return stream,
-            Err(error) => assert!(start.elapsed() < Duration::from_secs(20), "{error}"),
-        }
-        sleep(Duration::from_millis(20));
-    }
-}
-
 /// What is linked only if a program names something of it, by module.
 #[cfg(unix)]
 const ON_USE: &[&str] = &["transport::http::server_card"];
@@ -47,18 +35,20 @@ fn a_program_over_http_contains_nothing_that_it_does_not_use() {
 
 #[test]
 fn a_server_with_http_and_without_axum_replies() {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = free.local_addr().expect("its address");
-    drop(free);
-    let server = Command::new(env!("CARGO_BIN_EXE_mcp-feature-http")).arg(address.to_string()).spawn();
-    let _server = Server(server.expect("the server"));
+    let server = Command::new(env!("CARGO_BIN_EXE_mcp-feature-http")).stdout(Stdio::piped()).spawn();
+    let mut server = Server(server.expect("the server"));
+    let mut address = String::new();
+    let printed = server.0.stdout.take().expect("its output");
+    BufReader::new(printed).read_line(&mut address).expect("its address");
+    let address = address.trim_end();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let params = json!({ "name": "add", "arguments": { "a": 1, "b": 2 }, "_meta": meta });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
-    let mut stream = connect(address);
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
     write!(
         stream,
         "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\

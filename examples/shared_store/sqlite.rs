@@ -6,7 +6,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use mcp_runtime::store::{Condition, Shared, Stored, Subscription, Table, Value, Write, Written};
+use mcp_runtime::store::{
+    Condition, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written,
+};
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
 /// How often messages of other processes are looked for.
@@ -25,6 +27,9 @@ impl Sqlite {
              CREATE TABLE IF NOT EXISTS kept (
                  tab TEXT, key TEXT, bytes BLOB, version INTEGER, owner TEXT, expires INTEGER, PRIMARY KEY (tab, key));
              CREATE INDEX IF NOT EXISTS kept_expires ON kept (expires);
+             CREATE TABLE IF NOT EXISTS rate (
+                 tab TEXT, owner TEXT, key TEXT, restored INTEGER, PRIMARY KEY (tab, owner, key));
+             CREATE INDEX IF NOT EXISTS rate_restored ON rate (restored);
              CREATE TABLE IF NOT EXISTS message (
                  id INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT, bytes BLOB, at INTEGER);",
         )?;
@@ -53,6 +58,12 @@ impl Sqlite {
 fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Nanoseconds since 1970.
+fn nanoseconds() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// A limit as SQLite counts.
@@ -123,6 +134,40 @@ impl Shared for Sqlite {
         let (table, key) = (table.name().to_owned(), key.to_owned());
         self.run(move |database| {
             database.execute("DELETE FROM kept WHERE tab = ?1 AND key = ?2", params![table, key]).map(|_| ())
+        })
+    }
+
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+        let (table, key, owner) = (table.clone(), key.to_owned(), take.owner.to_owned());
+        let (rate, times) = (take.rate, take.times);
+        self.run(move |database| {
+            let (name, now) = (table.name(), nanoseconds());
+            database.execute("DELETE FROM rate WHERE restored <= ?1", [now])?;
+            let before = "SELECT restored FROM rate WHERE tab = ?1 AND owner = ?2 AND key = ?3";
+            let before: Option<i64> =
+                database.query_row(before, params![name, owner, key], |row| row.get(0)).optional()?;
+            let left = before.map_or(0, |restored| restored.saturating_sub(now).unsigned_abs());
+            let left = match rate.take(times, Duration::from_nanos(left)) {
+                Ok(left) => i64::try_from(left.as_nanos()).unwrap_or(i64::MAX),
+                Err(wait) => return Ok(Taken::Wait(wait)),
+            };
+            if before.is_none() {
+                let own = "SELECT count(*) FROM rate WHERE tab = ?1 AND owner = ?2";
+                let own: i64 = database.query_row(own, params![name, owner], |row| row.get(0))?;
+                if own >= limit(table.max_values_of(&owner)) {
+                    return Ok(Taken::Full);
+                }
+                database.execute(
+                    "DELETE FROM rate WHERE rowid IN (SELECT rowid FROM rate WHERE tab = ?1 ORDER BY restored LIMIT
+                     max(0, (SELECT count(*) FROM rate WHERE tab = ?1) + 1 - ?2))",
+                    params![name, limit(table.max_values())],
+                )?;
+            }
+            database.execute(
+                "INSERT OR REPLACE INTO rate (tab, owner, key, restored) VALUES (?1, ?2, ?3, ?4)",
+                params![name, owner, key, now.saturating_add(left)],
+            )?;
+            Ok(Taken::Granted)
         })
     }
 

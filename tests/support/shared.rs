@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use mcp_runtime::store::{Memory, Shared, Stored, Subscription, Table, Value, Write, Written};
+use mcp_runtime::store::{Memory, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written};
 
 /// A store in memory that fails while it is told to, and counts what it is asked; clones are the same store.
 #[derive(Clone, Default)]
@@ -50,6 +50,10 @@ impl Shared for BreakableStore {
 
     fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
         self.unless_broken(Box::pin(async move { self.memory.remove(table, key).await }))
+    }
+
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+        self.unless_broken(Box::pin(async move { self.memory.take(table, key, take).await }))
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {

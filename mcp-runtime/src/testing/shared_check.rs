@@ -6,7 +6,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::core::{
     crypto::random_id,
-    store::{Condition, Received, Shared, Stored, Subscription, Table, Value, Write, Written},
+    store::{
+        Condition, Rate, Received, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written,
+    },
 };
 
 /// Long enough for any operation, and for a message to arrive.
@@ -39,6 +41,8 @@ async fn check(store: &dyn Shared) {
     values_expire(store).await;
     limits_hold(store).await;
     of_concurrent_writes_one_wins(store).await;
+    rates_are_held(store).await;
+    rates_have_places(store).await;
     messages_reach_every_subscriber(store).await;
 }
 
@@ -87,6 +91,10 @@ impl Checked<'_> {
 
     async fn get(&self, key: &str) -> Option<Value> {
         wait("get", self.store.get(&self.table, key)).await
+    }
+
+    async fn take(&self, owner: &str, key: &str, rate: Rate, times: u32) -> Taken {
+        wait("take", self.store.take(&self.table, key, Take { owner, rate, times })).await
     }
 
     async fn remove(&self, key: &str) {
@@ -195,6 +203,65 @@ async fn of_concurrent_writes_one_wins(store: &dyn Shared) {
         async move { small.put(&n.to_string(), &[n], Condition::Absent).await }
     });
     assert_eq!(won(&join_all(writes).await), 4, "no more than fit into the table");
+}
+
+async fn rates_are_held(store: &dyn Shared) {
+    let checked = Checked { store, table: table(100, 10_000, 100) };
+    let other = Checked { store, table: table(100, 10_000, 100) };
+    let rate = Rate::new(4, HOUR);
+    assert_eq!(checked.take("ada", "a", rate, 3).await, Taken::Granted);
+    let near = |taken: Taken, wait: Duration| {
+        let fits = matches!(taken, Taken::Wait(found) if found <= wait && found + LIMIT > wait);
+        assert!(fits, "{taken:?} is not `Wait` of about {wait:?}");
+    };
+    near(checked.take("ada", "a", rate, 2).await, HOUR / 4);
+    assert_eq!(checked.take("ada", "a", rate, 1).await, Taken::Granted, "a refusal takes nothing");
+    near(checked.take("ada", "a", rate, 1).await, HOUR / 4);
+    near(checked.take("ada", "a", rate, 4).await, HOUR);
+    assert_eq!(checked.take("bob", "a", rate, 1).await, Taken::Granted, "each owner has the rate");
+    assert_eq!(checked.take("ada", "b", rate, 1).await, Taken::Granted, "each key has it");
+    assert_eq!(other.take("ada", "a", rate, 1).await, Taken::Granted, "each table has it");
+    assert_eq!(checked.get("a").await, None, "keys of rates and of values are apart");
+    near(checked.take("ada", "a", Rate::new(2, HOUR), 1).await, HOUR / 2);
+
+    let often = Rate::new(5, Duration::from_millis(500));
+    assert_eq!(checked.take("ada", "often", often, 5).await, Taken::Granted);
+    sleep(Duration::from_millis(150)).await;
+    assert_eq!(checked.take("ada", "often", often, 1).await, Taken::Granted, "one comes back after 100 ms");
+
+    let takes = (0..16).map(|_| {
+        let checked = &checked;
+        async move { checked.take("ada", "at once", Rate::new(5, HOUR), 1).await }
+    });
+    let taken = join_all(takes).await;
+    let granted = taken.iter().filter(|taken| **taken == Taken::Granted).count();
+    assert_eq!(granted, 5, "of takes at once, {taken:?}");
+}
+
+async fn rates_have_places(store: &dyn Shared) {
+    let checked = Checked { store, table: table(4, 0, 50) };
+    let (rate, short) = (Rate::new(2, HOUR), Rate::new(1, Duration::from_millis(300)));
+    for (owner, key, times) in [("ada", "a", 2), ("ada", "b", 1), ("bob", "a", 2), ("bob", "b", 2)] {
+        assert_eq!(checked.take(owner, key, rate, times).await, Taken::Granted);
+    }
+    assert_eq!(checked.take("ada", "c", rate, 1).await, Taken::Full, "an owner has its share of the keys");
+    assert_eq!(checked.take("eve", "a", rate, 1).await, Taken::Granted, "another owner gets a place");
+    for (owner, key) in [("ada", "a"), ("bob", "a"), ("bob", "b")] {
+        let taken = checked.take(owner, key, rate, 1).await;
+        assert!(
+            matches!(taken, Taken::Wait(_)),
+            "{owner} {key}: what was used least is forgotten: {taken:?}"
+        );
+    }
+    assert_eq!(checked.take("ada", "b", rate, 2).await, Taken::Granted, "it was forgotten");
+    let again = checked.take("eve", "a", rate, 2).await;
+    assert_eq!(again, Taken::Granted, "it has made room for what was used more");
+
+    let checked = Checked { store, table: table(2, 0, 50) };
+    assert_eq!(checked.take("ada", "a", short, 1).await, Taken::Granted);
+    assert_eq!(checked.take("ada", "b", short, 1).await, Taken::Full);
+    sleep(Duration::from_millis(600)).await;
+    assert_eq!(checked.take("ada", "b", short, 1).await, Taken::Granted, "what has come back has no place");
 }
 
 async fn messages_reach_every_subscriber(store: &dyn Shared) {

@@ -16,6 +16,7 @@ pub(crate) use call_limits::whole_seconds;
 pub(crate) use call_limits::{CallLimits, CallerConcurrency, LimitReached};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
 pub(crate) use owner::Owner;
-pub(crate) use rate::{Rate, RateLimiter};
+pub use rate::Rate;
+pub(crate) use rate::RateLimiter;
 pub(crate) use shares::{Permit, Shares};
 pub(crate) use usage::{Quota, Usage};

@@ -50,10 +50,16 @@ impl<K: Clone + Eq + Hash + Ord, V, T: Copy + Ord> OwnedTable<K, V, T> {
 
     /// Removes one of the entries that have expired, if there is one.
     pub(crate) fn pop_expired(&mut self, now: T) -> Option<V> {
-        let (expires, key) = self.by_expiry.first()?;
+        let (expires, _) = self.by_expiry.first()?;
         if *expires > now {
             return None;
         }
+        self.pop_first()
+    }
+
+    /// Removes the entry that expires first.
+    pub(crate) fn pop_first(&mut self) -> Option<V> {
+        let (_, key) = self.by_expiry.first()?;
         let key = key.clone();
         self.remove(&key)
     }

@@ -6,16 +6,17 @@ use std::{
     fmt,
     future::{Ready, ready},
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::time::Instant;
 
 use super::{
     Condition, Stored,
-    shared::{MAX_MESSAGES, Publisher, Shared, Subscription, Table, Value, Write, Written},
+    shared::{MAX_MESSAGES, Publisher, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
 use crate::core::{
-    admission::{OwnedEntry, OwnedTable, Owner},
+    admission::{Full, OwnedEntry, OwnedTable, Owner, Quota},
     sync::Mutex,
 };
 
@@ -41,10 +42,14 @@ pub struct Memory(Arc<MemoryInner>);
 #[derive(Default)]
 struct MemoryInner {
     tables: Mutex<HashMap<Arc<str>, MemoryTable>>,
+    rates: Mutex<HashMap<Arc<str>, MemoryRates>>,
     topics: Mutex<HashMap<Box<str>, Vec<Publisher>>>,
 }
 
 type MemoryTable = OwnedTable<Arc<str>, Value, Instant>;
+
+/// By owner and key, when everything will have come back, which is when an entry expires.
+type MemoryRates = OwnedTable<(Arc<str>, Arc<str>), Instant, Instant>;
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,6 +90,29 @@ impl Memory {
             value: Value { bytes: write.bytes.to_vec(), version: write.condition.next_version() },
         };
         values.put(key.into(), entry).map_or(Written::Full, |()| Written::Stored)
+    }
+
+    fn take_now(&self, table: &Table, key: &str, take: Take<'_>) -> Taken {
+        let now = Instant::now();
+        let mut tables = self.0.rates.lock();
+        let of_table = || OwnedTable::new(table.value_quota(), Quota::of_each_owner(usize::MAX));
+        let rates = tables.entry(table.name().into()).or_insert_with(of_table);
+        rates.expire(now);
+        let key: (Arc<str>, Arc<str>) = (take.owner.into(), key.into());
+        let restored_in = rates.get(&key).map_or(Duration::ZERO, |restored| restored.duration_since(now));
+        let restored = match take.rate.take(take.times, restored_in) {
+            Ok(restored_in) => now + restored_in,
+            Err(wait) => return Taken::Wait(wait),
+        };
+        let owner = Owner::from_text(take.owner.into());
+        loop {
+            let entry = OwnedEntry { owner: owner.clone(), bytes: 0, expires: restored, value: restored };
+            match rates.put(key.clone(), entry) {
+                Ok(()) => return Taken::Granted,
+                Err(Full::Table) if rates.pop_first().is_some() => {}
+                Err(_) => return Taken::Full,
+            }
+        }
     }
 
     fn publish_now(&self, topic: &str, message: &[u8]) {
@@ -128,6 +156,10 @@ impl Shared for Memory {
             values.remove(key);
         }
         done(())
+    }
+
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+        done(self.take_now(table, key, take))
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {

@@ -16,6 +16,7 @@ use std::pin::Pin;
 #[cfg(feature = "redis")]
 pub use self::redis::Redis;
 pub use crate::capability::tasks::{MemoryTasks, TaskRecord, TaskStore};
+pub use crate::core::admission::Rate;
 #[cfg(feature = "http")]
 pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
@@ -25,7 +26,9 @@ pub use memory::Memory;
 pub(crate) use sealed::SealedStore;
 #[cfg(feature = "http")]
 pub(crate) use sealed::StoreError;
-pub use shared::{Condition, Publisher, Received, Shared, Subscription, Table, Value, Write, Written};
+pub use shared::{
+    Condition, Publisher, Received, Shared, Subscription, Table, Take, Taken, Value, Write, Written,
+};
 pub(crate) use single_use::{ConsumedCall, MAX_CALLS, SingleUse};
 
 /// What an operation of a store gives: it may have to wait for a network.

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use super::Stored;
-use crate::core::admission::{Owner, Quota};
+use crate::core::admission::{Owner, Quota, Rate};
 
 /// A store that the replicas of a server share.
 ///
@@ -35,6 +35,13 @@ pub trait Shared: Send + Sync {
     /// Removes a value, if there is one.
     fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()>;
 
+    /// Takes from what is left of a rate, if that suffices; otherwise nothing has changed. What was taken comes back as
+    /// [`Rate::take`] says, by the clock of the store.
+    ///
+    /// How much is left is kept for each key of each owner until everything has come back. If a table has no place for one
+    /// more key, the one is forgotten of which everything comes back first. Keys of rates and of values are apart.
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken>;
+
     /// Sends a message to the subscribers of a topic at every replica, this one included. Nothing is kept for later
     /// subscribers.
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()>;
@@ -61,6 +68,10 @@ impl<S: Shared + ?Sized> Shared for Arc<S> {
 
     fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
         (**self).remove(table, key)
+    }
+
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+        (**self).take(table, key, take)
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
@@ -184,6 +195,28 @@ pub enum Written {
     /// Its condition does not hold.
     Conflict,
     /// It would exceed what its owner, or all owners together, may have in the table.
+    Full,
+}
+
+/// What to take from a rate.
+#[derive(Debug, Clone, Copy)]
+pub struct Take<'a> {
+    /// Whose rate it is, and whose share of the table the key uses.
+    pub owner: &'a str,
+    /// The rate, from then on also of what was taken before.
+    pub rate: Rate,
+    /// How much of it; more than [`Rate::times`] is never left.
+    pub times: u32,
+}
+
+/// What came of taking from a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It was taken.
+    Granted,
+    /// Less is left; it suffices after that time.
+    Wait(Duration),
+    /// The owner has as many keys as it may, and this would be one more.
     Full,
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{error::Elapsed, timeout};
 use self::link::Link;
 use super::{
     Condition, Stored,
-    shared::{MAX_MESSAGES, Shared, Subscription, Table, Value, Write, Written},
+    shared::{MAX_MESSAGES, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -21,6 +21,7 @@ const OPERATION: Duration = Duration::from_millis(1500);
 
 static PUT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("put.lua")));
 static REMOVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("remove.lua")));
+static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
 
 /// The store in a Redis or Valkey server, 6.2 or later, which the replicas of a server share.
 ///
@@ -170,6 +171,26 @@ impl Shared for Redis {
             }
             invocation.arg(key);
             self.script(invocation).await
+        })
+    }
+
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+        Box::pin(async move {
+            let Take { owner, rate, times } = take;
+            let interval = u64::try_from(rate.interval().as_micros())?.max(1);
+            let mut invocation = TAKE.prepare_invoke();
+            let table_key = format!("{}:{{{}}}", self.prefix, table.name());
+            invocation.key(format!("{table_key}:restored")).key(format!("{table_key}:owners"));
+            invocation.arg(owner).arg(key);
+            invocation.arg(interval * u64::from(rate.times())).arg(interval.saturating_mul(times.into()));
+            invocation.arg(table.max_values()).arg(table.max_values_of(owner));
+            match self.script::<i64>(invocation).await? {
+                0 => Ok(Taken::Granted),
+                wait => {
+                    Ok(u64::try_from(wait)
+                        .map_or(Taken::Full, |wait| Taken::Wait(Duration::from_micros(wait))))
+                }
+            }
         })
     }
 

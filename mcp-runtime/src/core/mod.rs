@@ -23,6 +23,8 @@ pub(crate) mod log_limit;
 pub(crate) mod protocol;
 pub(crate) mod reason;
 pub(crate) mod server;
+#[cfg(feature = "http")]
+pub(crate) mod single_flight;
 pub(crate) mod sort;
 pub(crate) mod spawn;
 pub mod store;

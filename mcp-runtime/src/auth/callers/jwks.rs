@@ -18,7 +18,11 @@ use super::{
     verifier::Denied,
 };
 use crate::{
-    core::{reason::Reason, spawn::spawn, sync::RwLock},
+    core::{
+        reason::Reason,
+        single_flight::{Flight, SingleFlight},
+        sync::RwLock,
+    },
     fetch::{FetchError, Fetcher},
 };
 
@@ -111,8 +115,8 @@ pub(super) struct KeySource {
     jwks_uri: Option<String>,
     times: KeyTimes,
     state: RwLock<KeyState>,
-    /// Held by the one who fetches.
-    fetching: tokio::sync::Mutex<()>,
+    /// At most one fetch runs at a time; a client that disconnects does not end it.
+    fetches: SingleFlight<()>,
 }
 
 #[derive(Default)]
@@ -162,7 +166,7 @@ impl KeySource {
             jwks_uri,
             times,
             state: RwLock::default(),
-            fetching: tokio::sync::Mutex::new(()),
+            fetches: SingleFlight::default(),
         })
     }
 
@@ -182,10 +186,7 @@ impl KeySource {
 
     fn refresh_in_background(self: &Arc<Self>, now: Instant) {
         if self.may_fetch(now) {
-            let source = self.clone();
-            spawn(async move {
-                source.refresh().await;
-            });
+            let _in_background = self.refresh();
         }
     }
 
@@ -251,11 +252,8 @@ impl KeySource {
         kid: Option<&str>,
         algorithm: SigningAlgorithm,
     ) -> Result<Vec<Arc<VerifyingKey>>, Denied> {
-        // in a task, so that a client that disconnects does not end the fetch that others wait for
-        let source = self.clone();
-        let fetch = spawn(async move { source.refresh().await });
         // the fetch does not panic
-        let _fetched = fetch.await;
+        let _fetched = self.refresh().outcome().await;
         match self.look_up(kid, algorithm, Instant::now()) {
             Lookup::Found { keys, .. } => Ok(keys),
             Lookup::Unknown => {
@@ -267,9 +265,14 @@ impl KeySource {
         }
     }
 
-    /// Fetches the keys, unless that was tried a moment ago. Concurrent callers wait for the fetch in progress.
-    async fn refresh(&self) {
-        let _fetching = self.fetching.lock().await;
+    /// The fetch of the keys that is in progress, or another one.
+    fn refresh(self: &Arc<Self>) -> Flight<()> {
+        let source = self.clone();
+        self.fetches.join(|| async move { source.fetch_unless_recent().await })
+    }
+
+    /// Fetches the keys, unless that was tried a moment ago.
+    async fn fetch_unless_recent(&self) {
         let now = Instant::now();
         if !self.may_fetch(now) {
             return;

@@ -11,7 +11,7 @@ use crate::core::{
             AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoOutput, Iterated, Itself,
         },
     },
-    content::{Annotations, Icon, impl_annotation_setters},
+    content::{Annotations, Icon, impl_annotation_setters, impl_resource_setters},
     context::Context,
     error::Failure,
 };
@@ -78,41 +78,6 @@ impl ListedResource {
         self
     }
 
-    /// Sets the wire's `title`.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Sets the wire's `description`.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
-
-    /// Sets the wire's `mimeType`.
-    #[must_use]
-    pub fn mime(mut self, mime: impl Into<String>) -> Self {
-        self.mime = Some(mime.into());
-        self
-    }
-
-    /// Sets the wire's `size`, in bytes.
-    #[must_use]
-    pub fn size(mut self, bytes: u64) -> Self {
-        self.size = Some(bytes);
-        self
-    }
-
-    /// Adds an icon: a URL, or an [`Icon`]; clients before 2025-11-25 do not see it.
-    #[must_use]
-    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-        self.icons.push(icon.into());
-        self
-    }
-
     fn annotations_mut(&mut self) -> &mut Annotations {
         &mut self.annotations
     }
@@ -125,6 +90,7 @@ impl ListedResource {
     }
 }
 
+impl_resource_setters!(ListedResource);
 impl_annotation_setters!(ListedResource);
 
 impl From<String> for ListedResource {

@@ -85,6 +85,49 @@ macro_rules! impl_annotation_setters {
 }
 pub(crate) use impl_annotation_setters;
 
+/// Implements the setters of what describes a resource, for types with fields of these names.
+macro_rules! impl_resource_setters {
+    ($described:ident) => {
+        impl $described {
+            /// Sets the wire's `title`.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.title = Some(title.into());
+                self
+            }
+
+            /// Sets the wire's `description`.
+            #[must_use]
+            pub fn description(mut self, description: impl Into<String>) -> Self {
+                self.description = Some(description.into());
+                self
+            }
+
+            /// Sets the wire's `mimeType`.
+            #[must_use]
+            pub fn mime(mut self, mime: impl Into<String>) -> Self {
+                self.mime = Some(mime.into());
+                self
+            }
+
+            /// Sets the wire's `size`, in bytes.
+            #[must_use]
+            pub fn size(mut self, bytes: u64) -> Self {
+                self.size = Some(bytes);
+                self
+            }
+
+            /// Adds an icon: a URL, or an [`Icon`](crate::content::Icon); clients before 2025-11-25 do not see it.
+            #[must_use]
+            pub fn icon(mut self, icon: impl Into<$crate::core::content::Icon>) -> Self {
+                self.icons.push(icon.into());
+                self
+            }
+        }
+    };
+}
+pub(crate) use impl_resource_setters;
+
 /// Implements how `_meta` is set and read, for a type that has it as an `Option<Box<Map<..>>>`.
 macro_rules! impl_meta {
     ($what:literal, $type:ident, $($field:ident).+) => {
@@ -295,42 +338,9 @@ impl ResourceLink {
             common: CommonFields::default(),
         }
     }
-
-    /// The wire's `title`.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// The wire's `description`.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
-
-    /// The wire's `mimeType`.
-    #[must_use]
-    pub fn mime(mut self, mime: impl Into<String>) -> Self {
-        self.mime = Some(mime.into());
-        self
-    }
-
-    /// The wire's `size`, in bytes.
-    #[must_use]
-    pub fn size(mut self, bytes: u64) -> Self {
-        self.size = Some(bytes);
-        self
-    }
-
-    /// Adds an icon: a URL, or an [`Icon`]; clients before 2025-11-25 do not see it.
-    #[must_use]
-    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-        self.icons.push(icon.into());
-        self
-    }
 }
+
+impl_resource_setters!(ResourceLink);
 
 /// The contents of a resource inside a result or a message.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ mod prompt_message;
 mod resource_contents;
 
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
-pub(crate) use block::{ContentWriter, impl_annotation_setters, impl_meta};
+pub(crate) use block::{ContentWriter, impl_annotation_setters, impl_meta, impl_resource_setters};
 pub use icon::{Icon, Theme};
 pub use into_content::IntoContent;
 pub use json::Json;

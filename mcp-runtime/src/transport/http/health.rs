@@ -16,12 +16,12 @@ use std::{
 };
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
 use super::{http_error::method_not_allowed, response_body::ResponseBody};
 use crate::core::{
     config::{HealthOptions, ReadinessCheck},
-    spawn::spawn,
+    single_flight::SingleFlight,
     sync::Mutex,
 };
 
@@ -34,24 +34,18 @@ pub(super) struct Health {
     readiness: Arc<Readiness>,
 }
 
-/// The checks of one server. They run in a task of their own, at most one run at a time: a probe that hangs up neither ends it
-/// nor starts another one.
+/// The checks of one server. A probe that hangs up neither ends a run of them nor starts another one.
 struct Readiness {
     options: HealthOptions,
-    state: Mutex<ReadinessState>,
-}
-
-#[derive(Default)]
-struct ReadinessState {
     /// When the checks ran for the last time, and whether all of them passed.
-    last: Option<(Instant, bool)>,
-    /// The outcome of the run in progress, for which all probes wait.
-    running: Option<watch::Receiver<Option<bool>>>,
+    last: Mutex<Option<(Instant, bool)>>,
+    runs: SingleFlight<bool>,
 }
 
 impl Health {
     pub(super) fn new(options: &HealthOptions) -> Self {
-        let readiness = Readiness { options: options.clone(), state: Mutex::default() };
+        let readiness =
+            Readiness { options: options.clone(), last: Mutex::default(), runs: SingleFlight::default() };
         Self { stopping: AtomicBool::new(false), readiness: Arc::new(readiness) }
     }
 
@@ -92,31 +86,27 @@ impl Readiness {
         if self.options.checks.is_empty() {
             return true;
         }
-        let mut outcome = {
-            let mut state = self.state.lock();
-            if let Some((at, passed)) = state.last
-                && at.elapsed() < CHECKED_FOR
-            {
-                return passed;
-            }
-            // a task that its runtime has dropped sends nothing
-            match state.running.as_ref().filter(|running| running.has_changed().is_ok()) {
-                Some(running) => running.clone(),
-                None => {
-                    let (sender, running) = watch::channel(None);
-                    state.running = Some(running.clone());
-                    let readiness = self.clone();
-                    let _task = spawn(async move {
-                        let passed = readiness.run_checks().await;
-                        *readiness.state.lock() =
-                            ReadinessState { last: Some((Instant::now(), passed)), running: None };
-                        sender.send_replace(Some(passed));
-                    });
-                    running
-                }
-            }
-        };
-        outcome.wait_for(Option::is_some).await.is_ok_and(|passed| *passed == Some(true))
+        if let Some(passed) = self.passed_recently() {
+            return passed;
+        }
+        let readiness = self.clone();
+        let run = self.runs.join(|| async move { readiness.run_unless_recent().await });
+        run.outcome().await == Some(true)
+    }
+
+    /// The outcome of checks that have just run.
+    fn passed_recently(&self) -> Option<bool> {
+        self.last.lock().filter(|(at, _)| at.elapsed() < CHECKED_FOR).map(|(_, passed)| passed)
+    }
+
+    async fn run_unless_recent(&self) -> bool {
+        // a run may have ended after the probe has looked
+        if let Some(passed) = self.passed_recently() {
+            return passed;
+        }
+        let passed = self.run_checks().await;
+        *self.last.lock() = Some((Instant::now(), passed));
+        passed
     }
 
     async fn run_checks(&self) -> bool {

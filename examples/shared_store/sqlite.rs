@@ -7,7 +7,8 @@ use std::{
 };
 
 use mcp_runtime::store::{
-    Condition, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written,
+    Append, Appended, Condition, LogEntry, LogPage, Shared, Stored, Subscription, Table, Take, Taken, Value,
+    Write, Written,
 };
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
@@ -30,6 +31,10 @@ impl Sqlite {
              CREATE TABLE IF NOT EXISTS rate (
                  tab TEXT, owner TEXT, key TEXT, restored INTEGER, PRIMARY KEY (tab, owner, key));
              CREATE INDEX IF NOT EXISTS rate_restored ON rate (restored);
+             CREATE TABLE IF NOT EXISTS log (
+                 id INTEGER PRIMARY KEY AUTOINCREMENT, tab TEXT, log TEXT, position INTEGER, bytes BLOB, owner TEXT,
+                 expires INTEGER);
+             CREATE UNIQUE INDEX IF NOT EXISTS log_position ON log (tab, log, position);
              CREATE TABLE IF NOT EXISTS message (
                  id INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT, bytes BLOB, at INTEGER);",
         )?;
@@ -79,6 +84,61 @@ fn used(database: &Connection, table: &str, owner: Option<&str>, except: &str) -
         params![table, except, owner],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )
+}
+
+/// The oldest and the newest position of a log, how many bytes its entries have, and its owner.
+fn find_log(database: &Connection, table: &str, log: &str) -> Result<Option<(i64, i64, i64, String)>> {
+    let found = "SELECT min(position), max(position), sum(length(bytes)), min(owner) FROM log
+                 WHERE tab = ?1 AND log = ?2 AND expires > ?3 HAVING count(*) > 0";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    database.query_row(found, params![table, log, now()], read).optional()
+}
+
+/// Removes what does not fit any more: of an owner with too much, or of the one that has most if all have too much. One of
+/// its other logs goes, the one that nothing was appended to for longest, or else the oldest entry of this one.
+fn evict(database: &Connection, table: &Table, log: &str, owner: &str) -> Result<()> {
+    let name = table.name();
+    let used = |owner: Option<&str>| {
+        database.query_row(
+            "SELECT count(DISTINCT log), coalesce(sum(length(bytes)), 0) FROM log
+             WHERE tab = ?1 AND (?2 IS NULL OR owner = ?2)",
+            params![name, owner],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
+        )
+    };
+    loop {
+        let (own_logs, own_bytes) = used(Some(owner))?;
+        let (logs, bytes) = used(None)?;
+        let most = |of: &str| {
+            let most =
+                format!("SELECT owner FROM log WHERE tab = ?1 GROUP BY owner ORDER BY {of} DESC LIMIT 1");
+            database.query_row(&most, [name], |row| row.get::<_, String>(0))
+        };
+        let of =
+            if own_logs > limit(table.max_values_of(owner)) || own_bytes > limit(table.max_bytes_of(owner)) {
+                owner.to_owned()
+            } else if bytes > limit(table.max_bytes()) {
+                most("sum(length(bytes))")?
+            } else if logs > limit(table.max_values()) {
+                most("count(DISTINCT log)")?
+            } else {
+                return Ok(());
+            };
+        let other = "DELETE FROM log WHERE tab = ?1 AND log = (
+                         SELECT log FROM log WHERE tab = ?1 AND owner = ?2 AND log <> ?3
+                         GROUP BY log ORDER BY max(id) LIMIT 1)";
+        if database.execute(other, params![name, of, log])? == 0
+            && (of != owner || !drop_first(database, name, log)?)
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes the oldest entry of a log, unless it is the only one.
+fn drop_first(database: &Connection, table: &str, log: &str) -> Result<bool> {
+    let first = "DELETE FROM log WHERE id = (SELECT min(id) FROM log WHERE tab = ?1 AND log = ?2 HAVING count(*) > 1)";
+    Ok(database.execute(first, params![table, log])? > 0)
 }
 
 impl Shared for Sqlite {
@@ -168,6 +228,65 @@ impl Shared for Sqlite {
                 params![name, owner, key, now.saturating_add(left)],
             )?;
             Ok(Taken::Granted)
+        })
+    }
+
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+        let (table, log, bytes) = (table.clone(), log.to_owned(), append.bytes.to_vec());
+        let Append { position, max_entries, max_bytes, .. } = append;
+        let owner = append.owner.to_owned();
+        let time = i64::try_from(append.expires_in.as_millis()).unwrap_or(i64::MAX);
+        self.run(move |database| {
+            let (name, now) = (table.name(), now());
+            database.execute("DELETE FROM log WHERE expires <= ?1", [now])?;
+            let position = i64::try_from(position).unwrap_or(i64::MAX);
+            let found = find_log(database, name, &log)?;
+            if let Some((_, last, ..)) = found
+                && last.checked_add(1) != Some(position)
+            {
+                return Ok(Appended::Conflict(last.unsigned_abs() + 1));
+            }
+            let owner = found.map_or(owner, |(.., owner)| owner);
+            let most = max_bytes.min(table.max_bytes()).min(table.max_bytes_of(&owner));
+            if bytes.len() > most || table.max_values().min(table.max_values_of(&owner)) == 0 {
+                return Ok(Appended::TooLarge);
+            }
+            let add =
+                "INSERT INTO log (tab, log, position, bytes, owner, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let expires = now.saturating_add(time);
+            database.execute(add, params![name, log, position, bytes, owner, expires])?;
+            let renew = "UPDATE log SET expires = ?3 WHERE tab = ?1 AND log = ?2";
+            database.execute(renew, params![name, log, expires])?;
+            while let Some((first, last, bytes, _)) = find_log(database, name, &log)?
+                && (last - first >= limit(max_entries) || bytes > limit(max_bytes))
+                && drop_first(database, name, &log)?
+            {}
+            evict(database, &table, &log, &owner)?;
+            Ok(Appended::Stored)
+        })
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        most: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        let (table, log) = (table.name().to_owned(), log.to_owned());
+        self.run(move |database| {
+            let Some((first, last, ..)) = find_log(database, &table, &log)? else { return Ok(None) };
+            let later = "SELECT position, bytes FROM log WHERE tab = ?1 AND log = ?2 AND position > ?3
+                         ORDER BY position LIMIT ?4";
+            let mut later = database.prepare(later)?;
+            let after = i64::try_from(position).unwrap_or(i64::MAX);
+            let read = |row: &rusqlite::Row<'_>| {
+                let bytes: Vec<u8> = row.get(1)?;
+                Ok(LogEntry { position: row.get::<_, i64>(0)?.unsigned_abs(), bytes: bytes.into() })
+            };
+            let entries =
+                later.query_map(params![table, log, after, limit(most)], read)?.collect::<Result<_>>()?;
+            Ok(Some(LogPage { entries, first: first.unsigned_abs(), last: last.unsigned_abs() }))
         })
     }
 

@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use mcp_runtime::store::{Memory, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written};
+use mcp_runtime::store::{
+    Append, Appended, LogPage, Memory, Shared, Stored, Subscription, Table, Take, Taken, Value, Write,
+    Written,
+};
 
 /// A store in memory that fails while it is told to, and counts what it is asked; clones are the same store.
 #[derive(Clone, Default)]
@@ -54,6 +57,20 @@ impl Shared for BreakableStore {
 
     fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
         self.unless_broken(Box::pin(async move { self.memory.take(table, key, take).await }))
+    }
+
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+        self.unless_broken(Box::pin(async move { self.memory.append(table, log, append).await }))
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        self.unless_broken(Box::pin(async move { self.memory.read_after(table, log, position, limit).await }))
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {

@@ -7,7 +7,8 @@ use tokio::time::{sleep, timeout};
 use crate::core::{
     crypto::random_id,
     store::{
-        Condition, Rate, Received, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written,
+        Append, Appended, Condition, LogPage, Rate, Received, Shared, Stored, Subscription, Table, Take,
+        Taken, Value, Write, Written,
     },
 };
 
@@ -43,6 +44,9 @@ async fn check(store: &dyn Shared) {
     of_concurrent_writes_one_wins(store).await;
     rates_are_held(store).await;
     rates_have_places(store).await;
+    entries_have_positions(store).await;
+    logs_are_bounded_and_expire(store).await;
+    an_owner_has_its_share_of_the_logs(store).await;
     messages_reach_every_subscriber(store).await;
 }
 
@@ -262,6 +266,166 @@ async fn rates_have_places(store: &dyn Shared) {
     assert_eq!(checked.take("ada", "b", short, 1).await, Taken::Full);
     sleep(Duration::from_millis(600)).await;
     assert_eq!(checked.take("ada", "b", short, 1).await, Taken::Granted, "what has come back has no place");
+}
+
+/// The logs of one table, each of at most 5 entries and 100 bytes.
+struct CheckedLogs<'a> {
+    store: &'a dyn Shared,
+    table: Table,
+}
+
+impl CheckedLogs<'_> {
+    async fn append_for(
+        &self,
+        time: Duration,
+        owner: &str,
+        log: &str,
+        position: u64,
+        bytes: &[u8],
+    ) -> Appended {
+        let append = Append { position, bytes, owner, max_entries: 5, max_bytes: 100, expires_in: time };
+        wait("append", self.store.append(&self.table, log, append)).await
+    }
+
+    async fn append(&self, owner: &str, log: &str, position: u64, bytes: &[u8]) -> Appended {
+        self.append_for(HOUR, owner, log, position, bytes).await
+    }
+
+    async fn page(&self, log: &str, after: u64, limit: usize) -> Option<LogPage> {
+        wait("read_after", self.store.read_after(&self.table, log, after, limit)).await
+    }
+
+    /// The entries after a position, and the first and last position of the log.
+    async fn read(&self, log: &str, after: u64) -> Option<(Vec<(u64, Vec<u8>)>, u64, u64)> {
+        let page = self.page(log, after, 100).await?;
+        let entries = page.entries.iter().map(|entry| (entry.position, entry.bytes.to_vec())).collect();
+        Some((entries, page.first, page.last))
+    }
+
+    /// The positions of the entries of a log.
+    async fn positions(&self, log: &str) -> Option<Vec<u64>> {
+        Some(self.page(log, 0, 100).await?.entries.iter().map(|entry| entry.position).collect())
+    }
+}
+
+async fn entries_have_positions(store: &dyn Shared) {
+    let [logs, other] = [(); 2].map(|()| CheckedLogs { store, table: table(100, 10_000, 100) });
+    let many_bytes: Vec<u8> = (0..50).chain(206..=255).collect();
+    assert_eq!(logs.page("a", 0, 100).await, None, "nothing was appended yet");
+    assert_eq!(logs.append("ada", "a", 1, b"x").await, Appended::Stored);
+    assert_eq!(logs.append("ada", "a", 1, b"y").await, Appended::Conflict(2), "the position has an entry");
+    assert_eq!(logs.append("ada", "a", 3, b"y").await, Appended::Conflict(2), "positions are consecutive");
+    assert_eq!(logs.append("ada", "a", 2, b"x").await, Appended::Stored, "entries may be equal");
+    assert_eq!(logs.append("bob", "a", 3, b"").await, Appended::Stored, "or empty, or of another owner");
+    let all = vec![(1, b"x".to_vec()), (2, b"x".to_vec()), (3, Vec::new())];
+    assert_eq!(logs.read("a", 0).await, Some((all.clone(), 1, 3)));
+    assert_eq!(logs.read("a", 1).await, Some((all[1..].to_vec(), 1, 3)));
+    assert_eq!(logs.read("a", 3).await, Some((Vec::new(), 1, 3)), "there is nothing after the last one");
+    assert_eq!(logs.read("a", 9).await, Some((Vec::new(), 1, 3)), "nor after one that was not given yet");
+    let page = logs.page("a", 1, 1).await.expect("a log");
+    assert_eq!((page.entries.len(), page.entries[0].position), (1, 2), "as many as asked for");
+    assert!(logs.page("a", 1, 0).await.is_some_and(|page| page.entries.is_empty() && page.last == 3));
+    assert_eq!(other.read("a", 0).await, None, "another table has logs of its own");
+    // a new log may begin anywhere
+    let late = 1 << 52;
+    assert_eq!(logs.append("ada", "b", late, &many_bytes).await, Appended::Stored);
+    assert_eq!(logs.append("ada", "b", 1, b"").await, Appended::Conflict(late + 1));
+    assert_eq!(
+        logs.read("b", 0).await,
+        Some((vec![(late, many_bytes)], late, late)),
+        "every byte comes back"
+    );
+    // values are something else
+    let values = Checked { store, table: logs.table.clone() };
+    assert_eq!(values.get("a").await, None, "a log is not a value");
+    assert_eq!(values.put("a", b"x", Condition::Absent).await, Written::Stored);
+    values.remove("a").await;
+    assert_eq!(logs.positions("a").await, Some(vec![1, 2, 3]), "a value is not a log");
+
+    let appends = (0..16_u8).map(|n| {
+        let logs = &logs;
+        async move { logs.append("ada", "c", 1, &[n]).await }
+    });
+    let outcomes = join_all(appends).await;
+    let stored = outcomes.iter().filter(|appended| **appended == Appended::Stored).count();
+    assert_eq!(stored, 1, "of concurrent appends at one position, {outcomes:?}");
+    let conflicts = outcomes.iter().filter(|appended| **appended == Appended::Conflict(2)).count();
+    assert_eq!((conflicts, logs.positions("c").await), (15, Some(vec![1])));
+}
+
+async fn logs_are_bounded_and_expire(store: &dyn Shared) {
+    let logs = CheckedLogs { store, table: table(100, 10_000, 100) };
+    for position in 1..=7 {
+        assert_eq!(logs.append("ada", "a", position, b"x").await, Appended::Stored);
+    }
+    assert_eq!(logs.positions("a").await, Some(vec![3, 4, 5, 6, 7]), "the oldest of its entries have gone");
+    let page = logs.page("a", 1, 100).await.expect("a log");
+    assert_eq!((page.first, page.last), (3, 7), "which a reader learns");
+    assert_eq!(logs.append("ada", "a", 8, &[0; 98]).await, Appended::Stored);
+    assert_eq!(logs.positions("a").await, Some(vec![6, 7, 8]), "a log has so many bytes");
+    assert_eq!(logs.append("ada", "a", 9, &[0; 101]).await, Appended::TooLarge);
+    assert_eq!(logs.positions("a").await, Some(vec![6, 7, 8]), "nothing has changed");
+    assert_eq!(logs.append("ada", "a", 9, &[0; 100]).await, Appended::Stored);
+    assert_eq!(logs.positions("a").await, Some(vec![9]));
+
+    let short = Duration::from_millis(300);
+    assert_eq!(logs.append_for(short, "ada", "b", 1, b"x").await, Appended::Stored);
+    assert_eq!(logs.append_for(short, "ada", "c", 1, b"x").await, Appended::Stored);
+    assert_eq!(logs.append_for(HOUR, "ada", "c", 2, b"x").await, Appended::Stored);
+    sleep(short * 2).await;
+    assert_eq!(logs.positions("b").await, None, "it has expired");
+    assert_eq!(logs.positions("c").await, Some(vec![1, 2]), "the last append says when a log expires");
+    assert_eq!(logs.append("ada", "b", 7, b"x").await, Appended::Stored, "a new log begins anywhere");
+    assert_eq!(logs.positions("b").await, Some(vec![7]));
+}
+
+async fn an_owner_has_its_share_of_the_logs(store: &dyn Shared) {
+    let logs = CheckedLogs { store, table: table(4, 200, 50) };
+    let append = async |owner: &str, log: &str, position: u64, bytes: usize| {
+        assert_eq!(logs.append(owner, log, position, &vec![0; bytes]).await, Appended::Stored, "{log}");
+    };
+    let there = async |names: &[&str]| {
+        for name in ["a1", "a2", "a3", "b1", "b2", "e1"] {
+            assert_eq!(logs.positions(name).await.is_some(), names.contains(&name), "{name} of {names:?}");
+        }
+    };
+    append("bob", "b1", 1, 10).await;
+    append("ada", "a1", 1, 10).await;
+    append("ada", "a2", 1, 10).await;
+    append("ada", "a1", 2, 10).await;
+    append("ada", "a3", 1, 10).await;
+    there(&["a1", "a3", "b1"]).await;
+    // of its bytes, 100 are an owner's
+    append("ada", "a3", 2, 80).await;
+    there(&["a3", "b1"]).await;
+    append("ada", "a3", 3, 20).await;
+    assert_eq!(logs.positions("a3").await, Some(vec![2, 3]), "then the oldest entries of its only log");
+    append("ada", "a1", 3, 5).await;
+    there(&["a1", "b1"]).await;
+    assert_eq!(logs.append("ada", "a2", 1, &[0; 101]).await, Appended::TooLarge, "more than its share");
+
+    append("ada", "a2", 1, 60).await;
+    append("bob", "b2", 1, 80).await;
+    there(&["a1", "a2", "b1", "b2"]).await;
+    // too many logs and too many bytes of all together
+    append("bob", "b1", 2, 1).await;
+    append("eve", "e1", 1, 70).await;
+    let kept = [logs.positions("a2").await.is_some(), logs.positions("b2").await.is_some()];
+    assert!(logs.positions("e1").await.is_some() && kept.contains(&true), "the new one goes last");
+    let mut total = 0;
+    for name in ["a1", "a2", "b1", "b2", "e1"] {
+        let page = logs.page(name, 0, 100).await;
+        total += page.map_or(0, |page| page.entries.iter().map(|entry| entry.bytes.len()).sum::<usize>());
+    }
+    assert!(total <= 200, "{total} bytes of all together");
+
+    let alone = CheckedLogs { store, table: table(2, 200, 50) };
+    for (log, position) in [("a", 1), ("b", 1), ("a", 2)] {
+        assert_eq!(alone.append("local", log, position, &[0; 50]).await, Appended::Stored);
+    }
+    assert_eq!(alone.positions("a").await, Some(vec![1, 2]), "`local` has everything");
+    assert_eq!(alone.append("local", "a", 3, &[0; 90]).await, Appended::Stored);
+    assert_eq!([alone.positions("a").await, alone.positions("b").await], [Some(vec![3]), Some(vec![1])]);
 }
 
 async fn messages_reach_every_subscriber(store: &dyn Shared) {

@@ -98,7 +98,6 @@ impl Usage {
     }
 
     /// The owner that uses most.
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn largest(&self) -> Option<&Owner> {
         self.by_owner.iter().max_by_key(|(_, used)| **used).map(|(owner, _)| owner)
     }

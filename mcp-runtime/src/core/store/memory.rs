@@ -13,7 +13,11 @@ use tokio::time::Instant;
 
 use super::{
     Condition, Stored,
-    shared::{MAX_MESSAGES, Publisher, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
+    memory_logs::MemoryLogs,
+    shared::{
+        Append, Appended, LogPage, MAX_MESSAGES, MAX_POSITION, Publisher, Shared, Subscription, Table, Take,
+        Taken, Value, Write, Written,
+    },
 };
 use crate::core::{
     admission::{Full, OwnedEntry, OwnedTable, Owner, Quota},
@@ -43,6 +47,8 @@ pub struct Memory(Arc<MemoryInner>);
 struct MemoryInner {
     tables: Mutex<HashMap<Arc<str>, MemoryTable>>,
     rates: Mutex<HashMap<Arc<str>, MemoryRates>>,
+    /// By table.
+    logs: Mutex<HashMap<Arc<str>, MemoryLogs>>,
     topics: Mutex<HashMap<Box<str>, Vec<Publisher>>>,
 }
 
@@ -115,6 +121,15 @@ impl Memory {
         }
     }
 
+    fn append_now(&self, table: &Table, log: &str, append: &Append<'_>) -> Appended {
+        let mut tables = self.0.logs.lock();
+        if let Some(logs) = tables.get_mut(table.name()) {
+            return logs.append(Instant::now(), table, log, append);
+        }
+        let logs = tables.entry(table.name().into()).or_insert_with(|| MemoryLogs::new(table));
+        logs.append(Instant::now(), table, log, append)
+    }
+
     fn publish_now(&self, topic: &str, message: &[u8]) {
         let mut topics = self.0.topics.lock();
         let Some(publishers) = topics.get_mut(topic) else { return };
@@ -160,6 +175,25 @@ impl Shared for Memory {
 
     fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
         done(self.take_now(table, key, take))
+    }
+
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+        if !(1..=MAX_POSITION).contains(&append.position) {
+            return Box::pin(ready(Err("the position is out of range".into())));
+        }
+        done(self.append_now(table, log, &append))
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        let mut tables = self.0.logs.lock();
+        let logs = tables.get_mut(table.name());
+        done(logs.and_then(|logs| logs.read_after(Instant::now(), log, position, limit)))
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {

@@ -5,6 +5,7 @@
 mod event;
 mod kept_result;
 mod memory;
+mod memory_logs;
 #[cfg(feature = "redis")]
 mod redis;
 mod sealed;
@@ -27,7 +28,8 @@ pub(crate) use sealed::SealedStore;
 #[cfg(feature = "http")]
 pub(crate) use sealed::StoreError;
 pub use shared::{
-    Condition, Publisher, Received, Shared, Subscription, Table, Take, Taken, Value, Write, Written,
+    Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
+    Taken, Value, Write, Written,
 };
 pub(crate) use single_use::{ConsumedCall, MAX_CALLS, SingleUse};
 

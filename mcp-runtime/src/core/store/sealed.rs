@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Condition, Memory, Stored,
+    Append, Appended, Condition, LogPage, Memory, Stored,
     shared::{Received, Shared, Subscription, Table, Value, Write, Written},
 };
 use crate::core::{
@@ -189,6 +189,61 @@ impl SealedStore {
 }
 
 impl SealedStore {
+    /// Appends an entry to a log, if that has the place for it, see [`Shared::append`]. A shared store cannot move it to
+    /// another place, or to another log.
+    ///
+    /// # Errors
+    /// The store cannot be reached; it is not known whether the entry was appended.
+    #[cfg_attr(not(test), allow(dead_code, reason = "resumption and events are next"))]
+    pub(crate) async fn append(
+        &self,
+        table: &Table,
+        log: &str,
+        append: Append<'_>,
+    ) -> Result<Appended, StoreError> {
+        let Some(sealing) = &self.sealing else { return self.backend.append(table, log, append).await };
+        self.ready(sealing).await?;
+        let (table, log) = sealing.log_names(table, log);
+        let sealed = sealing.seal(&table, &log, append.position, append.bytes)?;
+        let owner = owner_digest(append.owner);
+        let append = Append { bytes: &sealed, owner: &owner, ..append };
+        limited(self.backend.append(&table, &log, append)).await
+    }
+
+    /// Reads entries of a log, see [`Shared::read_after`].
+    ///
+    /// # Errors
+    /// The store cannot be read, or has entries that this server has not sealed for their place.
+    #[cfg_attr(not(test), allow(dead_code, reason = "resumption and events are next"))]
+    pub(crate) async fn read_after(
+        &self,
+        table: &Table,
+        log: &str,
+        position: u64,
+        limit: usize,
+    ) -> Result<Option<LogPage>, StoreError> {
+        let Some(sealing) = &self.sealing else {
+            return self.backend.read_after(table, log, position, limit).await;
+        };
+        self.ready(sealing).await?;
+        let (table, log) = sealing.log_names(table, log);
+        let Some(mut page) = limited(self.backend.read_after(&table, &log, position, limit)).await? else {
+            return Ok(None);
+        };
+        let from = page.first.max(position.saturating_add(1));
+        for (expected, entry) in (from..).zip(&mut page.entries) {
+            let opened = sealing.open(&table, &log, entry.position, &entry.bytes);
+            let opened = opened.filter(|_| entry.position == expected);
+            let opened =
+                opened.ok_or("an entry of the shared store was not sealed by this server for its place")?;
+            let Some((&FORMAT, bytes)) = opened.split_first() else {
+                return Err("an entry of the shared store is of another version of this crate".into());
+            };
+            entry.bytes = bytes.into();
+        }
+        Ok(Some(page))
+    }
+
     /// Sends a message to all replicas.
     ///
     /// # Errors
@@ -278,6 +333,15 @@ impl Sealing {
         (table, key)
     }
 
+    /// The names of a table of logs and of a log as the store gets to know them. Entries are not values: their table has
+    /// another name than one of values would.
+    #[cfg_attr(not(test), allow(dead_code, reason = "resumption and events are next"))]
+    fn log_names(&self, table: &Table, log: &str) -> (Table, String) {
+        let (mut table, log) = self.names(table, log);
+        table = table.renamed(&format!("log/{}", table.name()));
+        (table, log)
+    }
+
     /// A topic as the store gets to know it.
     fn topic(&self, topic: &str) -> Table {
         Table::new(&format!("{}/{topic}", self.server), 0, 0, 0)
@@ -327,4 +391,57 @@ fn plain_name(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     if plain == name { plain } else { format!("{plain}-{}", digest(&[name], 6)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::crypto::{Key, test_key};
+
+    fn append(position: u64, bytes: &[u8]) -> Append<'_> {
+        let expires_in = Duration::from_secs(60);
+        Append { position, bytes, owner: "ada", max_entries: 10, max_bytes: 1000, expires_in }
+    }
+
+    async fn texts(store: &SealedStore, table: &Table, log: &str) -> Option<Vec<String>> {
+        let page = store.read_after(table, log, 0, 10).await.ok()??;
+        Some(page.entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect())
+    }
+
+    #[tokio::test]
+    async fn a_writer_of_the_store_can_neither_read_nor_move_nor_swap_the_entries_of_logs() {
+        let memory = Arc::new(Memory::default());
+        let keys = KeyRing::new(vec![Key::new(test_key(1))]);
+        let store = SealedStore::shared(memory.clone(), &keys, "test");
+        let table = Table::new("logs", 10, 10_000, 50);
+        for (log, position, text) in [("a", 1, "secret one"), ("a", 2, "secret two"), ("b", 1, "other")] {
+            let appended = store.append(&table, log, append(position, text.as_bytes())).await.unwrap();
+            assert_eq!(appended, Appended::Stored);
+        }
+        assert_eq!(texts(&store, &table, "a").await.unwrap(), ["secret one", "secret two"]);
+        let (names, a) = store.sealing.as_ref().unwrap().log_names(&table, "a");
+        let (_, b) = store.sealing.as_ref().unwrap().log_names(&table, "b");
+        let of = async |log: &str| memory.read_after(&names, log, 0, 10).await.unwrap().unwrap().entries;
+        let (of_a, of_b) = (of(&a).await, of(&b).await);
+        for entry in of_a.iter().chain(&of_b) {
+            assert!(!String::from_utf8_lossy(&entry.bytes).contains("secret"));
+        }
+        // as another server would see logs that were written anew
+        let forge = async |entries: &[&Arc<[u8]>]| {
+            let forged = Arc::new(Memory::default());
+            for (position, bytes) in (1..).zip(entries) {
+                forged.append(&names, &a, append(position, bytes)).await.unwrap();
+            }
+            let other = SealedStore::shared(forged, &keys, "test");
+            texts(&other, &table, "a").await
+        };
+        let (one, two, other) = (&of_a[0].bytes, &of_a[1].bytes, &of_b[0].bytes);
+        assert!(forge(&[one, two]).await.is_some());
+        for moved in [[two, one], [one, one], [other, two], [one, other]] {
+            assert_eq!(forge(&moved).await, None);
+        }
+        let mut changed = one.to_vec();
+        *changed.last_mut().unwrap() ^= 1;
+        assert_eq!(forge(&[&changed.into()]).await, None);
+    }
 }

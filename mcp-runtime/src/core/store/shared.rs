@@ -42,6 +42,26 @@ pub trait Shared: Send + Sync {
     /// more key, the one is forgotten of which everything comes back first. Keys of rates and of values are apart.
     fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken>;
 
+    /// Appends an entry to a log, which begins with its first entry and ends when it expires.
+    ///
+    /// The entry has the position after that of the last entry, or any in a new log; otherwise it is a
+    /// [conflict](Appended::Conflict). The oldest entries of the log go while it has more entries or bytes than the append
+    /// allows. The table has at most [`max_values`](Table::max_values) logs, whose entries have at most
+    /// [`max_bytes`](Table::max_bytes). If the owner has more than its share of either, those of its logs go that nothing
+    /// was appended to for longest, and then the oldest entries of this one; if all owners together have too much, those of
+    /// the owner that has most of it. The entry that is appended never goes. A log belongs to the owner that began it.
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended>;
+
+    /// Reads at most `limit` entries of a log, those with the lowest positions above `position`; `None` if the log
+    /// does not exist, or has expired.
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>>;
+
     /// Sends a message to the subscribers of a topic at every replica, this one included. Nothing is kept for later
     /// subscribers.
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()>;
@@ -72,6 +92,20 @@ impl<S: Shared + ?Sized> Shared for Arc<S> {
 
     fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
         (**self).take(table, key, take)
+    }
+
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+        (**self).append(table, log, append)
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        (**self).read_after(table, log, position, limit)
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
@@ -218,6 +252,59 @@ pub enum Taken {
     Wait(Duration),
     /// The owner has as many keys as it may, and this would be one more.
     Full,
+}
+
+/// The highest position of an entry in a log: stores may count with floating-point numbers.
+pub(super) const MAX_POSITION: u64 = (1 << 53) - 1;
+
+/// An entry to append to a log.
+#[derive(Debug, Clone, Copy)]
+pub struct Append<'a> {
+    /// Its position, from 1 to 2⁵³ - 1.
+    pub position: u64,
+    /// The entry.
+    pub bytes: &'a [u8],
+    /// Whose share of the table a new log uses.
+    pub owner: &'a str,
+    /// How many entries the log may have.
+    pub max_entries: usize,
+    /// How many bytes its entries may have in total.
+    pub max_bytes: usize,
+    /// For how long the log is kept if nothing else is appended.
+    pub expires_in: Duration,
+}
+
+/// What came of an entry that should be appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// It was appended.
+    Stored,
+    /// The log has that many positions already, or fewer: the next entry must have this one.
+    Conflict(u64),
+    /// It has more bytes than the log, the owner or the table may have. Nothing has changed.
+    TooLarge,
+}
+
+/// Entries that were read of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    /// The entries, in order; their positions are consecutive.
+    pub entries: Vec<LogEntry>,
+    /// The position of the oldest entry that the log still has. If it is not that of the entry to be read next, or lower,
+    /// entries between the two have gone.
+    pub first: u64,
+    /// The position of the newest entry of the log. If it is lower than the position that was read after, that was the
+    /// position of an earlier log of this name.
+    pub last: u64,
+}
+
+/// An entry of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Where it is.
+    pub position: u64,
+    /// What was appended.
+    pub bytes: Arc<[u8]>,
 }
 
 /// Messages of a topic that one subscriber has not received yet.

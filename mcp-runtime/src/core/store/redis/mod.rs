@@ -10,8 +10,8 @@ use tokio::time::{error::Elapsed, timeout};
 
 use self::link::Link;
 use super::{
-    Condition, Stored,
-    shared::{MAX_MESSAGES, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
+    Append, Appended, Condition, LogEntry, LogPage, Stored,
+    shared::{MAX_MESSAGES, MAX_POSITION, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -22,6 +22,8 @@ const OPERATION: Duration = Duration::from_millis(1500);
 static PUT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("put.lua")));
 static REMOVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("remove.lua")));
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
+static APPEND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("append.lua")));
+static READ_AFTER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("read_after.lua")));
 
 /// The store in a Redis or Valkey server, 6.2 or later, which the replicas of a server share.
 ///
@@ -81,6 +83,11 @@ impl Redis {
             format!("{table}:entry"),
             format!("{table}:usage"),
         ]
+    }
+
+    /// What the names of the keys of a table's logs begin with: they are in one slot of a cluster.
+    fn log_prefix(&self, table: &Table) -> String {
+        format!("{}:{{{}}}:log", self.prefix, table.name())
     }
 
     fn channel(&self, topic: &str) -> String {
@@ -151,8 +158,7 @@ impl Shared for Redis {
             for name in self.keys(table, key) {
                 invocation.key(name);
             }
-            let ttl = u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_TTL);
-            invocation.arg(key).arg(owner).arg(bytes).arg(ttl).arg(condition);
+            invocation.arg(key).arg(owner).arg(bytes).arg(ttl_of(expires_in)).arg(condition);
             invocation.arg(table.max_values()).arg(table.max_bytes());
             invocation.arg(table.max_values_of(owner)).arg(table.max_bytes_of(owner));
             match self.script::<u8>(invocation).await? {
@@ -194,6 +200,52 @@ impl Shared for Redis {
         })
     }
 
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+        Box::pin(async move {
+            let Append { position, bytes, owner, max_entries, max_bytes, expires_in } = append;
+            if !(1..=MAX_POSITION).contains(&position) {
+                return Err("the position is out of range".into());
+            }
+            let prefix = self.log_prefix(table);
+            let mut invocation = APPEND.prepare_invoke();
+            invocation.key(format!("{prefix}:{log}"));
+            for part in ["expiry", "entry", "order", "bytes", "count", "usage"] {
+                invocation.key(format!("{prefix}s:{part}"));
+            }
+            invocation.arg(log).arg(owner).arg(bytes).arg(ttl_of(expires_in)).arg(position);
+            invocation.arg(max_entries).arg(max_bytes);
+            invocation.arg(table.max_values()).arg(table.max_bytes());
+            invocation.arg(table.max_values_of(owner)).arg(table.max_bytes_of(owner));
+            invocation.arg(prefix);
+            match self.script::<i64>(invocation).await? {
+                0 => Ok(Appended::Stored),
+                -1 => Ok(Appended::TooLarge),
+                next => Ok(Appended::Conflict(u64::try_from(next)?)),
+            }
+        })
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        Box::pin(async move {
+            let prefix = self.log_prefix(table);
+            let mut invocation = READ_AFTER.prepare_invoke();
+            invocation.key(format!("{prefix}:{log}")).key(format!("{prefix}s:entry"));
+            invocation.arg(log).arg(position.min(MAX_POSITION)).arg(limit);
+            let page: Option<(u64, u64, u64, Vec<Vec<u8>>)> = self.script(invocation).await?;
+            let Some((first, last, from, entries)) = page else { return Ok(None) };
+            let entries = (from..).zip(entries);
+            let entries =
+                entries.map(|(position, bytes)| LogEntry { position, bytes: bytes.into() }).collect();
+            Ok(Some(LogPage { entries, first, last }))
+        })
+    }
+
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
         Box::pin(async move {
             let mut command = redis::cmd("PUBLISH");
@@ -214,3 +266,8 @@ impl Shared for Redis {
 
 /// Milliseconds of a year and a day: longer than anything is kept.
 const LONGEST_TTL: u64 = 366 * 24 * 60 * 60 * 1000;
+
+/// Milliseconds after which something expires.
+fn ttl_of(expires_in: Duration) -> u64 {
+    u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_TTL)
+}

@@ -426,8 +426,82 @@ fn settings_load_without_a_server() {
 }
 
 #[test]
+fn a_program_with_options_passes_the_flags_of_settings_on() {
+    let run = |arguments: &str| Probe::complete().set("PROBE_ARGUMENTS", arguments).arg(&["--own-option"]);
+    assert!(run("call --timeout 9 show").stdout().contains("timeout: 9,"));
+    assert!(run("--help").stdout().contains("--timeout TIMEOUT"));
+    let text = run("--timeot=9 --http 0").failure();
+    assert!(text.contains("unknown flag `--timeot`; did you mean `--timeout`?"), "{text}");
+    let lone = Probe::complete().set("PROBE_ARGUMENTS", "nothing").failure();
+    assert!(lone.contains("unknown command `nothing`"), "{lone}");
+}
+
+mod wrong {
+    use mcp_runtime::prelude::*;
+
+    #[mcp_config]
+    pub(super) struct Outer {
+        #[mcp(default = 9, range(..=5))]
+        pub(super) own: u32,
+        pub(super) table: Table,
+        pub(super) maybe: Option<Item>,
+        #[mcp(default)]
+        pub(super) list: Vec<Item>,
+        #[mcp(flatten)]
+        pub(super) flat: Flat,
+    }
+
+    #[mcp_config]
+    pub(super) struct Table {
+        #[mcp(default = 9, range(..=5))]
+        pub(super) in_table: u32,
+        pub(super) inner: Inner,
+    }
+
+    #[mcp_config]
+    pub(super) struct Inner {
+        #[mcp(default = "abc", length(..=2))]
+        pub(super) in_inner: String,
+    }
+
+    #[mcp_config]
+    pub(super) struct Item {
+        #[mcp(default = 9, range(..=5))]
+        pub(super) in_item: u32,
+    }
+
+    #[mcp_config]
+    pub(super) struct Flat {
+        #[mcp(default = 9, range(..=5))]
+        pub(super) in_flat: u32,
+    }
+}
+
+#[test]
+fn errors_of_declarations_are_reported_together_those_in_tables_lists_and_flat_structs_too() {
+    let error = mcp_runtime::server!().config::<wrong::Outer>().build().expect_err("wrong declarations");
+    let text = error.to_string();
+    for name in
+        ["Outer`: `own`", "Table`: `in_table`", "Inner`: `in_inner`", "Item`: `in_item`", "Flat`: `in_flat`"]
+    {
+        let line = format!("the settings `{name}: its default breaks its rules");
+        assert_eq!(text.matches(&line).count(), 1, "{line}: {text}");
+    }
+    let wrong::Outer { own, table, maybe, list, flat } = wrong::Outer {
+        own: 1,
+        table: wrong::Table { in_table: 1, inner: wrong::Inner { in_inner: String::new() } },
+        maybe: None,
+        list: vec![wrong::Item { in_item: 1 }],
+        flat: wrong::Flat { in_flat: 1 },
+    };
+    let sum =
+        own + table.in_table + flat.in_flat + list.iter().chain(&maybe).map(|item| item.in_item).sum::<u32>();
+    assert_eq!((sum, table.inner.in_inner.len()), (4, 0));
+}
+
+#[test]
 fn flags_that_come_after_the_server_was_built_are_an_error() {
-    let run = |arguments: &str| Probe::complete().set("PROBE_ARGUMENTS", arguments);
+    let run = |arguments: &str| Probe::complete().set("PROBE_LATE_ARGUMENTS", arguments);
     assert_eq!(run("call free").stdout(), "free\n");
     let text = run("call free --timeout=9").failure();
     assert!(

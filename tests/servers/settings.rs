@@ -168,10 +168,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .state_from(|settings: &Settings| Store::open(&settings.database, &settings.token))
         .state_from(|store: &Store| Ok::<_, Infallible>(Index(store.0.len())))
         .discover();
-    if let Some(arguments) = std::env::var_os("PROBE_ARGUMENTS") {
-        let arguments: Vec<_> = arguments.to_string_lossy().split(' ').map(str::to_owned).collect();
-        server.build()?.run_with_args(arguments)?;
-        return Ok(());
+    let listed = |name| {
+        let text = std::env::var_os(name)?.to_string_lossy().into_owned();
+        Some(text.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    };
+    if let Some(arguments) = listed("PROBE_ARGUMENTS") {
+        return Ok(server.run_with_args(arguments)?);
+    }
+    if let Some(arguments) = listed("PROBE_LATE_ARGUMENTS") {
+        return Ok(server.build()?.run_with_args(arguments)?);
     }
     debug_assert!(Settings::DESCRIPTOR.name.is_some());
     Ok(server.run()?)

@@ -43,11 +43,38 @@ impl ServerBuilder {
     /// failed; the [kind](crate::Error::kind) of the error says which.
     #[doc(alias("serve", "start", "listen"))]
     pub fn run(self) -> Result<()> {
+        self.run_arguments(std::env::args_os().skip(1).collect())
+    }
+
+    /// Like [`run`](Self::run), with the command and the flags of settings in these arguments, which do not begin with the
+    /// program's name.
+    ///
+    /// For a program that has options of its own: it reads those first and passes on the rest.
+    ///
+    /// ```no_run
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    /// // `program [--brief] [COMMAND]`
+    /// let brief = arguments.first().is_some_and(|first| first == "--brief");
+    /// if brief {
+    ///     arguments.remove(0);
+    /// }
+    /// mcp_runtime::server!().discover().run_with_args(arguments)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub fn run_with_args<T: Into<OsString>>(self, arguments: impl IntoIterator<Item = T>) -> Result<()> {
+        self.run_arguments(arguments.into_iter().map(Into::into).collect())
+    }
+
+    fn run_arguments(self, arguments: Vec<OsString>) -> Result<()> {
         stderr_subscriber::install(self.options.telemetry.forward_events);
         #[cfg(not(feature = "config"))]
-        let (command, this) = (parse(std::env::args_os().skip(1))?, self);
+        let (command, this) = (parse(arguments.into_iter())?, self);
         #[cfg(feature = "config")]
-        let (command, this) = self.parse_with_settings(std::env::args_os().skip(1).collect())?;
+        let (command, this) = self.parse_with_settings(arguments)?;
         let builder = if this.options.stores.has_keys() { this } else { this.stores(Stores::keys_from_env) };
         run_command(share_by_environment(builder)?.build()?, command)
     }
@@ -80,30 +107,16 @@ fn report_late_flags(server: &Server, arguments: &[OsString]) -> Result<()> {
     let names = flags.map(|flag| flag.split_once('=').map_or(flag, |(name, _)| name));
     match names.into_iter().find(|name| server.server_settings().is_some_and(|own| own.has_flag(name))) {
         Some(name) => Err(Error::usage(format!(
-            "`--{name}` is a setting, and settings were read when the server was built\nset its variable, or call `.run()` on the builder, which reads flags"
+            "`--{name}` is a setting, and settings were read when the server was built\nset its variable, or call `.run_with_args(..)` on the builder, which reads flags"
         ))),
         None => Ok(()),
     }
 }
 
 impl Server {
-    /// Runs the command in these arguments, which do not begin with the program's name; otherwise like
-    /// [`ServerBuilder::run`]. So the keys, if none are set, come from `MCP_SERVER_KEYS`.
-    ///
-    /// For a program that has options of its own: it reads those first and passes on the rest.
-    ///
-    /// ```no_run
-    /// # fn main() -> mcp_runtime::Result<()> {
-    /// let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    /// // `program [--brief] [COMMAND]`
-    /// let brief = arguments.first().is_some_and(|first| first == "--brief");
-    /// if brief {
-    ///     arguments.remove(0);
-    /// }
-    /// let server = mcp_runtime::server!().discover().build()?;
-    /// server.run_with_args(arguments)
-    /// # }
-    /// ```
+    /// Runs the command in these arguments, which do not begin with the program's name: like
+    /// [`ServerBuilder::run_with_args`], for a program that needs the server before. Its settings were read when it was
+    /// built, so their flags are errors. The keys, if none are set, come from `MCP_SERVER_KEYS`.
     ///
     /// # Errors
     /// The server cannot be served, the arguments are not a command, or what a command called failed.

@@ -12,11 +12,15 @@ use serde_json::{Map, Value};
 
 use super::{
     duration::{read_durations, without_null},
+    reading::short_name,
     secret::REDACTED,
     setting::is_table,
 };
 use crate::{
-    core::arguments::{AnyArg, ArgDescriptor, Call, FromText, HandlerResult, decode_object, object_errors},
+    core::arguments::{
+        AnyArg, ArgDescriptor, Call, FromText, HandlerResult, declaration_errors, decode_object,
+        object_errors,
+    },
     schema::{generator, hoist_defs},
 };
 
@@ -265,11 +269,19 @@ pub(super) fn add_tables(schema: &Value, value: &mut Value) {
 
 /// The schema of settings: an object with a property for each field, which says its flag and its variable if an option
 /// names them.
+///
+/// What is wrong with the declarations is a part of it, as [`DECLARATION_ERRORS`]: only schemas lead to the types of fields.
 pub fn config_schema<S: Config>(generator: &mut SchemaGenerator) -> Schema {
-    schema_of(S::DESCRIPTOR.fields, generator)
+    let name = short_name(std::any::type_name::<S>());
+    let errors = declaration_errors(&args::<S>());
+    let errors = errors.iter().map(|error| format!("the settings `{name}`: {error}").into()).collect();
+    schema_of(S::DESCRIPTOR.fields, errors, generator)
 }
 
-fn schema_of(fields: &[SettingField], generator: &mut SchemaGenerator) -> Schema {
+/// The keyword of a schema with what is wrong with the declarations of its settings; there only if something is.
+pub(super) const DECLARATION_ERRORS: &str = "x-declaration-errors";
+
+fn schema_of(fields: &[SettingField], mut errors: Vec<Value>, generator: &mut SchemaGenerator) -> Schema {
     let mut root = Map::new();
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for SettingField { arg, flag, env } in fields {
@@ -279,6 +291,7 @@ fn schema_of(fields: &[SettingField], generator: &mut SchemaGenerator) -> Schema
                 properties.entry(name).or_insert_with(|| property.clone());
             }
             required.extend(schema["required"].as_array().into_iter().flatten().cloned());
+            errors.extend(schema[DECLARATION_ERRORS].as_array().into_iter().flatten().cloned());
             if let Some(others) = schema.get("additionalProperties") {
                 root.insert("additionalProperties".to_owned(), others.clone());
             }
@@ -309,6 +322,9 @@ fn schema_of(fields: &[SettingField], generator: &mut SchemaGenerator) -> Schema
     root.insert("properties".to_owned(), properties.into());
     if !required.is_empty() {
         root.insert("required".to_owned(), required.into());
+    }
+    if !errors.is_empty() {
+        root.insert(DECLARATION_ERRORS.to_owned(), errors.into());
     }
     root.into()
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Config,
-    descriptor::{add_tables, args, decode_members, root_schema},
+    descriptor::{DECLARATION_ERRORS, add_tables, args, decode_members, root_schema},
     duration::{read_durations, show_durations, show_schema, without_null},
     secret::REDACTED,
     setting::{Setting, check_names, has_secret, is_table, settings_of, variable_prefix},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::{declaration_errors, object_errors},
+        arguments::object_errors,
         extensions::{Extensions, Unmade},
         server::ServerSettings,
     },
@@ -36,7 +36,6 @@ pub(super) struct ConfigType {
     /// The names of its fields.
     fields: Vec<&'static str>,
     schema: fn() -> Value,
-    declaration_errors: fn() -> Vec<String>,
     decode: DecodeFn,
     errors: ErrorsFn,
     /// Makes a value state of the server.
@@ -53,7 +52,6 @@ impl ConfigType {
             name: S::DESCRIPTOR.name,
             fields: S::DESCRIPTOR.fields.iter().map(|field| field.arg.name()).collect(),
             schema: root_schema::<S>,
-            declaration_errors: || declaration_errors(&args::<S>()),
             decode: |members| Some(Box::new(decode_members::<S>(members)?)),
             errors: |schema, members, violations| object_errors(&args::<S>(), schema, members, violations),
             insert: |value, state| {
@@ -101,9 +99,7 @@ pub(super) fn check_declarations(schemas: &[ConfigSchema<'_>]) -> Vec<String> {
     let mut errors = Vec::new();
     for ConfigSchema { config, schema, .. } in schemas {
         let name = config.short_name();
-        errors.extend(
-            (config.declaration_errors)().iter().map(|error| format!("the settings `{name}`: {error}")),
-        );
+        collect_declaration_errors(schema, &mut errors);
         if let Err(error) = Validator::compile(schema) {
             errors.push(format!("the settings `{name}`: {error}"));
         }
@@ -111,6 +107,22 @@ pub(super) fn check_declarations(schemas: &[ConfigSchema<'_>]) -> Vec<String> {
     let all: Vec<&Setting> = schemas.iter().flat_map(|schema| &schema.settings).collect();
     errors.extend(check_names(&all));
     errors
+}
+
+/// Collects what is wrong with the declarations of settings in a schema, each once: also with those in tables and lists.
+fn collect_declaration_errors(schema: &Value, errors: &mut Vec<String>) {
+    let parts: Vec<&Value> = match schema {
+        Value::Object(members) => members.values().collect(),
+        Value::Array(items) => items.iter().collect(),
+        _ => return,
+    };
+    for error in schema.get(DECLARATION_ERRORS).and_then(Value::as_array).into_iter().flatten() {
+        let error = error.as_str().unwrap_or_default();
+        if !errors.iter().any(|known| known == error) {
+            errors.push(error.to_owned());
+        }
+    }
+    parts.into_iter().for_each(|part| collect_declaration_errors(part, errors));
 }
 
 /// A setting with what was read. Without `Debug`, like everything that holds values: some are secret.

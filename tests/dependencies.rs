@@ -51,6 +51,32 @@ fn features_of(package: &str, of: &str) -> Vec<String> {
 }
 
 #[test]
+fn what_only_install_needs_is_built_with_it_only() {
+    let tree = |features: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace"));
+        command.args([
+            "tree",
+            "--locked",
+            "--prefix",
+            "none",
+            "--edges",
+            "normal,build",
+            "--package",
+            "mcp-runtime",
+        ]);
+        let output = command.args(features).output().expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let (without, with) = (tree(&[]), tree(&["--features", "install"]));
+    for name in ["jsonc-parser", "rpassword", "toml_edit"] {
+        let is_in = |tree: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
+        assert!(!is_in(&without) && is_in(&with), "{name}");
+    }
+}
+
+#[test]
 fn no_feature_chooses_how_tls_works_for_the_rest_of_the_program() {
     // others of `rustls` choose a provider, for all of its users; `reqwest` has no features that do not choose
     assert_eq!(features_of("mcp-runtime", "rustls"), ["std", "tls12"]);

@@ -37,6 +37,8 @@ mod docs {
     struct Resources;
     #[doc = include_str!("../docs/settings.md")]
     struct Settings;
+    #[doc = include_str!("../docs/install.md")]
+    struct Install;
     #[doc = include_str!("../docs/skills.md")]
     struct Skills;
     #[doc = include_str!("../docs/prompts.md")]

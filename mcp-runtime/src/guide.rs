@@ -24,6 +24,7 @@ pages! {
     tasks = "tasks.md";
     state = "state.md";
     settings = "settings.md";
+    install = "install.md";
     apps = "apps.md";
     layers = "layers.md";
     telemetry = "telemetry.md";

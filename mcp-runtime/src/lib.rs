@@ -18,6 +18,9 @@ mod fetch;
 mod gate;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
+/// The command `install`, which adds servers to the clients of their users.
+#[cfg(feature = "install")]
+pub mod install;
 mod misplaced;
 pub mod prelude;
 mod schema;

@@ -12,6 +12,7 @@ mod error_types;
 mod events;
 mod examples;
 mod http;
+mod install;
 mod layers;
 mod limits;
 mod logging;

@@ -22,6 +22,9 @@ pub(super) enum Command {
     /// Prints the settings.
     #[cfg(feature = "config")]
     Config,
+    /// Adds the server to a client, by these options.
+    #[cfg(feature = "install")]
+    Install(Vec<String>),
     Help,
     Version,
 }
@@ -88,6 +91,8 @@ impl Command {
             }
             #[cfg(feature = "config")]
             "config" => Self::Config,
+            #[cfg(feature = "install")]
+            "install" => Self::Install(arguments.by_ref().collect()),
             "--help" | "-h" | "help" => Self::Help,
             "--version" | "-V" => Self::Version,
             other => match other.strip_prefix("--http=") {

@@ -90,9 +90,13 @@ impl ServerBuilder {
             None => arguments,
         };
         let command = parse(arguments.into_iter())?;
-        if let (Some(settings), Command::Help | Command::Version | Command::Config) =
-            (&mut self.settings, &command)
-        {
+        let calls_nothing = match &command {
+            Command::Help | Command::Version | Command::Config => true,
+            #[cfg(feature = "install")]
+            Command::Install(_) => true,
+            _ => false,
+        };
+        if let (Some(settings), true) = (&mut self.settings, calls_nothing) {
             settings.skip_state();
         }
         Ok((command, self))
@@ -177,6 +181,14 @@ fn run_command(server: Server, command: Command) -> Result<()> {
         Command::Http(address) => serve_http(&server, &address),
         #[cfg(feature = "config")]
         Command::Config => print::print_settings(&server),
+        #[cfg(feature = "install")]
+        Command::Install(options) => {
+            #[cfg(feature = "config")]
+            if server.server_settings().is_some_and(|settings| settings.has_wrong_flags()) {
+                server.check_settings()?;
+            }
+            crate::install::run_own(&server, options)
+        }
         Command::Action(action, caller) => {
             #[cfg(feature = "config")]
             if server.server_settings().is_some_and(|settings| settings.has_wrong_flags()) {

@@ -68,6 +68,12 @@ fn program_name() -> String {
 pub(super) fn print_help(server: &Server) -> Result<()> {
     let instructions = server.instructions().map(|text| format!("{text}\n\n")).unwrap_or_default();
     let usage = USAGE.replace("{program}", &program_name());
+    #[cfg(feature = "install")]
+    let usage = usage.replacen(
+        "\n  --as SUBJECT",
+        "\n  install [CLIENT]       add this server to a client; `install --help` has more\n\n  --as SUBJECT",
+        1,
+    );
     #[cfg(feature = "config")]
     let usage = match server.server_settings().filter(|settings| !settings.is_empty()) {
         Some(settings) => with_settings(&usage, &settings.help()),

@@ -14,7 +14,7 @@ use super::{
     duration::{read_durations, without_null},
     reading::short_name,
     secret::REDACTED,
-    setting::is_table,
+    setting::{PATH, is_table},
 };
 use crate::{
     core::arguments::{
@@ -301,6 +301,9 @@ fn schema_of(fields: &[SettingField], mut errors: Vec<Value>, generator: &mut Sc
         if !schema.is_object() {
             schema = Value::Object(Map::new());
         }
+        if is_path(*arg) && schema.get("items").is_none() {
+            schema["format"] = PATH.into();
+        }
         for (key, name) in [("x-flag", flag), ("x-env", env)] {
             if let Some(name) = name {
                 schema[key] = (*name).into();
@@ -340,12 +343,14 @@ pub(super) fn decode_members<S: Config>(members: &mut Map<String, Value>) -> Opt
     decode_object(S::decode, &args::<S>(), members)
 }
 
+/// Whether the values of a setting are paths.
+fn is_path(arg: &dyn AnyArg) -> bool {
+    [TypeId::of::<PathBuf>(), TypeId::of::<Option<PathBuf>>(), TypeId::of::<Vec<PathBuf>>()]
+        .contains(&arg.type_of())
+}
+
 /// Replaces `~` at the start of paths by the user's home directory, also of paths that are defaults.
 fn expand_home(fields: &[SettingField], members: &mut Map<String, Value>) {
-    let is_path = |arg: &dyn AnyArg| {
-        [TypeId::of::<PathBuf>(), TypeId::of::<Option<PathBuf>>(), TypeId::of::<Vec<PathBuf>>()]
-            .contains(&arg.type_of())
-    };
     for arg in fields.iter().map(|field| field.arg).filter(|arg| is_path(*arg)) {
         let name = arg.name();
         if !members.contains_key(name)

@@ -13,6 +13,8 @@ use super::{
     setting::{Setting, check_names, has_secret, is_table, settings_of, variable_prefix},
     sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set},
 };
+#[cfg(feature = "install")]
+use crate::core::server::SettingToInstall;
 use crate::{
     core::{
         arguments::object_errors,
@@ -130,6 +132,9 @@ struct ReadSetting {
     setting: Setting,
     value: Option<Value>,
     source: Source,
+    /// What a flag or a variable has given; never a secret.
+    #[cfg(feature = "install")]
+    given: Option<Value>,
 }
 
 /// What was read of one struct of settings.
@@ -211,7 +216,17 @@ impl Reading {
             if let Some(value) = value.as_ref().filter(|_| setting.is_secret) {
                 collect_texts(value, &mut self.secrets);
             }
-            self.settings.push(ReadSetting { setting: setting.clone(), value, source });
+            #[cfg(feature = "install")]
+            let given = value
+                .clone()
+                .filter(|_| !setting.is_secret && matches!(source, Source::Flag | Source::Variable));
+            self.settings.push(ReadSetting {
+                setting: setting.clone(),
+                value,
+                source,
+                #[cfg(feature = "install")]
+                given,
+            });
         }
         let mut value = Value::Object(members);
         add_tables(schema, &mut value);
@@ -528,7 +543,7 @@ impl ServerSettings for Reading {
 
     fn table(&self) -> String {
         let mut rows = Vec::new();
-        for ReadSetting { setting, value, source } in &self.settings {
+        for ReadSetting { setting, value, source, .. } in &self.settings {
             let shown = match value {
                 Some(value) => {
                     let mut value = shown(&setting.schema, value);
@@ -580,6 +595,54 @@ impl ServerSettings for Reading {
 
     fn schema(&self) -> Value {
         self.schema.clone()
+    }
+
+    #[cfg(feature = "install")]
+    fn to_install(&self) -> Vec<SettingToInstall> {
+        let absolute = |text: String| match std::path::absolute(&text) {
+            Ok(path) if !text.starts_with('~') => path.to_str().map_or(text, str::to_owned),
+            _ => text,
+        };
+        let mut all: Vec<SettingToInstall> = Vec::new();
+        for ReadSetting { setting, value, source, given } in &self.settings {
+            let given = given.clone().map(|given| match given {
+                // the client starts the server in another folder
+                Value::String(text) if setting.is_path() => absolute(text),
+                Value::String(text) => text,
+                value => value.to_string(),
+            });
+            let is_in_file = value.is_some() && *source == Source::File;
+            all.push(SettingToInstall {
+                variable: setting.variable.clone(),
+                given,
+                description: setting.description().to_owned(),
+                is_secret: setting.is_secret,
+                is_required: setting.is_required && !is_in_file,
+            });
+        }
+        // a secret that is optional and not used is none that the user must add
+        all.retain(|one| !one.is_secret || one.is_required || self.has(&one.variable));
+        if let Some(path) = self.file.path.as_ref().filter(|_| self.file.is_named) {
+            all.push(SettingToInstall {
+                variable: format!("{}CONFIG", self.prefix),
+                given: path.to_str().map(|path| absolute(path.to_owned())),
+                description: "the file of settings".to_owned(),
+                is_secret: false,
+                is_required: false,
+            });
+        }
+        all
+    }
+}
+
+#[cfg(feature = "install")]
+impl Reading {
+    /// Whether a flag or a variable gives the setting of that variable.
+    fn has(&self, variable: &str) -> bool {
+        let found = self.settings.iter().find(|read| read.setting.variable == variable);
+        found.is_some_and(|read| {
+            matches!(read.source, Source::Flag | Source::Variable) && read.value.is_some()
+        })
     }
 }
 

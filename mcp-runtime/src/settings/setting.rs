@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::duration::{is_duration, without_null};
 use crate::schema::{nearest, signature};
 
+/// The format of settings that are paths.
+pub(super) const PATH: &str = "path";
 /// Tables deeper than this are set as JSON.
 const MAX_DEPTH: usize = 8;
 
@@ -47,6 +49,12 @@ impl Setting {
         self.has_type("array")
     }
 
+    /// Whether its value is a path.
+    #[cfg(feature = "install")]
+    pub(super) fn is_path(&self) -> bool {
+        without_null(&self.schema).get("format").is_some_and(|format| format == PATH)
+    }
+
     /// Its values in a few words, such as `integer 1..=60`.
     pub(super) fn type_in_words(&self) -> String {
         if is_duration(&self.schema) {
@@ -55,6 +63,9 @@ impl Setting {
         let mut schema = without_null(&self.schema).clone();
         if let Some(schema) = schema.as_object_mut() {
             schema.remove("default");
+            if schema.get("format").is_some_and(|format| format == PATH) {
+                return "path".to_owned();
+            }
         }
         let root = serde_json::json!({ "type": "object", "properties": { "x": schema }, "required": ["x"] });
         let text = signature("", &root);

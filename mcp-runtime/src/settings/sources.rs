@@ -29,7 +29,8 @@ const COMMAND_LINE: [(&str, bool); 7] = [
 ];
 
 /// The commands of the command line, which an unknown flag does not take as its value.
-const COMMANDS: [&str; 8] = ["stdio", "list", "call", "read", "prompt", "schema", "config", "help"];
+const COMMANDS: [&str; 9] =
+    ["stdio", "list", "call", "read", "prompt", "schema", "config", "help", "install"];
 
 /// The flags of settings among a program's arguments.
 #[derive(Default)]
@@ -49,7 +50,14 @@ impl Flags {
         let mut arguments = arguments.into_iter().peekable();
         while let Some(argument) = arguments.next() {
             let Some((name, value)) = split_flag(&argument) else {
+                // what follows `install` are its own options
+                let is_install = cfg!(feature = "install") && argument == "install";
+                let is_command = is_install && others.is_empty();
                 others.push(argument);
+                if is_command {
+                    others.extend(arguments);
+                    break;
+                }
                 continue;
             };
             let is_value = |next: &OsString| !next.as_encoded_bytes().starts_with(b"--");
@@ -226,6 +234,9 @@ pub(super) enum Source {
 pub(super) struct SettingsFile {
     /// Where it is, or would be.
     pub(super) path: Option<PathBuf>,
+    /// Whether a flag or a variable names it.
+    #[cfg(feature = "install")]
+    pub(super) is_named: bool,
     pub(super) is_read: bool,
     pub(super) members: Map<String, Value>,
     pub(super) problem: Option<String>,
@@ -236,6 +247,8 @@ impl SettingsFile {
     pub(super) fn read(name: &str, flags: &Flags, surroundings: &Surroundings) -> Self {
         let variable = format!("{}CONFIG", variable_prefix(name));
         let named = flags.file.as_ref().or_else(|| surroundings.variable(&variable));
+        #[cfg(feature = "install")]
+        let is_named = named.is_some();
         let path = match named {
             Some(path) => PathBuf::from(path),
             None => match &surroundings.folder {
@@ -257,7 +270,14 @@ impl SettingsFile {
             Ok(members) => (members, None),
             Err(error) => (Map::new(), Some(format!("`{}` is not valid TOML: {error}", path.display()))),
         };
-        Self { path: Some(path), is_read: true, members, problem }
+        Self {
+            path: Some(path),
+            #[cfg(feature = "install")]
+            is_named,
+            is_read: true,
+            members,
+            problem,
+        }
     }
 
     /// Removes and describes the keys that these schemas do not have.

@@ -29,6 +29,7 @@ const ON_USE: &[&str] = &[
     "gate::kept_results",
     "gate::layer",
     "gate::result_limit",
+    "install",
     "settings",
 ];
 

@@ -12,6 +12,8 @@ mod open_capabilities;
 mod registry;
 mod relay;
 mod service_block;
+#[cfg(feature = "install")]
+mod setting_to_install;
 #[cfg(feature = "config")]
 mod settings;
 mod transform;
@@ -42,6 +44,8 @@ pub(crate) use registry::{Registry, write_entry};
 use relay::ChangeRelay;
 pub(crate) use relay::OpenRelay;
 pub use service_block::ServiceBlock;
+#[cfg(feature = "install")]
+pub(crate) use setting_to_install::SettingToInstall;
 #[cfg(feature = "config")]
 pub(crate) use settings::{PendingSettings, ServerSettings};
 pub(crate) use transform::Transform;

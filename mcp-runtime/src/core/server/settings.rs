@@ -59,6 +59,10 @@ pub(crate) trait ServerSettings: Send + Sync {
 
     /// Their schema, with flags and variables.
     fn schema(&self) -> Value;
+
+    /// What a client that starts the server must set, for them to be what they are now.
+    #[cfg(feature = "install")]
+    fn to_install(&self) -> Vec<super::SettingToInstall>;
 }
 
 #[cfg(any(feature = "cli", feature = "http", feature = "stdio"))]

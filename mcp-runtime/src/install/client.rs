@@ -1,0 +1,451 @@
+//! The clients, one value each: where their files are on every system, how an entry is written, and how it refers to a
+//! secret that is not in the file.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    document::{Format, Members},
+    link,
+    surroundings::{Platform, Surroundings},
+};
+use crate::schema::nearest;
+
+/// How a client starts a server, or where it connects to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Launch {
+    Command { command: String, arguments: Vec<String> },
+    Url(String),
+}
+
+/// How a file refers to a value that is not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reference {
+    /// It cannot.
+    None,
+    /// The text before and behind the name of a variable.
+    Variable(&'static str, &'static str),
+    /// The client asks its user once, and keeps the answer.
+    Input,
+    /// A list of variables that the server gets too.
+    Forwarded(&'static str),
+}
+
+/// How an entry comes into a user's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The file is edited.
+    File,
+    /// The client's own command does it: the file has other things that change while the client runs.
+    Claude,
+    Gemini,
+    /// It is printed.
+    Print,
+}
+
+/// The members of an entry without its variables, and the name of the member that has those.
+type Write = fn(&Launch) -> Option<(Members, &'static str)>;
+
+pub(super) struct Client {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) way: Way,
+    /// The files that a user's entry can be in: those that exist, else the first one.
+    pub(super) files: fn(&Surroundings) -> Vec<PathBuf>,
+    /// The file in the folder of a project.
+    pub(super) project: Option<&'static str>,
+    pub(super) format: Format,
+    /// The member of the file that has the servers.
+    pub(super) table: &'static str,
+    pub(super) write: Write,
+    pub(super) reference: Reference,
+    /// Its command, if it has one.
+    pub(super) program: Option<&'static str>,
+    /// A link that adds a server, of its name and entry.
+    pub(super) link: Option<fn(&str, &Value) -> String>,
+}
+
+pub(super) const CLIENTS: [Client; 15] = [
+    Client {
+        id: "claude-desktop",
+        title: "Claude Desktop",
+        way: Way::File,
+        files: |around| {
+            const FILE: &str = "claude_desktop_config.json";
+            let usual = around.in_config("Claude").join(FILE);
+            let inside = |package: PathBuf| package.join("LocalCache/Roaming/Claude").join(FILE);
+            // one that comes as a package reads its own folder, and no other
+            let packaged: Vec<PathBuf> = around.packages("Claude_").into_iter().map(inside).collect();
+            let has_usual = usual.parent().is_some_and(|folder| folder.is_dir());
+            Some(usual).filter(|_| packaged.is_empty() || has_usual).into_iter().chain(packaged).collect()
+        },
+        project: None,
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], None),
+        reference: Reference::None,
+        program: None,
+        link: None,
+    },
+    Client {
+        id: "claude-code",
+        title: "Claude Code",
+        way: Way::Claude,
+        files: |around| vec![around.in_named("CLAUDE_CONFIG_DIR", "", ".claude.json")],
+        project: Some(".mcp.json"),
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[("type", "http")], "url"))),
+        // without a default, a variable that is not set is an error of the whole file
+        reference: Reference::Variable("${", ":-}"),
+        program: Some("claude"),
+        link: None,
+    },
+    Client {
+        id: "vscode",
+        title: "VS Code",
+        way: Way::File,
+        files: |around| vec![around.in_config("Code/User/mcp.json")],
+        project: Some(".vscode/mcp.json"),
+        format: Format::Json,
+        table: "servers",
+        write: |launch| usual(launch, &[("type", "stdio")], Some((&[("type", "http")], "url"))),
+        reference: Reference::Input,
+        program: Some("code"),
+        link: Some(link::vscode),
+    },
+    Client {
+        id: "cursor",
+        title: "Cursor",
+        way: Way::File,
+        files: |around| vec![around.in_home(".cursor/mcp.json")],
+        project: Some(".cursor/mcp.json"),
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        reference: Reference::Variable("${env:", "}"),
+        program: Some("cursor"),
+        link: Some(link::cursor),
+    },
+    Client {
+        id: "codex",
+        title: "Codex",
+        way: Way::File,
+        files: |around| vec![around.in_named("CODEX_HOME", ".codex", "config.toml")],
+        project: Some(".codex/config.toml"),
+        format: Format::Toml,
+        table: "mcp_servers",
+        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        reference: Reference::Forwarded("env_vars"),
+        program: Some("codex"),
+        link: None,
+    },
+    Client {
+        id: "zed",
+        title: "Zed",
+        way: Way::File,
+        files: |around| match around.platform {
+            Platform::Linux => vec![around.in_config("zed/settings.json")],
+            Platform::Mac => {
+                vec![around.in_home(".config/zed/settings.json"), around.in_config("Zed/settings.json")]
+            }
+            Platform::Windows => vec![around.in_config("Zed/settings.json")],
+        },
+        project: Some(".zed/settings.json"),
+        format: Format::Json,
+        table: "context_servers",
+        write: |launch| {
+            let http: &[(&str, &str)] = &[("source", "custom"), ("type", "http")];
+            usual(launch, &[("source", "custom")], Some((http, "url")))
+        },
+        reference: Reference::None,
+        program: Some("zed"),
+        link: None,
+    },
+    Client {
+        id: "gemini",
+        title: "Gemini CLI",
+        way: Way::Gemini,
+        files: |around| vec![around.in_home(".gemini/settings.json")],
+        project: Some(".gemini/settings.json"),
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[("type", "http")], "url"))),
+        reference: Reference::Variable("${", "}"),
+        program: Some("gemini"),
+        link: None,
+    },
+    Client {
+        id: "copilot",
+        title: "Copilot CLI",
+        way: Way::Print,
+        files: |around| vec![around.in_home(".copilot/mcp-config.json")],
+        project: Some(".github/mcp.json"),
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| {
+            let (mut members, env) = usual(launch, &[], Some((&[("type", "http")], "url")))?;
+            members.push(("tools", json!(["*"])));
+            Some((members, env))
+        },
+        reference: Reference::None,
+        program: Some("copilot"),
+        link: None,
+    },
+    Client {
+        id: "windsurf",
+        title: "Windsurf",
+        way: Way::Print,
+        files: |around| vec![around.in_home(".codeium/windsurf/mcp_config.json")],
+        project: None,
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[], "serverUrl"))),
+        reference: Reference::None,
+        program: None,
+        link: None,
+    },
+    Client {
+        id: "antigravity",
+        title: "Antigravity",
+        way: Way::Print,
+        files: |around| vec![around.in_home(".gemini/config/mcp_config.json")],
+        project: None,
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[], "serverUrl"))),
+        reference: Reference::None,
+        program: None,
+        link: None,
+    },
+    Client {
+        id: "goose",
+        title: "Goose",
+        way: Way::Print,
+        files: |around| {
+            vec![match around.platform {
+                Platform::Windows => around.in_config("Block/goose/config/config.yaml"),
+                _ => around.in_home(".config/goose/config.yaml"),
+            }]
+        },
+        project: None,
+        // JSON is YAML
+        format: Format::Json,
+        table: "extensions",
+        write: |launch| {
+            let own = match launch {
+                Launch::Command { command, arguments } => vec![
+                    ("type", json!("stdio")),
+                    ("cmd", json!(command)),
+                    ("args", json!(arguments)),
+                    ("enabled", json!(true)),
+                    ("timeout", json!(300)),
+                ],
+                Launch::Url(url) => {
+                    vec![("type", json!("streamable_http")), ("uri", json!(url)), ("enabled", json!(true))]
+                }
+            };
+            Some((own, "envs"))
+        },
+        reference: Reference::None,
+        program: Some("goose"),
+        link: Some(link::goose),
+    },
+    Client {
+        id: "opencode",
+        title: "OpenCode",
+        way: Way::Print,
+        files: |around| vec![around.in_home(".config/opencode/opencode.json")],
+        project: Some("opencode.json"),
+        format: Format::Json,
+        table: "mcp",
+        write: |launch| {
+            let own = match launch {
+                Launch::Command { command, arguments } => {
+                    let line: Vec<&String> = std::iter::once(command).chain(arguments).collect();
+                    vec![("type", json!("local")), ("command", json!(line)), ("enabled", json!(true))]
+                }
+                Launch::Url(url) => {
+                    vec![("type", json!("remote")), ("url", json!(url)), ("enabled", json!(true))]
+                }
+            };
+            Some((own, "environment"))
+        },
+        reference: Reference::Variable("{env:", "}"),
+        program: Some("opencode"),
+        link: None,
+    },
+    Client {
+        id: "cline",
+        title: "Cline",
+        way: Way::Print,
+        files: |around| {
+            let storage = "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
+            vec![around.in_config(storage)]
+        },
+        project: None,
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[("type", "streamableHttp")], "url"))),
+        reference: Reference::None,
+        program: None,
+        link: None,
+    },
+    Client {
+        id: "kiro",
+        title: "Kiro",
+        way: Way::Print,
+        files: |around| vec![around.in_home(".kiro/settings/mcp.json")],
+        project: Some(".kiro/settings/mcp.json"),
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        reference: Reference::None,
+        program: Some("kiro"),
+        link: Some(link::kiro),
+    },
+    Client {
+        id: "lm-studio",
+        title: "LM Studio",
+        way: Way::Print,
+        files: |around| vec![around.in_home(".lmstudio/mcp.json")],
+        project: None,
+        format: Format::Json,
+        table: "mcpServers",
+        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        reference: Reference::None,
+        program: None,
+        link: Some(link::lm_studio),
+    },
+];
+
+/// `command`, `args` and `env` after some members, or a URL; `http` are the members before the URL and its name, and none
+/// if the file cannot have one.
+fn usual(
+    launch: &Launch,
+    stdio: &[(&'static str, &str)],
+    http: Option<(&[(&'static str, &str)], &'static str)>,
+) -> Option<(Members, &'static str)> {
+    let text = |(key, value): &(&'static str, &str)| (*key, Value::from(*value));
+    let members = match launch {
+        Launch::Command { command, arguments } => {
+            let own = [("command", json!(command)), ("args", json!(arguments))];
+            stdio.iter().map(text).chain(own).collect()
+        }
+        Launch::Url(url) => {
+            let (before, key) = http?;
+            before.iter().map(text).chain([(key, json!(url))]).collect()
+        }
+    };
+    Some((members, "env"))
+}
+
+impl Client {
+    /// The client of that name.
+    ///
+    /// # Errors
+    /// There is none; the message has the nearest one.
+    pub(super) fn named(name: &str) -> Result<&'static Self, String> {
+        let id = match name {
+            "claude" => return Err("`claude` is two clients: `claude-code` and `claude-desktop`".to_owned()),
+            "code" | "vs-code" => "vscode",
+            "gemini-cli" => "gemini",
+            "copilot-cli" => "copilot",
+            "lmstudio" => "lm-studio",
+            "codex-cli" => "codex",
+            other => other,
+        };
+        CLIENTS.iter().find(|client| client.id == id).ok_or_else(|| {
+            let ids = CLIENTS.iter().map(|client| client.id);
+            let near =
+                nearest(id, ids.clone()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            format!(
+                "unknown client `{name}`{near}\nthose that are known: {}",
+                ids.collect::<Vec<_>>().join(", ")
+            )
+        })
+    }
+
+    /// Whether it is on this machine: its command, or the folder of its file.
+    pub(super) fn is_found(&self, around: &Surroundings) -> bool {
+        let has_folder = |path: PathBuf| {
+            // the home directory itself says nothing
+            path.parent().is_some_and(|folder| folder != around.home && folder.is_dir()) || path.is_file()
+        };
+        self.program.is_some_and(|program| around.program(program).is_some())
+            || (self.files)(around).into_iter().any(has_folder)
+    }
+
+    /// The files of a user to write: those that exist, else the first of those whose folder exists, else the first.
+    pub(super) fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
+        let files = (self.files)(around);
+        // each package of a client is a client of its own
+        if self.id == "claude-desktop" {
+            return files;
+        }
+        let found = files.iter().find(|path| path.exists());
+        let found =
+            found.or_else(|| files.iter().find(|path| path.parent().is_some_and(|folder| folder.is_dir())));
+        found.or(files.first()).cloned().into_iter().collect()
+    }
+
+    /// The members of an entry with these variables, and what VS Code is to ask.
+    pub(super) fn entry(
+        &self,
+        launch: &Launch,
+        variables: &[Variable],
+        server: &str,
+    ) -> Option<(Members, Vec<Value>)> {
+        let (mut members, env_key) = (self.write)(launch)?;
+        let (mut env, mut inputs, mut forwarded) = (Map::new(), Vec::new(), Vec::new());
+        for Variable { name, value, description, .. } in variables {
+            match (value, self.reference) {
+                (VariableValue::Text(text) | VariableValue::Secret(text), _) => {
+                    env.insert(name.clone(), text.as_str().into());
+                }
+                (VariableValue::Reference, Reference::Variable(before, behind)) => {
+                    env.insert(name.clone(), format!("{before}{name}{behind}").into());
+                }
+                (VariableValue::Reference, Reference::Input) => {
+                    let id = format!("{server}-{}", name.to_lowercase().replace('_', "-"));
+                    env.insert(name.clone(), format!("${{input:{id}}}").into());
+                    let description = if description.is_empty() { name } else { description };
+                    inputs.push(json!({
+                        "type": "promptString", "id": id, "description": description, "password": true
+                    }));
+                }
+                (VariableValue::Reference, Reference::Forwarded(_)) => forwarded.push(name.as_str()),
+                (VariableValue::Reference, Reference::None) | (VariableValue::Missing, _) => {}
+            }
+        }
+        if !env.is_empty() {
+            members.push((env_key, env.into()));
+        }
+        if let (Reference::Forwarded(key), false) = (self.reference, forwarded.is_empty()) {
+            members.push((key, json!(forwarded)));
+        }
+        Some((members, inputs))
+    }
+}
+
+/// A variable that a server needs.
+#[derive(Clone)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    pub(super) value: VariableValue,
+    pub(super) description: String,
+    pub(super) is_required: bool,
+}
+
+/// Without `Debug`: some are secret.
+#[derive(Clone, PartialEq)]
+pub(super) enum VariableValue {
+    Text(String),
+    /// Written, and never shown.
+    Secret(String),
+    /// By the client's own syntax.
+    Reference,
+    /// To be added by the user.
+    Missing,
+}

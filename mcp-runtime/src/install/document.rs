@@ -1,0 +1,343 @@
+//! The files of clients as documents: an entry is set or removed, and everything else, comments and formatting included,
+//! stays as it is.
+
+use jsonc_parser::{
+    ParseOptions,
+    cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode},
+};
+use serde_json::{Map, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
+
+/// The members of an entry, in the order in which they are written.
+pub(super) type Members = Vec<(&'static str, Value)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    /// JSON, with comments and trailing commas.
+    Json,
+    Toml,
+}
+
+pub(super) enum Document {
+    Json(CstRootNode),
+    Toml(Box<DocumentMut>),
+}
+
+/// How an entry gets its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// What the entry has besides stays.
+    Merge,
+    /// Nothing of the entry stays.
+    Replace,
+}
+
+impl Document {
+    /// Parses a text; an empty one is an empty document.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where; nothing of its content.
+    pub(super) fn parse(format: Format, text: &str) -> Result<Self, String> {
+        match format {
+            Format::Json => {
+                let options = ParseOptions {
+                    allow_comments: true,
+                    allow_trailing_commas: true,
+                    allow_loose_object_property_names: false,
+                    allow_missing_commas: false,
+                    allow_single_quoted_strings: false,
+                    allow_hexadecimal_numbers: false,
+                    allow_unary_plus_numbers: false,
+                    allow_bare_decimal_point_numbers: false,
+                    allow_non_finite_numbers: false,
+                    allow_extended_string_escapes: false,
+                };
+                let root = CstRootNode::parse(text, &options).map_err(|error| {
+                    let (line, column) = (error.line_display(), error.column_display());
+                    format!("it is not valid JSON: {} (line {line}, column {column})", error.kind())
+                })?;
+                match root.value() {
+                    Some(value) if value.as_object().is_none() => {
+                        Err("it is not an object (line 1, column 1)".to_owned())
+                    }
+                    _ => Ok(Self::Json(root)),
+                }
+            }
+            Format::Toml => match text.parse::<DocumentMut>() {
+                Ok(document) => Ok(Self::Toml(Box::new(document))),
+                Err(error) => {
+                    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+                    let line = before.matches('\n').count() + 1;
+                    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+                    let message = error.message().lines().next().unwrap_or_default();
+                    Err(format!("it is not valid TOML: {message} (line {line}, column {column})"))
+                }
+            },
+        }
+    }
+
+    /// The entry of that name in a table; `None` if there is none.
+    ///
+    /// # Errors
+    /// The table is something else, or is there twice.
+    pub(super) fn get(&self, table: &str, name: &str) -> Result<Option<Value>, String> {
+        let not_table = || format!("`{table}` is not a table of servers");
+        match self {
+            Self::Json(root) => {
+                let Some(object) = root.object_value() else { return Ok(None) };
+                let Some(property) = single(&object, table)? else { return Ok(None) };
+                let servers = property.object_value().ok_or_else(not_table)?;
+                let entry = single(&servers, name)?;
+                Ok(entry.map(|entry| {
+                    entry.value().and_then(|value| value.to_serde_value()).unwrap_or(Value::Null)
+                }))
+            }
+            Self::Toml(document) => {
+                let Some(item) = document.get(table) else { return Ok(None) };
+                let servers = item.as_table_like().ok_or_else(not_table)?;
+                Ok(servers.get(name).map(toml_to_json))
+            }
+        }
+    }
+
+    /// Adds an entry to a table, or changes the one that is there.
+    pub(super) fn set(&mut self, table: &str, name: &str, members: &Members, change: Change) {
+        match self {
+            Self::Json(root) => {
+                let servers = root.object_value_or_set().object_value_or_set(table);
+                let present = servers.get(name);
+                match present.as_ref().and_then(CstObjectProp::object_value) {
+                    Some(entry) if change == Change::Merge => {
+                        for (key, value) in members {
+                            merge_json(&entry, key, value);
+                        }
+                    }
+                    _ => {
+                        let own = |(key, value): &(&str, Value)| ((*key).to_owned(), to_cst(value));
+                        let value = CstInputValue::Object(members.iter().map(own).collect());
+                        match present {
+                            Some(property) => property.set_value(value),
+                            None => drop(servers.append(name, value)),
+                        }
+                    }
+                }
+            }
+            Self::Toml(document) => {
+                let servers = document.entry(table).or_insert_with(|| {
+                    let mut servers = Table::new();
+                    // without a line of its own
+                    servers.set_implicit(true);
+                    Item::Table(servers)
+                });
+                let is_inline = servers.is_inline_table();
+                let Some(servers) = servers.as_table_like_mut() else { return };
+                let is_kept = change == Change::Merge && servers.get(name).is_some_and(Item::is_table_like);
+                if !is_kept {
+                    let empty = match is_inline {
+                        true => toml_edit::value(InlineTable::new()),
+                        false => Item::Table(Table::new()),
+                    };
+                    servers.insert(name, empty);
+                }
+                if let Some(entry) = servers.get_mut(name).and_then(Item::as_table_like_mut) {
+                    for (key, value) in members {
+                        merge_toml(entry, key, value, is_inline);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes an entry.
+    pub(super) fn remove(&mut self, table: &str, name: &str) {
+        match self {
+            Self::Json(root) => {
+                let servers = root.object_value().and_then(|object| object.object_value(table));
+                if let Some(entry) = servers.and_then(|servers| servers.get(name)) {
+                    entry.remove();
+                }
+            }
+            Self::Toml(document) => {
+                if let Some(servers) = document.get_mut(table).and_then(Item::as_table_like_mut) {
+                    servers.remove(name);
+                    // a table that has only tables, and now none, would appear as an empty one
+                    if servers.is_empty() {
+                        document.remove(table);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds values to a list of objects with an `id`, unless there are ones of that id.
+    pub(super) fn add_inputs(&mut self, inputs: &[Value]) {
+        let Self::Json(root) = self else { return };
+        if inputs.is_empty() {
+            return;
+        }
+        let list = root.object_value_or_set().array_value_or_set(INPUTS);
+        let known: Vec<Value> =
+            list.elements().iter().filter_map(|element| element.to_serde_value()).collect();
+        for input in inputs.iter().filter(|input| !known.iter().any(|known| known["id"] == input["id"])) {
+            list.append(to_cst(input));
+        }
+    }
+
+    /// Removes the inputs that an entry referred to, and that no other one does.
+    pub(super) fn remove_inputs(&mut self, removed: &Value) {
+        let Self::Json(root) = self else { return };
+        let Some(object) = root.object_value() else { return };
+        let rest = object.to_serde_value().map(|mut rest| {
+            rest.as_object_mut().map(|rest| rest.remove(INPUTS));
+            rest.to_string()
+        });
+        let (rest, removed) = (rest.unwrap_or_default(), removed.to_string());
+        let Some(list) = object.array_value(INPUTS) else { return };
+        for element in list.elements() {
+            let id = element.to_serde_value().and_then(|input| Some(input["id"].as_str()?.to_owned()));
+            let reference = id.map(|id| format!("${{input:{id}}}"));
+            if reference.is_some_and(|text| removed.contains(&text) && !rest.contains(&text)) {
+                element.remove();
+            }
+        }
+        if list.elements().is_empty()
+            && let Some(property) = object.get(INPUTS)
+        {
+            property.remove();
+        }
+    }
+
+    /// The text of the document.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Json(root) => root.to_string(),
+            Self::Toml(document) => document.to_string(),
+        }
+    }
+}
+
+/// The list of what VS Code asks its user.
+const INPUTS: &str = "inputs";
+
+/// The member of that name.
+///
+/// # Errors
+/// There are two of them, and clients do not agree on which counts.
+fn single(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, String> {
+    let is_it = |property: &CstObjectProp| property.decoded_name().is_some_and(|own| own == name);
+    let mut found = object.properties().into_iter().filter(is_it);
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => Err(format!("`{name}` is in it twice")),
+        (first, _) => Ok(first),
+    }
+}
+
+/// Sets a member, and leaves alone what is equal: an object keeps members that the new one does not have.
+fn merge_json(object: &CstObject, key: &str, value: &Value) {
+    let Some(property) = object.get(key) else {
+        object.append(key, to_cst(value));
+        return;
+    };
+    let old = property.value().and_then(|value| value.to_serde_value());
+    if old.as_ref() == Some(value) {
+        return;
+    }
+    match (property.object_value(), value) {
+        (Some(inner), Value::Object(members)) => {
+            for (key, value) in members {
+                merge_json(&inner, key, value);
+            }
+        }
+        _ => property.set_value(to_cst(value)),
+    }
+}
+
+fn to_cst(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(to_cst).collect()),
+        Value::Object(members) => {
+            CstInputValue::Object(members.iter().map(|(name, value)| (name.clone(), to_cst(value))).collect())
+        }
+    }
+}
+
+fn merge_toml(table: &mut dyn TableLike, key: &str, value: &Value, is_inline: bool) {
+    let old = table.get(key);
+    if old.map(toml_to_json).as_ref() == Some(value) {
+        return;
+    }
+    if let Value::Object(members) = value {
+        if !old.is_some_and(Item::is_table_like) {
+            let empty = match is_inline {
+                true => toml_edit::value(InlineTable::new()),
+                false => Item::Table(Table::new()),
+            };
+            table.insert(key, empty);
+        }
+        let is_inline = table.get(key).is_some_and(Item::is_inline_table);
+        if let Some(inner) = table.get_mut(key).and_then(Item::as_table_like_mut) {
+            for (key, value) in members {
+                merge_toml(inner, key, value, is_inline);
+            }
+        }
+        return;
+    }
+    let new = to_toml(value);
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            // with the comment behind it
+            let decor = old.decor().clone();
+            *old = new;
+            *old.decor_mut() = decor;
+        }
+        None => drop(table.insert(key, Item::Value(new))),
+    }
+}
+
+fn to_toml(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => toml_edit::Value::Array(items.iter().map(to_toml).collect::<Array>()),
+        Value::Object(members) => toml_edit::Value::InlineTable(
+            members.iter().map(|(name, value)| (name.as_str(), to_toml(value))).collect(),
+        ),
+        // no entry has it
+        Value::Null => "".into(),
+    }
+}
+
+fn toml_to_json(item: &Item) -> Value {
+    fn value_to_json(value: &toml_edit::Value) -> Value {
+        match value {
+            toml_edit::Value::String(text) => text.value().as_str().into(),
+            toml_edit::Value::Integer(number) => (*number.value()).into(),
+            toml_edit::Value::Float(number) => (*number.value()).into(),
+            toml_edit::Value::Boolean(value) => (*value.value()).into(),
+            toml_edit::Value::Datetime(time) => time.value().to_string().into(),
+            toml_edit::Value::Array(items) => items.iter().map(value_to_json).collect(),
+            toml_edit::Value::InlineTable(table) => Value::Object(
+                table.iter().map(|(key, value)| (key.to_owned(), value_to_json(value))).collect(),
+            ),
+        }
+    }
+    match item {
+        Item::None => Value::Null,
+        Item::Value(value) => value_to_json(value),
+        Item::Table(table) => {
+            let member = |(key, item): (&str, &Item)| (key.to_owned(), toml_to_json(item));
+            Value::Object(table.iter().map(member).collect::<Map<_, _>>())
+        }
+        Item::ArrayOfTables(tables) => {
+            tables.iter().map(|table| toml_to_json(&Item::Table(table.clone()))).collect()
+        }
+    }
+}

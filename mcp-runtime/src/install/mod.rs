@@ -1,0 +1,902 @@
+//! The command `install`: adds a server to a client, by an entry in its file or by its own command. The rest of a file stays
+//! as it is, byte for byte; a file that cannot be read as what it should be is left alone; another server of the same name
+//! is kept; a secret is in no output.
+
+mod client;
+mod document;
+mod link;
+mod options;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::{
+    fmt::Write as _,
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value};
+
+use client::{CLIENTS, Client, Launch, Reference, Variable, VariableValue, Way};
+use document::{Change, Document, Members};
+use options::{Options, is_name, usage};
+use surroundings::Surroundings;
+use write::TextFile;
+
+use crate::core::server::{Error, Result, Server, SettingToInstall};
+
+/// The longest that a client's own command may take.
+const COMMAND_TIME: Duration = Duration::from_secs(60);
+
+/// Runs the command `install` for a server that another program starts: the options, then `--` and its command, or `--http`
+/// and its URL. `program` is what the usage begins with.
+///
+/// This is what `mcp-dev install` is. A server's own command `install` is a part of [`run`](crate::ServerBuilder::run).
+///
+/// ```no_run
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let arguments = ["cursor", "--name", "files", "--", "npx", "-y", "a-server", "."];
+/// mcp_runtime::install::run("my-tool", arguments.map(String::from))
+/// # }
+/// ```
+///
+/// # Errors
+/// The options are wrong, or the file of the client cannot be changed; it is as it was then.
+pub fn run(program: &str, arguments: impl IntoIterator<Item = String>) -> Result<()> {
+    let options = Options::parse(arguments).map_err(|message| usage_error(program, &message))?;
+    if options.is_help {
+        return print(&usage(program, "COMMAND"));
+    }
+    let around = Surroundings::of_process().map_err(Error::call)?;
+    let command = options.rest.clone().filter(|rest| !rest.is_empty());
+    if command.is_none() && options.http.is_none() && !(options.remove && options.name.is_some()) {
+        return Err(usage_error(program, "a server is missing: `-- COMMAND`, or `--http URL`"));
+    }
+    let name = match (&options.name, &command) {
+        (Some(name), _) => name.clone(),
+        (None, Some(command)) => name_of_command(command).map_err(|message| usage_error(program, message))?,
+        (None, None) => return Err(usage_error(program, "a name is missing: `--name NAME`")),
+    };
+    let command = command.map(|command| {
+        let (first, rest) = command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+        (absolute_program(first, &around.folder), rest.to_vec())
+    });
+    let server =
+        ToInstall { program: program.to_owned(), name, command, is_own: false, settings: Vec::new() };
+    run_options(&server, &options, around)
+}
+
+/// Runs the command `install` of a server's own command line.
+pub(crate) fn run_own(server: &Server, arguments: Vec<String>) -> Result<()> {
+    let path = std::env::current_exe();
+    let program = path.as_ref().ok().and_then(|path| path.file_stem()?.to_str());
+    let program = program.unwrap_or("server").to_owned();
+    let options = Options::parse(arguments).map_err(|message| usage_error(&program, &message))?;
+    if options.is_help {
+        return print(&usage(&program, "ARGUMENTS of this program"));
+    }
+    let around = Surroundings::of_process().map_err(Error::call)?;
+    let path = path.map_err(|error| Error::call(format!("the path of this program is unknown: {error}")))?;
+    let path = path.into_os_string().into_string();
+    let path = path.map_err(|path| Error::call(format!("`{}` is not UTF-8", path.display())))?;
+    #[cfg(feature = "config")]
+    let settings = server.server_settings().map(|settings| settings.to_install()).unwrap_or_default();
+    #[cfg(not(feature = "config"))]
+    let settings = Vec::new();
+    let to_install = ToInstall {
+        name: options.name.clone().unwrap_or_else(|| to_name(server.name())),
+        command: Some((path, options.rest.clone().unwrap_or_default())),
+        program,
+        is_own: true,
+        settings,
+    };
+    run_options(&to_install, &options, around)
+}
+
+fn usage_error(program: &str, message: &str) -> Error {
+    Error::usage(format!("{message}\n`{program} install --help` lists the options"))
+}
+
+fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+        // the reader, such as `head`, has exited
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn run_options(server: &ToInstall, options: &Options, around: Surroundings) -> Result<()> {
+    let mut ask = ask_in_terminal;
+    let mut run = run_command;
+    let mut installer = Installer { around, ask: &mut ask, run: &mut run };
+    let client = match &options.client {
+        Some(name) => Client::named(name).map_err(|message| usage_error(&server.program, &message))?,
+        None => match installer.choose(server) {
+            Ok(client) => client,
+            Err(message) => return Err(usage_error(&server.program, &message)),
+        },
+    };
+    let report = installer.install(client, server, options).map_err(Error::call)?;
+    print(report.trim_end())
+}
+
+/// A server that a client is to start.
+struct ToInstall {
+    /// What the usage begins with.
+    program: String,
+    /// Its name in the client.
+    name: String,
+    /// Program and arguments; `None` if it is only known by its name.
+    command: Option<(String, Vec<String>)>,
+    /// Whether it is this program.
+    is_own: bool,
+    settings: Vec<SettingToInstall>,
+}
+
+/// A name that every client takes.
+fn to_name(name: &str) -> String {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let name: String = name.chars().take(64).map(|c| if is_kept(c) { c } else { '-' }).collect();
+    if is_name(&name) { name } else { "server".to_owned() }
+}
+
+/// The name of a server by its program, unless that runs others.
+fn name_of_command(command: &[String]) -> std::result::Result<String, &'static str> {
+    const RUNNERS: [&str; 14] = [
+        "npx", "npm", "pnpm", "yarn", "bunx", "bun", "uv", "uvx", "pipx", "node", "python", "python3",
+        "docker", "cargo",
+    ];
+    let path = command.first().map(|first| first.replace('\\', "/")).unwrap_or_default();
+    let stem = Path::new(&path).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    if stem.is_empty() || RUNNERS.contains(&stem.as_str()) {
+        return Err("a name is missing: `--name NAME`");
+    }
+    Ok(to_name(&stem))
+}
+
+/// A program as a client in another folder finds it: one without a folder is found in `PATH`.
+fn absolute_program(program: &str, folder: &Path) -> String {
+    let has_folder = program.contains(['/', std::path::MAIN_SEPARATOR]);
+    let path = folder.join(program.strip_prefix("./").unwrap_or(program));
+    if !has_folder || !path.is_file() {
+        return program.to_owned();
+    }
+    path.to_str().map_or_else(|| program.to_owned(), str::to_owned)
+}
+
+/// A question to the user.
+struct Question<'q> {
+    text: &'q str,
+    /// Whether the answer is not shown while it is typed.
+    is_secret: bool,
+}
+
+/// The answer, or `None` if there is none.
+type Ask<'a> = &'a mut dyn FnMut(&Question<'_>) -> Option<String>;
+/// Runs a program, or says why not.
+type Run<'a> = &'a mut dyn FnMut(&Path, &[String]) -> std::result::Result<(), String>;
+
+fn ask_in_terminal(question: &Question<'_>) -> Option<String> {
+    if !io::stdin().is_terminal() {
+        return None;
+    }
+    let mut out = io::stderr();
+    write!(out, "{}: ", question.text).and_then(|()| out.flush()).ok()?;
+    let mut line = String::new();
+    if question.is_secret {
+        line = rpassword::read_password().ok()?;
+    } else {
+        io::stdin().lock().read_line(&mut line).ok()?;
+    }
+    Some(line.trim().to_owned()).filter(|line| !line.is_empty())
+}
+
+/// Runs a client's own command to its end.
+fn run_command(program: &Path, arguments: &[String]) -> std::result::Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    // read on threads: a command that writes much must not wait for its reader
+    let read = |stream: Option<Box<dyn io::Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            // it is only shown
+            let _result =
+                stream.map(|stream| io::Read::read_to_end(&mut io::Read::take(stream, 1 << 16), &mut text));
+            String::from_utf8_lossy(&text).trim().to_owned()
+        })
+    };
+    let out = read(child.stdout.take().map(|stream| Box::new(stream) as _));
+    let err = read(child.stderr.take().map(|stream| Box::new(stream) as _));
+    let end = Instant::now() + COMMAND_TIME;
+    let status = loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => break status,
+            None if Instant::now() > end => {
+                let _result = child.kill().and_then(|()| child.wait());
+                return Err(format!("it has not ended after {} s", COMMAND_TIME.as_secs()));
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let said = [err.join(), out.join()].map(std::result::Result::unwrap_or_default);
+    let said = said.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| format!(": {text}"));
+    Err(format!("{status}{said}"))
+}
+
+struct Installer<'a> {
+    around: Surroundings,
+    ask: Ask<'a>,
+    run: Run<'a>,
+}
+
+/// What an entry is made of.
+struct Planned {
+    launch: Option<Launch>,
+    variables: Vec<Variable>,
+    /// What the user should know.
+    notes: Vec<String>,
+}
+
+impl Installer<'_> {
+    /// Asks which of the clients on this machine it is.
+    ///
+    /// # Errors
+    /// None was chosen; the message lists those that are found.
+    fn choose(&mut self, server: &ToInstall) -> std::result::Result<&'static Client, String> {
+        let found: Vec<&'static Client> =
+            CLIENTS.iter().filter(|client| client.is_found(&self.around)).collect();
+        let list: String = found.iter().enumerate().fold(String::new(), |mut list, (index, client)| {
+            let _result = write!(list, "\n  {}. {:15} {}", index + 1, client.id, client.title);
+            list
+        });
+        if found.is_empty() {
+            return Err("no client is found on this machine: name one".to_owned());
+        }
+        let text = format!("clients on this machine:{list}\nadd `{}` to which one", server.name);
+        let answer = (self.ask)(&Question { text: &text, is_secret: false });
+        let by_number =
+            |text: &str| text.parse::<usize>().ok().and_then(|number| found.get(number.checked_sub(1)?));
+        match answer {
+            Some(text) => match by_number(&text) {
+                Some(client) => Ok(client),
+                None => Client::named(&text),
+            },
+            None => Err(format!("clients on this machine:{list}\nname one of them")),
+        }
+    }
+
+    /// Adds or removes a server; returns what was done.
+    ///
+    /// # Errors
+    /// Why nothing was.
+    fn install(
+        &mut self,
+        client: &'static Client,
+        server: &ToInstall,
+        options: &Options,
+    ) -> std::result::Result<String, String> {
+        let files = match (options.project, client.project) {
+            (true, Some(inside)) => vec![self.around.folder.join(inside)],
+            (true, None) => {
+                let others = CLIENTS.iter().filter(|client| client.project.is_some()).map(|client| client.id);
+                return Err(format!(
+                    "{} has no file in projects\nthese have: {}",
+                    client.title,
+                    others.collect::<Vec<_>>().join(", ")
+                ));
+            }
+            (false, _) => client.user_files(&self.around),
+        };
+        let planned = self.plan(server, options)?;
+        let Some(first) = files.first() else { return Err(format!("{} has no file", client.title)) };
+        if options.print || (client.way == Way::Print && !options.remove) {
+            return self.print(client, server, &planned, first);
+        }
+        match client.way {
+            Way::Print => Err(format!(
+                "`{}` is not written by this program\nremove `{}` from `{}`",
+                client.title,
+                server.name,
+                self.around.shown(first)
+            )),
+            Way::Claude | Way::Gemini if !options.project => {
+                self.install_by_command(client, server, options, planned, first)
+            }
+            _ => {
+                let mut report = String::new();
+                for path in &files {
+                    report += &self.install_in_file(client, server, options, &planned, path)?;
+                }
+                Ok(report)
+            }
+        }
+    }
+
+    /// How the server starts, and what it needs.
+    fn plan(&self, server: &ToInstall, options: &Options) -> std::result::Result<Planned, String> {
+        let mut notes = Vec::new();
+        let launch = match (&options.http, &server.command) {
+            (Some(url), _) => Some(Launch::Url(url.clone())),
+            (None, Some((command, arguments))) => {
+                let (mut command, mut arguments) = (command.clone(), arguments.clone());
+                if options.project {
+                    (command, arguments) = self.portable(server, &command, &arguments, &mut notes)?;
+                } else if server.is_own && is_build(Path::new(&command)) {
+                    notes.push(format!(
+                        "`{command}` is a build of cargo, which `cargo clean` removes; `cargo install --path .` makes one that stays"
+                    ));
+                }
+                Some(Launch::Command { command, arguments })
+            }
+            (None, None) => None,
+        };
+        let mut variables: Vec<Variable> = Vec::new();
+        if matches!(launch, Some(Launch::Command { .. })) {
+            for setting in &server.settings {
+                let SettingToInstall { variable, given, description, is_secret, is_required } = setting;
+                let value = match (given, options.project) {
+                    (_, _) if *is_secret => VariableValue::Reference,
+                    (Some(text), false) => VariableValue::Text(text.clone()),
+                    (None, _) if !*is_required => continue,
+                    (Some(_), true) if !*is_required => {
+                        notes.push(format!(
+                            "`{variable}` is set here, and is not written: the file of a project is committed"
+                        ));
+                        continue;
+                    }
+                    _ => VariableValue::Missing,
+                };
+                variables.push(Variable {
+                    name: variable.clone(),
+                    value,
+                    description: description.lines().next().unwrap_or_default().to_owned(),
+                    is_required: *is_required,
+                });
+            }
+            for (name, value) in &options.env {
+                let known = variables.iter().position(|variable| variable.name == *name);
+                let is_secret = server.settings.iter().any(|own| own.is_secret && own.variable == *name);
+                let value = match value {
+                    Some(text) if is_secret || sounds_secret(name) => VariableValue::Secret(text.clone()),
+                    Some(text) => VariableValue::Text(text.clone()),
+                    None => VariableValue::Reference,
+                };
+                let description = known.map(|at| variables.remove(at).description).unwrap_or_default();
+                variables.push(Variable { name: name.clone(), value, description, is_required: true });
+            }
+        }
+        Ok(Planned { launch, variables, notes })
+    }
+
+    /// A command without paths of this machine.
+    fn portable(
+        &self,
+        server: &ToInstall,
+        command: &str,
+        arguments: &[String],
+        notes: &mut Vec<String>,
+    ) -> std::result::Result<(String, Vec<String>), String> {
+        let relative = |text: &str| {
+            let inside = Path::new(text).strip_prefix(&self.around.folder).ok()?;
+            Some(inside.to_str()?.replace('\\', "/"))
+        };
+        let command = match relative(command).filter(|_| !server.is_own) {
+            Some(inside) => format!("./{inside}"),
+            None if is_absolute(command) => {
+                let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
+                let name = name.strip_suffix(".exe").unwrap_or(name).to_owned();
+                notes.push(format!("everyone who works on the project needs `{name}` in their `PATH`"));
+                name
+            }
+            None => command.to_owned(),
+        };
+        let mut portable = Vec::new();
+        let home = self.around.home.display().to_string();
+        for argument in arguments {
+            let (option, value) = match argument.split_once('=') {
+                Some((option, value)) if option.starts_with('-') => (format!("{option}="), value),
+                _ => (String::new(), argument.as_str()),
+            };
+            match relative(value) {
+                Some(inside) => {
+                    portable.push(format!("{option}{}", if inside.is_empty() { "." } else { &inside }));
+                }
+                None if is_absolute(value) || (home.len() > 1 && value.contains(&home)) => {
+                    return Err(format!(
+                        "an argument of the command is a path of this machine: `{argument}`\n\
+                         the file of a project is committed: write a path in the project"
+                    ));
+                }
+                None => portable.push(argument.clone()),
+            }
+        }
+        Ok((command, portable))
+    }
+
+    /// Gives secrets of clients that cannot refer to one the values that their user types; what is there already stays.
+    fn resolve(
+        &mut self,
+        client: &Client,
+        options: &Options,
+        variables: &mut Vec<Variable>,
+        present: &Value,
+    ) {
+        variables.retain(|variable| {
+            // what its user has added
+            let is_there = ["env", "envs", "environment"].iter().any(|key| {
+                present[*key][variable.name.as_str()].as_str().is_some_and(|text| !text.is_empty())
+            });
+            let is_open = matches!(variable.value, VariableValue::Missing | VariableValue::Reference);
+            !(is_there
+                && is_open
+                && (client.reference == Reference::None || variable.value == VariableValue::Missing))
+        });
+        for variable in variables {
+            let is_secret = match variable.value {
+                VariableValue::Missing => false,
+                VariableValue::Reference if client.reference == Reference::None => true,
+                _ => continue,
+            };
+            variable.value = VariableValue::Missing;
+            let is_named = options.env.iter().any(|(name, _)| *name == variable.name);
+            let now = self.around.variables.get(&variable.name).and_then(|value| value.to_str());
+            if let (true, false, Some(now)) = (is_named, options.project, now) {
+                variable.value = VariableValue::Secret(now.to_owned());
+            } else if !options.project && !options.dry_run && !options.print && variable.is_required {
+                let about = match variable.description.as_str() {
+                    "" => String::new(),
+                    text => format!(" ({text})"),
+                };
+                let text = format!("{}{about}, or nothing to add it later", variable.name);
+                if let Some(answer) = (self.ask)(&Question { text: &text, is_secret }) {
+                    variable.value = match is_secret {
+                        true => VariableValue::Secret(answer),
+                        false => VariableValue::Text(answer),
+                    };
+                }
+            }
+        }
+    }
+
+    /// The entry as it is shown: secrets are placeholders.
+    fn shown_entry(client: &Client, server: &ToInstall, planned: &Planned) -> Option<(Members, Vec<Value>)> {
+        let mut variables = planned.variables.clone();
+        for variable in &mut variables {
+            let is_hidden = match variable.value {
+                VariableValue::Secret(_) | VariableValue::Missing => true,
+                VariableValue::Reference => client.reference == Reference::None,
+                VariableValue::Text(_) => false,
+            };
+            if is_hidden {
+                variable.value = VariableValue::Text(format!("<{}>", variable.name));
+            }
+        }
+        client.entry(planned.launch.as_ref()?, &variables, &server.name)
+    }
+
+    /// The entry, its place and the link.
+    fn print(
+        &self,
+        client: &Client,
+        server: &ToInstall,
+        planned: &Planned,
+        path: &Path,
+    ) -> std::result::Result<String, String> {
+        if planned.launch.is_none() {
+            return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
+        }
+        let (members, inputs) =
+            Self::shown_entry(client, server, planned).ok_or_else(|| without_url(client))?;
+        let mut text = format!("{} reads `{}`:\n\n", client.title, self.around.shown(path));
+        let mut document = Document::parse(client.format, "")?;
+        document.set(client.table, &server.name, &members, Change::Replace);
+        document.add_inputs(&inputs);
+        text += document.text().trim_end();
+        text.push('\n');
+        if let Some(link) = client.link {
+            // a link has no value that a placeholder stands for
+            let plain =
+                planned.variables.iter().filter(|variable| matches!(variable.value, VariableValue::Text(_)));
+            let variables: Vec<Variable> = plain.cloned().collect();
+            let entry =
+                planned.launch.as_ref().and_then(|launch| client.entry(launch, &variables, &server.name));
+            let entry = entry.map(|(members, _)| to_object(&members)).unwrap_or_default();
+            let _result = write!(text, "\nor open {}\n", link(&server.name, &entry));
+        }
+        if let Way::Claude | Way::Gemini = client.way {
+            let arguments = command_of(client, server, &members);
+            let line: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
+            let _result =
+                write!(text, "\nor run {} {}\n", client.program.unwrap_or_default(), line.join(" "));
+        }
+        for note in &planned.notes {
+            let _result = write!(text, "\nnote: {note}\n");
+        }
+        Ok(text)
+    }
+
+    fn install_in_file(
+        &mut self,
+        client: &Client,
+        server: &ToInstall,
+        options: &Options,
+        planned: &Planned,
+        path: &Path,
+    ) -> std::result::Result<String, String> {
+        let shown = self.around.shown(path);
+        let in_file = |problem: String| format!("`{shown}` is as it was: {problem}");
+        let file = TextFile::read(path, options.project)?;
+        let mut document = Document::parse(client.format, file.text().map_err(in_file)?).map_err(in_file)?;
+        let present = document.get(client.table, &server.name).map_err(in_file)?;
+        let own = match &planned.launch {
+            Some(launch) => {
+                Some(client.entry(launch, &[], &server.name).ok_or_else(|| without_url(client))?.0)
+            }
+            None => None,
+        };
+        let is_same = match (&present, &own) {
+            (Some(present), Some(own)) => is_same_server(present, own),
+            _ => true,
+        };
+        if !is_same && !options.force {
+            return Err(in_file(another(&server.name)));
+        }
+        if options.remove {
+            let Some(present) = present else {
+                return Ok(format!("`{}` is not in `{shown}`: nothing to remove\n", server.name));
+            };
+            if options.dry_run {
+                return Ok(format!("would remove `{}` from `{shown}`\n", server.name));
+            }
+            document.remove(client.table, &server.name);
+            document.remove_inputs(&present);
+            let text = document.text();
+            Self::verify(client, server, &text, None).map_err(in_file)?;
+            let copy = file.replace(&text).map_err(in_file)?;
+            return Ok(format!("removed `{}` from `{shown}`{}\n", server.name, self.copied(copy)));
+        }
+        let Some(launch) = &planned.launch else {
+            return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
+        };
+        let kept = present.clone().filter(|_| is_same).unwrap_or_default();
+        let mut variables = planned.variables.clone();
+        self.resolve(client, options, &mut variables, &kept);
+        let resolved = Planned { launch: Some(launch.clone()), variables, notes: planned.notes.clone() };
+        let entry = client.entry(launch, &resolved.variables, &server.name);
+        let (mut members, inputs) = entry.ok_or_else(|| without_url(client))?;
+        keep_forwarded(client, &mut members, &kept);
+        let change = if is_same && present.is_some() { Change::Merge } else { Change::Replace };
+        let before = document.text();
+        document.set(client.table, &server.name, &members, change);
+        document.add_inputs(&inputs);
+        let mut text = document.text();
+        // a new file ends with a line end, and one that is there as it did
+        if before.trim().is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let mut report = if text == before && file.exists() {
+            format!("`{}` is in `{shown}` already\n", server.name)
+        } else if options.dry_run {
+            let mut preview = Document::parse(client.format, "")?;
+            let shown_members = Self::shown_entry(client, server, &resolved);
+            let (shown_members, shown_inputs) = shown_members.ok_or_else(|| without_url(client))?;
+            preview.set(client.table, &server.name, &shown_members, Change::Replace);
+            preview.add_inputs(&shown_inputs);
+            format!("would add to `{shown}`:\n\n{}\n", preview.text().trim_end())
+        } else {
+            Self::verify(client, server, &text, Some(&members)).map_err(in_file)?;
+            let copy = file.replace(&text).map_err(in_file)?;
+            format!("added `{}` to `{shown}`{}\n", server.name, self.copied(copy))
+        };
+        report += &notes_of(client, server, &resolved, &shown);
+        Ok(report)
+    }
+
+    fn copied(&self, copy: Option<PathBuf>) -> String {
+        copy.map_or(String::new(), |copy| format!("; the file as it was is `{}`", self.around.shown(&copy)))
+    }
+
+    /// Reads a changed text again, as the client will.
+    ///
+    /// # Errors
+    /// The change did not do what it should.
+    fn verify(
+        client: &Client,
+        server: &ToInstall,
+        text: &str,
+        members: Option<&Members>,
+    ) -> std::result::Result<(), String> {
+        let wrong =
+            || "it is written in a way that cannot be changed here; `--print` shows what to add".to_owned();
+        let present = Document::parse(client.format, text)
+            .and_then(|document| document.get(client.table, &server.name))
+            .map_err(|_| wrong())?;
+        let is_right = match (present, members) {
+            (None, None) => true,
+            (Some(present), Some(members)) => contains(&present, &to_object(members)),
+            _ => false,
+        };
+        if is_right { Ok(()) } else { Err(wrong()) }
+    }
+
+    /// Adds or removes a server by the client's own command.
+    fn install_by_command(
+        &mut self,
+        client: &Client,
+        server: &ToInstall,
+        options: &Options,
+        mut planned: Planned,
+        path: &Path,
+    ) -> std::result::Result<String, String> {
+        let Some(program) = client.program.and_then(|name| self.around.program(name)) else {
+            let name = client.program.unwrap_or_default();
+            if options.remove {
+                return Err(format!("`{name}`, which removes servers of {}, is not in `PATH`", client.title));
+            }
+            let printed = self.print(client, server, &planned, path)?;
+            return Err(format!(
+                "`{name}`, which adds servers to {}, is not in `PATH`\n\n{printed}",
+                client.title
+            ));
+        };
+        // what the file has is only looked at; one that cannot be read is the client's matter
+        let text = TextFile::read(path, false).ok();
+        let document = text.as_ref().and_then(|file| Document::parse(client.format, file.text().ok()?).ok());
+        let present = document.and_then(|document| document.get(client.table, &server.name).ok()?);
+        let own = match &planned.launch {
+            Some(launch) => {
+                Some(client.entry(launch, &[], &server.name).ok_or_else(|| without_url(client))?.0)
+            }
+            None => None,
+        };
+        let is_same = match (&present, &own) {
+            (Some(present), Some(own)) => is_same_server(present, own),
+            _ => true,
+        };
+        if !is_same && !options.force {
+            return Err(another(&server.name));
+        }
+        let remove: Vec<String> =
+            ["mcp", "remove", "-s", "user", &server.name].into_iter().map(str::to_owned).collect();
+        if options.remove {
+            if present.is_none() {
+                return Ok(format!("`{}` is not in {}: nothing to remove\n", server.name, client.title));
+            }
+            if options.dry_run {
+                return Ok(format!("would remove `{}` from {}\n", server.name, client.title));
+            }
+            (self.run)(&program, &remove)
+                .map_err(|error| format!("{} has not removed it: {error}", client.title))?;
+            return Ok(format!("removed `{}` from {}\n", server.name, client.title));
+        }
+        let Some(launch) = planned.launch.clone() else {
+            return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
+        };
+        let kept = present.clone().filter(|_| is_same).unwrap_or_default();
+        self.resolve(client, options, &mut planned.variables, &kept);
+        let entry = client.entry(&launch, &planned.variables, &server.name);
+        let (members, _) = entry.ok_or_else(|| without_url(client))?;
+        let shown = self.around.shown(path);
+        if present.as_ref().is_some_and(|present| is_same && contains(present, &to_object(&members))) {
+            return Ok(format!("`{}` is in {} already\n", server.name, client.title));
+        }
+        let merged = merged(&kept, members);
+        if options.dry_run {
+            let mut text = format!("would add to {}:\n\n", client.title);
+            let shown_members = Self::shown_entry(client, server, &planned);
+            let mut preview = Document::parse(client.format, "")?;
+            let (shown_members, _) = shown_members.ok_or_else(|| without_url(client))?;
+            preview.set(client.table, &server.name, &shown_members, Change::Replace);
+            text += preview.text().trim_end();
+            text.push('\n');
+            return Ok(text + &notes_of(client, server, &planned, &shown));
+        }
+        if present.is_some() {
+            (self.run)(&program, &remove)
+                .map_err(|error| format!("{} has not removed it: {error}", client.title))?;
+        }
+        if let Err(error) = (self.run)(&program, &command_of(client, server, &merged)) {
+            if let Some(Value::Object(old)) = present {
+                // what was there comes back
+                let old: Members =
+                    MEMBERS.iter().filter_map(|key| Some((*key, old.get(*key)?.clone()))).collect();
+                let _result = (self.run)(&program, &command_of(client, server, &old));
+            }
+            return Err(format!("{} has not added it: {}", client.title, hide(&error, &planned.variables)));
+        }
+        Ok(format!(
+            "added `{}` to {}\n{}",
+            server.name,
+            client.title,
+            notes_of(client, server, &planned, &shown)
+        ))
+    }
+}
+
+/// The members that entries of clients with commands have.
+const MEMBERS: [&str; 9] =
+    ["type", "command", "args", "env", "url", "httpUrl", "headers", "timeout", "alwaysLoad"];
+
+/// The members of an entry that is there, replaced by those of a new one.
+fn merged(kept: &Value, members: Members) -> Members {
+    let mut all = members;
+    for key in MEMBERS {
+        let Some(old) = kept.get(key) else { continue };
+        match all.iter_mut().find(|(own, _)| *own == key) {
+            Some((_, Value::Object(own))) => {
+                for (name, value) in old.as_object().into_iter().flatten() {
+                    own.entry(name.clone()).or_insert_with(|| value.clone());
+                }
+            }
+            Some(_) => {}
+            None => all.push((key, old.clone())),
+        }
+    }
+    all
+}
+
+/// The arguments of a client's own command that adds a server.
+fn command_of(client: &Client, server: &ToInstall, members: &Members) -> Vec<String> {
+    let entry = to_object(members);
+    let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let mut arguments: Vec<String> = Vec::new();
+    let mut add = |parts: &[&str]| arguments.extend(parts.iter().map(|part| (*part).to_owned()));
+    if client.way == Way::Claude {
+        add(&["mcp", "add-json", "-s", "user", &server.name, &entry.to_string()]);
+        return arguments;
+    }
+    add(&["mcp", "add", "-s", "user"]);
+    for (name, value) in entry["env"].as_object().into_iter().flatten() {
+        add(&["-e", &format!("{name}={}", value.as_str().unwrap_or_default())]);
+    }
+    let url = [text("url"), text("httpUrl")].into_iter().find(|url| !url.is_empty());
+    match url {
+        Some(url) => add(&["-t", "http", &server.name, &url]),
+        None => {
+            add(&[&server.name, &text("command")]);
+            let own: Vec<&str> =
+                entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            if !own.is_empty() {
+                add(&["--"]);
+                add(&own);
+            }
+        }
+    }
+    arguments
+}
+
+/// A text as a shell reads it.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A text without the secrets among these values.
+fn hide(text: &str, variables: &[Variable]) -> String {
+    let secrets = variables.iter().filter_map(|variable| match &variable.value {
+        VariableValue::Secret(secret) => Some(secret),
+        _ => None,
+    });
+    secrets
+        .filter(|secret| !secret.is_empty())
+        .fold(text.to_owned(), |text, secret| text.replace(secret, "****"))
+}
+
+fn another(name: &str) -> String {
+    format!(
+        "another server is named `{name}`\n`--force` replaces it, and `--name` is another name for this one"
+    )
+}
+
+fn without_url(client: &Client) -> String {
+    format!("the file of {} has no URLs\nadd the URL in its settings, as a connector", client.title)
+}
+
+fn to_object(members: &Members) -> Value {
+    Value::Object(
+        members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Map<_, _>>(),
+    )
+}
+
+/// Whether an entry starts the same program with the same arguments, or connects to the same URL.
+fn is_same_server(present: &Value, own: &Members) -> bool {
+    const IDENTITY: [&str; 8] = ["command", "args", "cmd", "url", "serverUrl", "httpUrl", "uri", "type"];
+    let own = to_object(own);
+    let value = |entry: &Value, key: &str| match (entry.get(key).cloned(), key) {
+        // what need not be written
+        (None | Some(Value::Null), "args") => Value::Array(Vec::new()),
+        (None, "type") if entry.get("command").is_some() => "stdio".into(),
+        (Some(value), "type") if value == "streamable-http" => "http".into(),
+        (None, "type") => "http".into(),
+        (value, _) => value.unwrap_or_default(),
+    };
+    let is_url = own.get("command").is_none() && own.get("cmd").is_none();
+    let keys = IDENTITY.iter().filter(|key| !(is_url && ["args", "httpUrl"].contains(key)));
+    keys.into_iter().all(|key| value(present, key) == value(&own, key))
+}
+
+/// Whether a value has everything that another one has.
+fn contains(value: &Value, part: &Value) -> bool {
+    match (value, part) {
+        (Value::Object(value), Value::Object(part)) => {
+            part.iter().all(|(key, part)| value.get(key).is_some_and(|value| contains(value, part)))
+        }
+        _ => value == part,
+    }
+}
+
+/// Keeps the variables that an entry passes on already.
+fn keep_forwarded(client: &Client, members: &mut Members, kept: &Value) {
+    let Reference::Forwarded(key) = client.reference else { return };
+    let Some((_, Value::Array(own))) = members.iter_mut().find(|(own, _)| *own == key) else { return };
+    let old: Vec<Value> = kept[key].as_array().cloned().unwrap_or_default();
+    let new: Vec<Value> = own.iter().filter(|name| !old.contains(name)).cloned().collect();
+    *own = old.into_iter().chain(new).collect();
+}
+
+/// Whether a variable of this name is probably secret.
+fn sounds_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "DSN", "COOKIE"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
+/// Whether a program lies in a folder that cargo builds in.
+fn is_build(path: &Path) -> bool {
+    let profile = path.parent();
+    let target = profile.and_then(Path::parent);
+    let is_profile =
+        profile.and_then(Path::file_name).is_some_and(|name| name == "debug" || name == "release");
+    is_profile && target.is_some_and(|target| target.join("CACHEDIR.TAG").exists())
+}
+
+/// Whether a text is a path of a machine, of any system.
+fn is_absolute(text: &str) -> bool {
+    let mut chars = text.chars();
+    let has_drive = chars.next().is_some_and(|c| c.is_ascii_alphabetic()) && chars.next() == Some(':');
+    let is_drive = has_drive && chars.next().is_some_and(|c| c == '\\' || c == '/');
+    // `/c` is an option of Windows
+    is_drive
+        || text.starts_with("\\\\")
+        || text.starts_with("file:")
+        || (text.starts_with('/') && text.len() > 2)
+}
+
+/// What is left to do for the user.
+fn notes_of(client: &Client, server: &ToInstall, planned: &Planned, file: &str) -> String {
+    let mut text = String::new();
+    for Variable { name, value, description, .. } in &planned.variables {
+        let about = if description.is_empty() { String::new() } else { format!(" ({description})") };
+        let title = client.title;
+        let _result = match (value, client.reference) {
+            (VariableValue::Missing, _) | (VariableValue::Reference, Reference::None) => {
+                writeln!(text, "to do: add `{name}`{about} to `env` of `{}` in `{file}`", server.name)
+            }
+            (VariableValue::Reference, Reference::Input) => {
+                writeln!(text, "{title} asks for `{name}`{about} when it starts the server")
+            }
+            (VariableValue::Reference, _) => {
+                writeln!(text, "to do: set `{name}`{about} in the environment in which {title} starts")
+            }
+            _ => Ok(()),
+        };
+    }
+    for note in &planned.notes {
+        let _result = writeln!(text, "note: {note}");
+    }
+    text
+}

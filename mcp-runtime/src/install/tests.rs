@@ -1,0 +1,319 @@
+//! What depends on the system or on answers: the places of files, secrets that are asked for, commands of clients. The
+//! tests of whole programs are in the workspace's `tests`.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::json;
+
+use super::{surroundings::Platform, *};
+
+const PLANTED: &str = "planted-5ecret";
+
+/// A machine in a folder of its own.
+struct Machine(PathBuf);
+
+impl Machine {
+    fn new(name: &str) -> Self {
+        let home = std::env::temp_dir().join(format!("mcp-install-{}-{name}", std::process::id()));
+        let _result = fs::remove_dir_all(&home);
+        fs::create_dir_all(home.join("project")).expect("a folder");
+        Self(home)
+    }
+
+    fn around(&self, platform: Platform, variables: &[(&str, &str)]) -> Surroundings {
+        Surroundings {
+            platform,
+            home: self.0.clone(),
+            variables: variables.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect(),
+            folder: self.0.join("project"),
+        }
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.0.join(path)).expect("a file")
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _result = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn server() -> ToInstall {
+    let setting = |variable: &str, given: Option<&str>, is_secret| SettingToInstall {
+        variable: variable.to_owned(),
+        given: given.map(str::to_owned),
+        description: "What it is for".to_owned(),
+        is_secret,
+        is_required: is_secret,
+    };
+    ToInstall {
+        program: "ledger".to_owned(),
+        name: "ledger".to_owned(),
+        command: Some(("/opt/ledger".to_owned(), Vec::new())),
+        is_own: true,
+        settings: vec![
+            setting("LEDGER_TIMEOUT", Some("9s"), false),
+            setting("LEDGER_KEY", None, true),
+            setting("LEDGER_BASE", None, false),
+        ],
+    }
+}
+
+/// The report, and the texts of all questions.
+fn install_with(
+    around: Surroundings,
+    line: &str,
+    answer: Option<&str>,
+) -> (std::result::Result<String, String>, Vec<String>, Vec<Vec<String>>) {
+    let options = Options::parse(line.split_whitespace().map(str::to_owned)).expect("options");
+    let client = Client::named(options.client.as_deref().expect("a client")).expect("a client");
+    let (mut asked, mut commands) = (Vec::new(), Vec::new());
+    let mut ask = |question: &Question<'_>| {
+        asked.push(format!("{} {}", question.text, question.is_secret));
+        answer.map(str::to_owned)
+    };
+    let mut run = |_: &Path, arguments: &[String]| {
+        commands.push(arguments.to_vec());
+        match arguments.iter().any(|argument| argument.contains("refuse")) {
+            true => Err(format!("it says {PLANTED}")),
+            false => Ok(()),
+        }
+    };
+    let mut installer = Installer { around, ask: &mut ask, run: &mut run };
+    let report = installer.install(client, &server(), &options);
+    (report, asked, commands)
+}
+
+#[test]
+fn the_file_of_each_client_is_where_its_system_has_it() {
+    let machine = Machine::new("places");
+    let [linux, mac, windows] = [Platform::Linux, Platform::Mac, Platform::Windows];
+    let support = "Library/Application Support";
+    let table = [
+        ("claude-desktop", linux, ".config/Claude/claude_desktop_config.json".to_owned()),
+        ("claude-desktop", mac, format!("{support}/Claude/claude_desktop_config.json")),
+        ("claude-desktop", windows, "AppData/Roaming/Claude/claude_desktop_config.json".to_owned()),
+        ("claude-code", linux, ".claude.json".to_owned()),
+        ("vscode", linux, ".config/Code/User/mcp.json".to_owned()),
+        ("vscode", mac, format!("{support}/Code/User/mcp.json")),
+        ("vscode", windows, "AppData/Roaming/Code/User/mcp.json".to_owned()),
+        ("cursor", linux, ".cursor/mcp.json".to_owned()),
+        ("cursor", windows, ".cursor/mcp.json".to_owned()),
+        ("codex", mac, ".codex/config.toml".to_owned()),
+        ("zed", linux, ".config/zed/settings.json".to_owned()),
+        ("zed", mac, ".config/zed/settings.json".to_owned()),
+        ("zed", windows, "AppData/Roaming/Zed/settings.json".to_owned()),
+        ("gemini", linux, ".gemini/settings.json".to_owned()),
+        ("goose", windows, "AppData/Roaming/Block/goose/config/config.yaml".to_owned()),
+    ];
+    for (id, platform, path) in table {
+        let files = Client::named(id).expect("a client").user_files(&machine.around(platform, &[]));
+        assert_eq!(files, [machine.0.join(path)], "{id} {platform:?}");
+    }
+    // what a variable names
+    let named = machine.0.join("named");
+    let named = named.to_str().expect("UTF-8");
+    for (id, platform, variable, path) in [
+        ("vscode", linux, "XDG_CONFIG_HOME", "Code/User/mcp.json"),
+        ("vscode", windows, "APPDATA", "Code/User/mcp.json"),
+        ("codex", linux, "CODEX_HOME", "config.toml"),
+        ("claude-code", linux, "CLAUDE_CONFIG_DIR", ".claude.json"),
+    ] {
+        let around = machine.around(platform, &[(variable, named)]);
+        let files = Client::named(id).expect("a client").user_files(&around);
+        assert_eq!(files, [Path::new(named).join(path)], "{id}");
+    }
+    // a file that exists is the one
+    machine.file("Library/Application Support/Zed/settings.json", "{}");
+    let files = Client::named("zed").expect("a client").user_files(&machine.around(mac, &[]));
+    assert_eq!(files, [machine.0.join("Library/Application Support/Zed/settings.json")]);
+}
+
+#[test]
+fn claude_desktop_as_a_package_of_windows_gets_the_entry_in_its_own_folder() {
+    let machine = Machine::new("msix");
+    let packaged = "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude/claude_desktop_config.json";
+    fs::create_dir_all(machine.0.join("AppData/Local/Packages/Claude_pzs8")).expect("a folder");
+    let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    assert!(report.expect("a report").contains("Claude_pzs8"));
+    assert!(machine.read(packaged).contains("\"ledger\""));
+    assert!(!machine.0.join("AppData/Roaming/Claude").exists());
+    // with both, in both
+    machine.file("AppData/Roaming/Claude/claude_desktop_config.json", "{}");
+    let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let report = report.expect("a report");
+    assert!(
+        report.contains("already") && report.contains("added `ledger` to `~/AppData/Roaming"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_secret_is_referred_to_or_asked_for_or_left_to_its_user() {
+    for (id, path, reference) in [
+        ("vscode", ".config/Code/User/mcp.json", "\"LEDGER_KEY\": \"${input:ledger-ledger-key}\""),
+        ("cursor", ".cursor/mcp.json", "\"LEDGER_KEY\": \"${env:LEDGER_KEY}\""),
+        ("codex", ".codex/config.toml", "env_vars = [\"LEDGER_KEY\"]"),
+    ] {
+        let machine = Machine::new(id);
+        let around = machine.around(Platform::Linux, &[("LEDGER_KEY", PLANTED)]);
+        let (report, asked, _) = install_with(around, id, Some(PLANTED));
+        let (report, file) = (report.expect("a report"), machine.read(path));
+        assert!(file.contains(reference) && file.contains("9s"), "{file}");
+        assert!(asked.is_empty() && !file.contains(PLANTED) && !report.contains(PLANTED), "{report}");
+        assert!(report.contains("LEDGER_KEY"), "{report}");
+    }
+    for id in ["claude-desktop", "zed"] {
+        let machine = Machine::new(&format!("{id}-asked"));
+        let around = || machine.around(Platform::Linux, &[("LEDGER_KEY", "not-asked-for")]);
+        let path = Client::named(id).expect("a client").user_files(&around()).remove(0);
+        // without a terminal
+        let (report, asked, _) = install_with(around(), id, None);
+        let report = report.expect("a report");
+        assert!(report.contains("to do: add `LEDGER_KEY` (What it is for) to `env` of `ledger`"), "{report}");
+        assert!(!fs::read_to_string(&path).expect("a file").contains("LEDGER_KEY"));
+        assert_eq!(asked, ["LEDGER_KEY (What it is for), or nothing to add it later true"]);
+        // in one
+        let (report, _, _) = install_with(around(), id, Some(PLANTED));
+        assert!(!report.expect("a report").contains(PLANTED));
+        let file = fs::read_to_string(&path).expect("a file");
+        assert!(file.contains(&format!("\"LEDGER_KEY\": \"{PLANTED}\"")), "{file}");
+        // what is there is not asked for again, and stays
+        let (report, asked, _) = install_with(around(), id, Some("another"));
+        assert!(asked.is_empty() && report.expect("a report").contains("already"));
+        assert_eq!(fs::read_to_string(&path).expect("a file"), file);
+    }
+}
+
+#[test]
+fn what_a_user_has_added_to_an_entry_stays() {
+    let machine = Machine::new("kept");
+    let before = "{\n  \"mcpServers\": {\n    \"ledger\": {\n      \"command\": \"/opt/ledger\", // mine\n      \"disabled\": true,\n      \"env\": { \"MINE\": \"1\", \"LEDGER_TIMEOUT\": \"5s\" }\n    }\n  }\n}\n";
+    machine.file(".cursor/mcp.json", before);
+    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
+    assert!(report.expect("a report").contains("added `ledger`"));
+    let after = machine.read(".cursor/mcp.json");
+    for part in
+        ["// mine", "\"disabled\": true", "\"MINE\": \"1\"", "\"LEDGER_TIMEOUT\": \"9s\"", "\"args\": []"]
+    {
+        assert!(after.contains(part), "{part}: {after}");
+    }
+    assert_eq!(machine.read(".cursor/mcp.json.before-mcp"), before);
+    machine.file(
+        ".codex/config.toml",
+        "[mcp_servers.ledger]\ncommand = \"/opt/ledger\" # mine\nenv_vars = [\"MINE\"]\n",
+    );
+    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "codex", None);
+    report.expect("a report");
+    let after = machine.read(".codex/config.toml");
+    for part in [
+        "# mine",
+        "env_vars = [\"MINE\", \"LEDGER_KEY\"]",
+        "[mcp_servers.ledger.env]\nLEDGER_TIMEOUT = \"9s\"",
+    ] {
+        assert!(after.contains(part), "{part}: {after}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn clients_whose_file_is_their_state_are_told_by_their_own_command() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let machine = Machine::new("commands");
+    for name in ["claude", "gemini"] {
+        machine.file(&format!("bin/{name}"), "");
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(machine.0.join("bin").join(name), mode).expect("a mode");
+    }
+    let path = machine.0.join("bin");
+    let around = || machine.around(Platform::Linux, &[("PATH", path.to_str().expect("UTF-8"))]);
+    let (report, asked, commands) = install_with(around(), "claude-code", Some(PLANTED));
+    assert!(report.expect("a report").contains("added `ledger` to Claude Code") && asked.is_empty());
+    let entry = json!({
+        "command": "/opt/ledger", "args": [],
+        "env": { "LEDGER_KEY": "${LEDGER_KEY:-}", "LEDGER_TIMEOUT": "9s" }
+    });
+    assert_eq!(commands, [["mcp", "add-json", "-s", "user", "ledger", &entry.to_string()]]);
+    assert!(!machine.0.join(".claude.json").exists());
+    // what is there already is not added again
+    let state = |entry: &Value| json!({ "mcpServers": { "ledger": entry }, "other": 1 }).to_string();
+    machine.file(".claude.json", &state(&entry));
+    let (report, _, commands) = install_with(around(), "claude-code", None);
+    assert!(report.expect("a report").contains("already") && commands.is_empty());
+    // another server stays
+    let other = json!({ "type": "stdio", "command": "/opt/other" });
+    machine.file(".claude.json", &state(&other));
+    for line in ["claude-code", "claude-code --remove"] {
+        let (report, _, commands) = install_with(around(), line, None);
+        assert!(
+            report.expect_err("another").contains("another server is named `ledger`") && commands.is_empty()
+        );
+    }
+    let (report, _, commands) = install_with(around(), "claude-code --force", None);
+    report.expect("a report");
+    assert_eq!(commands.iter().map(|line| line[1].as_str()).collect::<Vec<_>>(), ["remove", "add-json"]);
+    // what is refused is as it was, and nothing secret is said
+    let line = "claude-code --force --env PLANTED_KEY=planted-5ecret --env A=refuse";
+    let (report, _, commands) = install_with(around(), line, None);
+    assert!(!report.expect_err("refused").contains(PLANTED));
+    assert!(commands.len() == 3 && commands[2][5].contains("/opt/other"), "{commands:?}");
+
+    let (report, _, commands) = install_with(around(), "gemini", None);
+    report.expect("a report");
+    let line = [
+        "mcp",
+        "add",
+        "-s",
+        "user",
+        "-e",
+        "LEDGER_KEY=${LEDGER_KEY}",
+        "-e",
+        "LEDGER_TIMEOUT=9s",
+        "ledger",
+        "/opt/ledger",
+    ];
+    assert_eq!(commands, [line]);
+    let (report, _, commands) = install_with(around(), "gemini --http https://example.com/mcp", None);
+    report.expect("a report");
+    assert_eq!(commands, [["mcp", "add", "-s", "user", "-t", "http", "ledger", "https://example.com/mcp"]]);
+    // without its command, what to run is said
+    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "claude-code", None);
+    let report = report.expect_err("no command");
+    assert!(
+        report.contains("is not in `PATH`") && report.contains("claude mcp add-json -s user ledger '{"),
+        "{report}"
+    );
+}
+
+#[test]
+fn commands_of_clients_have_names_and_absolute_programs() {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(name_of_command(&words("./bin/my.server --x")), Ok("my".to_owned()));
+    assert_eq!(name_of_command(&words(r"C:\tools\notes.exe")), Ok("notes".to_owned()));
+    assert!(name_of_command(&words("npx -y server")).is_err());
+    let machine = Machine::new("programs");
+    machine.file("project/bin/server", "");
+    let folder = machine.0.join("project");
+    assert_eq!(absolute_program("./bin/server", &folder), folder.join("bin/server").display().to_string());
+    assert_eq!(absolute_program("npx", &folder), "npx");
+    assert_eq!(to_name("@scope/my server"), "my-server");
+    assert_eq!(to_name(""), "server");
+}
+
+#[test]
+fn paths_of_every_system_are_recognized() {
+    for path in ["/opt/x", "C:\\x", "c:/x", "\\\\host\\x", "file:///x"] {
+        assert!(is_absolute(path), "{path}");
+    }
+    for text in ["/c", "x", "./x", "https://example.com/x", "a:b", ""] {
+        assert!(!is_absolute(text), "{text}");
+    }
+}

@@ -19,16 +19,21 @@ use tokio::{
 use super::{until, within};
 
 /// A server over byte streams: what it was asked for, and what it is to say.
-struct Peer {
+pub(super) struct Peer {
     requests: mpsc::UnboundedReceiver<Value>,
     messages: mpsc::UnboundedSender<String>,
 }
 
 impl Peer {
     /// The next request with this method; notifications count, too.
-    async fn next(&mut self, method: &str) -> Value {
+    pub(super) async fn next(&mut self, method: &str) -> Value {
+        within(self.next_ever(method)).await
+    }
+
+    /// The same, however long it takes.
+    pub(super) async fn next_ever(&mut self, method: &str) -> Value {
         loop {
-            let request = within(self.requests.recv()).await.expect("the client goes on");
+            let request = self.requests.recv().await.expect("the client goes on");
             if request["method"] == method {
                 return request;
             }
@@ -39,11 +44,11 @@ impl Peer {
         self.messages.send(format!("{message}\n")).expect("the client reads");
     }
 
-    fn reply(&self, request: &Value, result: &Value) {
+    pub(super) fn reply(&self, request: &Value, result: &Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     }
 
-    fn refuse(&self, request: &Value, code: i64) {
+    pub(super) fn refuse(&self, request: &Value, code: i64) {
         let error = json!({ "code": code, "message": "refused" });
         self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }));
     }
@@ -60,7 +65,7 @@ impl Peer {
     }
 }
 
-fn occurrence(id: &str) -> Value {
+pub(super) fn occurrence(id: &str) -> Value {
     json!({ "eventId": id, "name": "note.added", "timestamp": "2026-11-23T12:00:00Z", "data": { "note": id } })
 }
 
@@ -70,7 +75,7 @@ fn with_cursor(mut occurrence: Value, cursor: &str) -> Value {
 }
 
 /// A client of a server that lists one event with these ways of delivery; other requests are for the test.
-async fn connected(delivery: &[&str]) -> (Client, Peer) {
+pub(super) async fn connected(delivery: &[&str]) -> (Client, Peer) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, mut writer) = tokio::io::split(theirs);
     let (asked, requests) = mpsc::unbounded_channel();

@@ -22,6 +22,7 @@ mod soak;
 mod tls;
 mod typed;
 mod using;
+mod webhooks;
 
 use std::{
     future::Future,

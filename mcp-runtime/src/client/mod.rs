@@ -65,7 +65,10 @@ pub use self::{
         target::{IntoTarget, Target},
     },
     error::Error,
-    events::{EventOccurrence, EventSubscription, PendingSubscription},
+    events::{
+        EventOccurrence, EventSubscription, PendingSubscription, PendingWebhook, WebhookReceiver,
+        WebhookSubscription,
+    },
     link::child_process::{end_children, end_children_on_signal},
     receive::{
         change_stream::ResourceSubscription,

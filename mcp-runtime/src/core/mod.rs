@@ -30,3 +30,5 @@ pub(crate) mod spawn;
 pub mod store;
 pub(crate) mod sync;
 pub mod tool;
+#[cfg(any(feature = "client", feature = "events-webhook"))]
+pub(crate) mod webhook_secret;

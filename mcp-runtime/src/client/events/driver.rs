@@ -121,12 +121,9 @@ impl Driver {
     /// Whether nothing is gained by another attempt.
     fn is_final(&self, error: &Error) -> bool {
         match error {
-            Error::Protocol { code, .. } => FINAL_CODES.contains(code) || self.reader.terminated().is_some(),
-            Error::NotConnected { .. } | Error::Timeout { .. } => false,
-            // a gateway, or a server that starts
-            Error::Http { status, .. } => !matches!(status, 404 | 408 | 425 | 429 | 500..=599),
+            Error::Protocol { .. } if self.reader.terminated().is_some() => true,
             Error::Closed { .. } => !self.shared.can_continue(),
-            _ => true,
+            error => is_final(error),
         }
     }
 
@@ -227,6 +224,17 @@ impl Driver {
         let pause = result.next_poll_ms.map_or(SHORTEST_POLL_PAUSE, Duration::from_millis);
         sleep_until(Instant::now() + pause.clamp(SHORTEST_POLL_PAUSE, LONGEST_POLL_PAUSE)).await;
         None
+    }
+}
+
+/// Whether an error says that a subscription cannot go on.
+pub(super) fn is_final(error: &Error) -> bool {
+    match error {
+        Error::Protocol { code, .. } => FINAL_CODES.contains(code),
+        Error::NotConnected { .. } | Error::Timeout { .. } | Error::Closed { .. } => false,
+        // a gateway, or a server that starts
+        Error::Http { status, .. } => !matches!(status, 404 | 408 | 425 | 429 | 500..=599),
+        _ => true,
     }
 }
 

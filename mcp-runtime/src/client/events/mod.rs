@@ -5,13 +5,16 @@
 
 mod driver;
 mod reader;
+mod webhook;
 
 use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::DropGuard;
 
+pub use self::webhook::{PendingWebhook, WebhookReceiver, WebhookSubscription};
 use self::{
     driver::{DeliveryMode, Driver},
     reader::EventReader,
@@ -43,6 +46,17 @@ pub struct EventOccurrence {
     pub data: Value,
     /// The wire's `_meta`.
     pub meta: Option<Map<String, Value>>,
+}
+
+impl EventOccurrence {
+    /// What the event says, as a type of the program.
+    ///
+    /// # Errors
+    /// It is not one of that type.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        T::deserialize(&self.data)
+            .map_err(|error| Error::invalid(format!("the payload of the event `{}`: {error}", self.name)))
+    }
 }
 
 /// A subscription that begins when this is awaited; see [`Client::on_event`].

@@ -31,18 +31,77 @@ pub(super) struct EventReader {
     state: Mutex<ReaderState>,
     /// Is notified of everything that comes.
     pub(super) activity: Notify,
-    hasher: RandomState,
 }
 
 #[derive(Default)]
 struct ReaderState {
     cursor: Option<String>,
-    /// Hashes of ids: a server decides how long they are.
-    seen: HashSet<u64>,
-    order: VecDeque<u64>,
+    seen: SeenIds,
     /// Whether the server has confirmed the stream.
     is_active: bool,
     terminated: Option<Error>,
+}
+
+/// The ids of the last occurrences: hashes, since a server decides how long ids are.
+#[derive(Default)]
+pub(super) struct SeenIds {
+    hasher: RandomState,
+    hashes: HashSet<u64>,
+    /// The oldest first.
+    order: VecDeque<u64>,
+}
+
+impl SeenIds {
+    pub(super) fn contains(&self, id: &str) -> bool {
+        self.hashes.contains(&self.hasher.hash_one(id))
+    }
+
+    /// Keeps an id; whether it is new.
+    pub(super) fn insert(&mut self, id: &str) -> bool {
+        let hash = self.hasher.hash_one(id);
+        if !self.hashes.insert(hash) {
+            return false;
+        }
+        self.order.push_back(hash);
+        if self.order.len() > MAX_SEEN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.hashes.remove(&oldest);
+        }
+        true
+    }
+}
+
+/// What the cursor that a server has sent says.
+pub(super) enum SentCursor<'a> {
+    /// A position: everything before it was delivered.
+    At(&'a str),
+    /// The server cannot send events again.
+    Never,
+    Ignored,
+}
+
+impl<'a> SentCursor<'a> {
+    pub(super) fn of(name: &str, cursor: Option<&'a Value>) -> Self {
+        match cursor {
+            Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => Self::At(cursor),
+            Some(Value::String(_)) => {
+                tracing::warn!(event = %name, "a cursor of the server is ignored: it is too long");
+                Self::Ignored
+            }
+            Some(Value::Null) => Self::Never,
+            _ => Self::Ignored,
+        }
+    }
+
+    /// Keeps it.
+    pub(super) fn store(self, kept: &mut Option<String>) {
+        match self {
+            Self::At(cursor) => *kept = Some(cursor.to_owned()),
+            Self::Never => *kept = None,
+            Self::Ignored => {}
+        }
+    }
 }
 
 /// The wire's `EventOccurrence`.
@@ -65,7 +124,7 @@ impl EventReader {
         cursor: Option<String>,
     ) -> Self {
         let state = Mutex::new(ReaderState { cursor, ..ReaderState::default() });
-        Self { name, handler, on_gap, state, activity: Notify::new(), hasher: RandomState::new() }
+        Self { name, handler, on_gap, state, activity: Notify::new() }
     }
 
     pub(super) fn cursor(&self) -> Option<String> {
@@ -74,17 +133,7 @@ impl EventReader {
 
     /// Keeps a position that the server gave: everything before it was delivered.
     pub(super) fn advance(&self, cursor: Option<&Value>) {
-        match cursor {
-            Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => {
-                self.state.lock().cursor = Some(cursor.clone());
-            }
-            Some(Value::String(_)) => {
-                tracing::warn!(event = %self.name, "a cursor of the server is ignored: it is too long");
-            }
-            // the server cannot send events again
-            Some(Value::Null) => self.state.lock().cursor = None,
-            _ => {}
-        }
+        SentCursor::of(&self.name, cursor).store(&mut self.state.lock().cursor);
     }
 
     /// Tells the program that events may be missing.
@@ -133,15 +182,7 @@ impl EventReader {
                 tracing::debug!(event = %self.name, ?error, "an event could not be delivered by the server");
             }
             "terminated" => {
-                let error = params.get("error");
-                let error = Error::Protocol {
-                    code: error.and_then(|error| error.get("code")?.as_i64()).unwrap_or_default(),
-                    message: error
-                        .and_then(|error| error.get("message")?.as_str())
-                        .unwrap_or("the server has ended the subscription")
-                        .to_owned(),
-                    data: error.and_then(|error| error.get("data")).cloned(),
-                };
+                let error = Error::of_event(params.get("error"));
                 self.state.lock().terminated = Some(error);
             }
             _ => return,
@@ -152,33 +193,36 @@ impl EventReader {
 
     /// Passes an occurrence on to the program, unless it has had it.
     pub(super) fn deliver(&self, occurrence: &Value) {
-        let Some(occurrence) = WireOccurrence::deserialize(occurrence)
-            .ok()
-            .filter(|occurrence| occurrence.data.is_object() && occurrence.name == self.name)
-        else {
+        let Some(occurrence) = EventOccurrence::parse(occurrence, &self.name) else {
             tracing::warn!(event = %self.name, "an event of the server is left out: it is malformed");
             return self.gap();
         };
-        if !self.is_first(&occurrence.event_id) {
-            return;
+        if self.state.lock().seen.insert(&occurrence.id) {
+            call_listener(&self.handler, occurrence);
         }
-        let WireOccurrence { event_id: id, name, timestamp, data, meta } = occurrence;
-        call_listener(&self.handler, EventOccurrence { id, name, timestamp, data, meta });
     }
+}
 
-    fn is_first(&self, id: &str) -> bool {
-        let hash = self.hasher.hash_one(id);
-        let mut state = self.state.lock();
-        if !state.seen.insert(hash) {
-            return false;
+impl Error {
+    /// Why a server has ended a subscription.
+    pub(super) fn of_event(error: Option<&Value>) -> Self {
+        Self::Protocol {
+            code: error.and_then(|error| error.get("code")?.as_i64()).unwrap_or_default(),
+            message: error
+                .and_then(|error| error.get("message")?.as_str())
+                .unwrap_or("the server has ended the subscription")
+                .to_owned(),
+            data: error.and_then(|error| error.get("data")).cloned(),
         }
-        state.order.push_back(hash);
-        if state.order.len() > MAX_SEEN
-            && let Some(oldest) = state.order.pop_front()
-        {
-            state.seen.remove(&oldest);
-        }
-        true
+    }
+}
+
+impl EventOccurrence {
+    /// The occurrence that a server has sent of an event; `None` if it is malformed, or of another one.
+    pub(super) fn parse(wire: &Value, event: &str) -> Option<Self> {
+        let WireOccurrence { event_id: id, name, timestamp, data, meta } =
+            WireOccurrence::deserialize(wire).ok()?;
+        (data.is_object() && name == event).then_some(Self { id, name, timestamp, data, meta })
     }
 }
 
@@ -227,7 +271,7 @@ mod tests {
         }
         assert_eq!(seen.lock().len(), 3 * MAX_SEEN);
         let state = reader.state.lock();
-        assert_eq!((state.seen.len(), state.order.len()), (MAX_SEEN, MAX_SEEN));
+        assert_eq!((state.seen.hashes.len(), state.seen.order.len()), (MAX_SEEN, MAX_SEEN));
         assert_eq!(state.cursor.as_ref().map(String::len), Some(MAX_CURSOR));
     }
 

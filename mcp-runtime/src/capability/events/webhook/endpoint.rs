@@ -11,11 +11,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::signature::Secret;
 use crate::{
     core::{
         admission::{Owner, Permit, Quota, Shares},
         crypto::random_bytes,
+        webhook_secret::Secret,
     },
     fetch::{ExchangeFailure, HttpClient, HttpRequest, Reach},
 };

@@ -4,7 +4,6 @@
 
 mod delivery;
 mod endpoint;
-mod signature;
 mod subscribe;
 
 use std::{
@@ -21,10 +20,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
-use self::{
-    endpoint::{DeliveryFailure, Endpoints},
-    signature::Secret,
-};
+use self::endpoint::{DeliveryFailure, Endpoints};
 use super::{EventLimits, ring::Position};
 use crate::{
     core::{
@@ -34,6 +30,7 @@ use crate::{
         dispatch::{Reply, Request, Response},
         server::{Assembly, Capability, Declared, Lasting, Registry, Server},
         sync::Mutex,
+        webhook_secret::Secret,
     },
     fetch::Reach,
 };

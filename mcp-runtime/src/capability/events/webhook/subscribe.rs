@@ -15,7 +15,6 @@ use super::{
     Webhook, WebhookKey, WebhookState, Webhooks,
     delivery::{Deliverer, control_id},
     endpoint::Message,
-    signature::Secret,
 };
 use crate::{
     capability::events::{
@@ -34,6 +33,7 @@ use crate::{
         protocol::Revision,
         server::{Registry, Server},
         spawn::spawn,
+        webhook_secret::Secret,
     },
 };
 

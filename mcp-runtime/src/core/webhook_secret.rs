@@ -1,0 +1,129 @@
+//! Secrets of webhooks, and signatures by the scheme of [Standard Webhooks](https://www.standardwebhooks.com): the secret
+//! is the subscriber's, and appears neither in a log nor in `Debug`.
+
+use std::fmt;
+
+use base64::{
+    Engine as _,
+    alphabet::STANDARD as ALPHABET,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD},
+};
+use ring::hmac;
+
+const PREFIX: &str = "whsec_";
+/// Signatures of a message that are looked at: of two secrets, and of two schemes.
+#[cfg(feature = "client")]
+const MAX_SIGNATURES: usize = 8;
+/// Of the decoded secret.
+#[cfg(feature = "events-webhook")]
+const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
+const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
+    &ALPHABET,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// What the messages to an endpoint are signed with.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(Vec<u8>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Secret {
+    /// `whsec_` and base64 of 24 to 64 bytes.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let bytes = ANY_PADDING.decode(text.strip_prefix(PREFIX)?).ok()?;
+        LENGTHS.contains(&bytes.len()).then_some(Self(bytes))
+    }
+
+    /// A new secret, which cannot be guessed.
+    ///
+    /// # Errors
+    /// The operating system provides no randomness.
+    #[cfg(feature = "client")]
+    pub(crate) fn random() -> Result<Self, getrandom::Error> {
+        Ok(Self(crate::core::crypto::random_bytes::<32>()?.to_vec()))
+    }
+
+    /// As it is sent to the server that signs with it, and as [`parse`](Self::parse) reads it.
+    #[cfg(feature = "client")]
+    pub(crate) fn to_text(&self) -> String {
+        format!("{PREFIX}{}", STANDARD.encode(&self.0))
+    }
+
+    /// The signature of a message: `v1,` and base64 of HMAC-SHA256 over its id, its time and its body.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn sign(&self, id: &str, timestamp: u64, body: &[u8]) -> String {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
+        let mut context = hmac::Context::with_key(&key);
+        context.update(format!("{id}.{timestamp}.").as_bytes());
+        context.update(body);
+        format!("v1,{}", STANDARD.encode(context.sign()))
+    }
+
+    /// Whether one of the signatures of a message is of this secret; the time that takes says nothing about the signature.
+    #[cfg(feature = "client")]
+    pub(crate) fn verifies(&self, signatures: &str, id: &str, timestamp: &str, body: &[u8]) -> bool {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
+        let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", body].concat();
+        let signatures = signatures.split(' ').filter_map(|signature| signature.strip_prefix("v1,"));
+        signatures
+            .take(MAX_SIGNATURES)
+            .filter_map(|signature| ANY_PADDING.decode(signature).ok())
+            .any(|signature| hmac::verify(&key, &signed, &signature).is_ok())
+    }
+}
+
+#[cfg(all(test, feature = "client", feature = "events-webhook"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_signed_as_the_published_example_is() {
+        // of the specification of Standard Webhooks and of its libraries
+        let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let signature =
+            secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert_eq!(format!("{secret:?}"), "Secret(..)");
+        assert_eq!(secret.to_text(), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let verifies = |signatures: &str, body: &[u8]| {
+            secret.verifies(signatures, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
+        };
+        let body = br#"{"test": 2432232314}"#;
+        assert!(verifies(&signature, body));
+        assert!(verifies(&format!("v1a,AAAA v1,!!! v1,AAAA {signature}"), body), "one of several is enough");
+        assert!(!verifies(&signature, b"{}") && !verifies("v1,AAAA", body) && !verifies("", body));
+        assert!(!verifies(&signature.replace("v1,", "v2,"), body));
+        let other = Secret::random().unwrap();
+        assert!(!other.verifies(&signature, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body));
+        assert_eq!(Secret::parse(&other.to_text()).as_ref(), Some(&other));
+    }
+
+    #[test]
+    fn a_secret_has_24_to_64_bytes_in_base64() {
+        let secret = |length: usize| format!("whsec_{}", STANDARD.encode(vec![7; length]));
+        for length in [24, 25, 26, 64] {
+            assert!(Secret::parse(&secret(length)).is_some(), "{length}");
+            assert!(
+                Secret::parse(secret(length).trim_end_matches('=')).is_some(),
+                "{length} without padding"
+            );
+        }
+        for bad in [
+            secret(23),
+            secret(65),
+            secret(0),
+            "whsec_".into(),
+            "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into(),
+            "whsec_not base64 at all, but long enough".into(),
+            String::new(),
+        ] {
+            assert!(Secret::parse(&bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -67,16 +67,17 @@ pub(super) type AcceptEvent = AsyncHandler<EventOccurrence, Result<(), String>>;
 /// use mcp_runtime::client::{Client, WebhookReceiver};
 /// use serde_json::json;
 ///
+/// # async fn store(_: &str, _: &serde_json::Value) -> Result<(), String> { Ok(()) }
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let receiver = WebhookReceiver::new("https://agent.example.com/hooks/mcp")?;
-/// let app = axum::Router::new().route_service("/hooks/mcp", receiver.clone());
-/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?; // behind what serves the URL
-/// tokio::spawn(async move { axum::serve(listener, app).await });
+/// let app: axum::Router = axum::Router::new().route_service("/hooks/mcp", receiver.clone());
+/// // serve it at that URL, before a subscription is made
+/// # drop(app);
 ///
 /// let client = Client::connect("https://example.com/mcp").await?;
 /// let subscription = client
 ///     .subscribe_webhook(&receiver, "incident.created", json!({ "severity": "P1" }), |event| async move {
-///         tokio::fs::write(format!("incidents/{}", event.id), event.data.to_string()).await
+///         store(&event.id, &event.data).await
 ///     })
 ///     .await?;
 /// let why = subscription.ended().await;

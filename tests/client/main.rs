@@ -8,6 +8,7 @@ mod examples;
 mod exchanges;
 mod foreign;
 mod foreign_table;
+mod foreign_webhooks;
 mod hostile;
 mod http;
 mod malformed;

@@ -420,27 +420,33 @@ fn a_receiver_has_a_url_that_servers_may_deliver_to() {
 /// A note
 #[mcp_type]
 #[derive(Debug)]
-struct Note {
-    text: String,
+pub(super) struct Note {
+    pub(super) text: String,
 }
 
 /// A note was added.
 #[mcp_event(name = "note.added")]
-fn note_added(#[mcp(payload)] _note: &Note, #[mcp(default = "")] by: String) {
+pub(super) fn note_added(#[mcp(payload)] _note: &Note, #[mcp(default = "")] by: String) {
     let _anyone = by;
 }
 
-#[tokio::test]
-async fn a_client_receives_the_events_of_a_server_over_http() {
+/// A server of notes, whose callers say who they are.
+pub(super) fn notes_server() -> Server {
     let builder = Server::builder("notes", "1")
         .add(event::of::<note_added>())
         .limits(|limits| limits.events(|events| events.webhooks_on_loopback()))
         .http(|http| {
             http.caller(|parts| {
-                parts.headers.get("x-user").and_then(|user| Some(Principal::new("test", user.to_str().ok()?)))
+                let user = parts.headers.get("x-user")?.to_str().ok()?;
+                Some(Principal::new("test", user))
             })
         });
-    let server = builder.build().expect("a server");
+    builder.build().expect("a server")
+}
+
+#[tokio::test]
+async fn a_client_receives_the_events_of_a_server_over_http() {
+    let server = notes_server();
     let http = HttpServer::of(&server).await;
     let url = format!("http://{}/mcp", http.address);
     let client =

@@ -13,7 +13,7 @@ pub mod client;
 #[doc(hidden)]
 pub mod client;
 mod core;
-#[cfg(feature = "_fetch")]
+#[cfg(feature = "_tls")]
 mod fetch;
 mod gate;
 #[cfg(all(doc, not(doctest)))]

@@ -176,8 +176,8 @@ misplaced! {
     ServerBuilder => {
         allowed_hosts(A) allowed_origins(A) any_host() stateless() without_resumption() implied_scopes(A)
         caller(A) caller_from<T>() trusted_proxies(A) client_address(A) trust_all_callers() from_request<T>()
-        legacy_sse(A) health_paths(A, B) without_health() readiness(A, B) readiness_timeout(A)
-        shutdown_delay(A) behind_proxy() path(A)
+        legacy_sse(A) health_paths(A, B) without_health() readiness(A, B) readiness_needs_store()
+        readiness_timeout(A) shutdown_delay(A) behind_proxy() path(A)
     }
 }
 

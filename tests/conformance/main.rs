@@ -2,6 +2,8 @@
 //! warnings, skipped checks and scenarios that check nothing all fail the test.
 
 mod client;
+#[cfg(unix)]
+mod replicas;
 mod revisions;
 mod sample_server;
 mod schemas;
@@ -21,7 +23,12 @@ fn conforms(set: &Set) {
     // some scenarios measure milliseconds, so sets run one after the other
     let _lock = lock("conformance");
     let server = Served::start("everything", manifest_dir());
-    let verdicts = suite.run(set, &server.url());
+    passes(&suite, set, &server.url());
+}
+
+/// Runs a set against the server at a URL: each scenario must pass.
+fn passes(suite: &Suite, set: &Set, url: &str) {
+    let verdicts = suite.run(set, url);
     let complaints: Vec<_> = verdicts
         .iter()
         .filter_map(|(scenario, verdict)| match verdict {

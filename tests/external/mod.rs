@@ -4,7 +4,12 @@
 pub mod browser;
 pub mod child;
 pub mod example;
+#[cfg(unix)]
+pub mod nginx;
 pub mod package;
+#[cfg(unix)]
+pub mod redis;
+pub mod replicas;
 
 use std::{
     env,

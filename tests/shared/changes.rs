@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 
 use mcp_runtime::{Principal, Server, prelude::*, store::Shared};
 use mcp_tests::{
-    external::skip,
+    external::{redis::RedisServer, skip},
     support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, within},
 };
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::{TestStore, redis_server::RedisServer};
+use crate::TestStore;
 
 /// For everybody
 #[mcp_resource(uri = "test://open")]

@@ -1,8 +1,10 @@
 //! What replicas share: the stores themselves, and servers on them. The same tests run with the store in memory, with
-//! Redis, and with an example's store in SQLite. Those with Redis start a `redis-server` each, and are skipped without it.
+//! Redis, with Valkey where it is installed, and with an example's store in SQLite. Those with Redis start a `redis-server`
+//! each, and are skipped without it.
 
 mod changes;
-mod redis_server;
+mod operations;
+mod reached;
 mod replicas;
 #[path = "../../examples/shared_store/sqlite.rs"]
 mod sqlite;
@@ -14,9 +16,10 @@ use mcp_runtime::{
     store::{Memory, Redis, Shared, Table},
     testing::check_shared,
 };
-use mcp_tests::{external::skip, support::within};
-
-use redis_server::RedisServer;
+use mcp_tests::{
+    external::{redis::RedisServer, skip},
+    support::within,
+};
 
 /// A store for one test, as each of its replicas opens it.
 struct TestStore {
@@ -52,6 +55,12 @@ impl TestStore {
         match RedisServer::start() {
             Ok(server) => stores.push(Self::redis(server)),
             Err(missing) => skip(test, &missing),
+        }
+        // not every system has it
+        if let Ok(server) = RedisServer::start_program("valkey-server", &[]) {
+            let mut valkey = Self::redis(server);
+            valkey.name = "valkey";
+            stores.push(valkey);
         }
         stores
     }

@@ -7,7 +7,7 @@ use mcp_runtime::{
     store::{Redis, Shared},
 };
 use mcp_tests::{
-    external::skip,
+    external::{redis::RedisServer, skip},
     support::{BreakableStore, HttpRequest, HttpServer, server_key, text_of, within},
 };
 use serde_json::json;
@@ -18,7 +18,6 @@ use tokio::{
 
 use crate::{
     TestStore,
-    redis_server::RedisServer,
     replicas::{agreed, call, echo, server},
 };
 
@@ -171,7 +170,7 @@ async fn redis_may_end_hang_refuse_and_come_back() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_or_url_is_an_error_when_serving_begins() {
+async fn a_wrong_password_is_an_error_when_serving_begins() {
     let redis = match RedisServer::start() {
         Ok(redis) => redis,
         Err(missing) => return skip("a_wrong_password_is_an_error", &missing),
@@ -189,10 +188,22 @@ async fn a_wrong_password_or_url_is_an_error_when_serving_begins() {
             let error = starts(wrong).await.expect_err("refused");
             assert!(error.contains("Redis refuses the connection") && !error.contains("open@"), "{error}");
         }
-        for wrong in ["http://127.0.0.1", "rediss://127.0.0.1:1", "redis://", "sesame"] {
-            let error = starts(wrong.into()).await.expect_err("not a URL of Redis");
-            assert!(error.contains("the URL of Redis") && !error.contains("sesame"), "{error}");
-        }
     })
     .await;
+}
+
+#[test]
+fn a_url_that_cannot_work_is_an_error_of_build() {
+    let refused = |store: Redis| {
+        let built = Server::builder("replicas", "1").tool::<echo>().shared(store).build();
+        built.expect_err("not a URL of Redis").to_string()
+    };
+    for wrong in ["http://127.0.0.1", "redis+cluster://127.0.0.1", "redis://", "redis://:sesame@", "sesame"] {
+        let error = refused(Redis::at(wrong));
+        assert!(error.contains("Redis") && !error.contains("sesame"), "{wrong}: {error}");
+    }
+    let error = refused(Redis::at("rediss://127.0.0.1").root_certificates("no certificate"));
+    assert!(error.contains("not in PEM"), "{error}");
+    let error = refused(Redis::at("redis://127.0.0.1").root_certificates("no certificate"));
+    assert!(error.contains("write `rediss://`"), "{error}");
 }

@@ -1,5 +1,5 @@
 //! HTTP requests that this crate makes: those of clients, and those for what authorization servers publish and say of
-//! tokens. Nothing here changes what other crates of the program do: no feature of a crate is enabled that chooses how
+//! tokens; and the TLS of these and other connections. Nothing here changes what other crates of the program do: no feature of a crate is enabled that chooses how
 //! TLS works for all of its users.
 //!
 //! [`Fetcher`] is for documents whose URLs come from other documents: it limits their size and time and the addresses
@@ -7,9 +7,11 @@
 
 #[cfg(feature = "client")]
 mod body_decoder;
+#[cfg(feature = "_fetch")]
 mod connector;
 #[cfg(any(feature = "auth", feature = "client"))]
 mod document;
+#[cfg(feature = "_fetch")]
 mod http_client;
 #[cfg(any(feature = "auth", feature = "client", feature = "events-webhook"))]
 mod reach;
@@ -32,5 +34,5 @@ pub(crate) use http_client::{ExchangeError, HttpResponse};
 pub(crate) use http_client::{HttpClient, HttpRequest};
 #[cfg(any(feature = "auth", feature = "client", feature = "events-webhook"))]
 pub(crate) use reach::Reach;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "redis-tls"))]
 pub(crate) use tls::tls_config;

@@ -1,9 +1,7 @@
 //! Replicas behind nginx that are restarted one by one, while clients send requests over connections that are kept open.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::PathBuf,
-    process::Command,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -12,7 +10,11 @@ use std::{
 };
 
 use mcp_tests::{
-    external::{Missing, child::Guard, skip},
+    external::{
+        nginx::Nginx,
+        replicas::{free_addresses, until_accepted},
+        skip,
+    },
     support::{HttpConnection, HttpRequest, LineConnection, text_of},
 };
 use serde_json::json;
@@ -29,83 +31,12 @@ const RESTARTS: usize = 10;
 /// Far longer than it takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Some addresses that no other process takes while a replica is restarted, since the system does not give these ports to
-/// those who ask for any.
-fn addresses<const N: usize>() -> [SocketAddr; N] {
-    let first = 20_000 + u16::try_from(std::process::id() % 8_000).expect("a small number");
-    let mut free = (first..).map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    std::array::from_fn(|_| free.find(|address| TcpListener::bind(address).is_ok()).expect("a port"))
-}
-
 /// A replica that accepts requests.
 async fn replica(at: SocketAddr) -> LineConnection {
     let server =
         LineConnection::spawn(fixture().args(["--http", &at.to_string()]).env("FIXTURE_DELAY_MS", "200"));
-    until_accepted(at).await;
+    until_accepted(at);
     server
-}
-
-async fn until_accepted(at: SocketAddr) {
-    while TcpStream::connect(at).await.is_err() {
-        sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// nginx, and the folder with its files, which is removed with it.
-struct Nginx {
-    _process: Guard,
-    folder: PathBuf,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _best_effort = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// Starts nginx with the settings of docs/deploy.md.
-async fn nginx(at: SocketAddr, replicas: [SocketAddr; 2]) -> Result<Nginx, Missing> {
-    let missing = || Missing("`nginx` is not installed: the Debian package `nginx-light` has it".into());
-    // not on the path of every user
-    let program = ["nginx", "/usr/sbin/nginx"]
-        .into_iter()
-        .find(|program| Command::new(program).arg("-v").output().is_ok())
-        .ok_or_else(missing)?;
-    let folder = std::env::temp_dir().join(format!("mcp-nginx-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let [one, other] = replicas;
-    let path = folder.display();
-    let config = format!(
-        r#"daemon off; master_process off; pid {path}/pid; error_log {path}/error.log;
-events {{}}
-http {{
-    access_log off; keepalive_requests 1000000;
-    client_body_temp_path {path}/body; proxy_temp_path {path}/proxy; fastcgi_temp_path {path}/fastcgi;
-    uwsgi_temp_path {path}/uwsgi; scgi_temp_path {path}/scgi;
-    upstream replicas {{ server {one} max_fails=0; server {other} max_fails=0; keepalive 32; }}
-    server {{
-        listen {at};
-        location /mcp {{
-            proxy_pass http://replicas; proxy_http_version 1.1;
-            proxy_set_header Host $host; proxy_set_header Connection "";
-            proxy_buffering off; proxy_request_buffering off; proxy_connect_timeout 2s;
-        }}
-    }}
-}}"#
-    );
-    let file = folder.join("nginx.conf");
-    std::fs::write(&file, config).expect("a configuration");
-    let log = std::fs::File::create(folder.join("stderr.log")).expect("a log");
-    let process = Command::new(program)
-        .arg("-c")
-        .arg(&file)
-        .arg("-e")
-        .arg(folder.join("error.log"))
-        .stderr(log)
-        .spawn();
-    let started = Nginx { _process: Guard(process.expect("nginx starts")), folder };
-    until_accepted(at).await;
-    Ok(started)
 }
 
 /// Sends requests until there were enough of them and the restarts are over; counts them, and those without a result.
@@ -128,8 +59,8 @@ async fn send(at: SocketAddr, sent: Arc<AtomicUsize>, restarted: Arc<AtomicBool>
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_behind_nginx_loses_no_request() {
-    let [at, one, other] = addresses();
-    let proxy = match nginx(at, [one, other]).await {
+    let [at, one, other] = free_addresses();
+    let proxy = match Nginx::start(at, &[one, other]) {
         Ok(proxy) => proxy,
         Err(missing) => return skip("a_rolling_restart_behind_nginx_loses_no_request", &missing),
     };
@@ -154,7 +85,7 @@ async fn a_rolling_restart_behind_nginx_loses_no_request() {
             lost.extend(client.await.expect("no panic"));
         }
         let sent = sent.load(Ordering::Relaxed);
-        let log = std::fs::read_to_string(proxy.folder.join("error.log")).unwrap_or_default();
+        let log = proxy.errors();
         // refused connections are expected: nginx sends the request to the other replica
         let log: Vec<_> = log.lines().filter(|line| !line.contains("Connection refused")).collect();
         assert!(lost.is_empty(), "{} of {sent} requests: {lost:?}\n{}", lost.len(), log.join("\n"));

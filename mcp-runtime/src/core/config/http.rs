@@ -18,7 +18,7 @@ use crate::core::{
     bound::Texts,
     connection::{ImpliesFn, Principal},
     extensions::Extensions,
-    store::EventBounds,
+    store::{EventBounds, SealedStore},
 };
 
 /// Copies one type from the request extensions of `http` into those of a request.
@@ -45,6 +45,8 @@ pub(crate) struct HealthOptions {
     /// Of liveness and readiness; `None` if neither is served.
     pub(crate) paths: Option<(String, String)>,
     pub(crate) checks: Vec<ReadinessCheck>,
+    /// Whether one of them is that the shared store answers.
+    pub(crate) needs_store: bool,
     /// How long all checks together may take.
     pub(crate) timeout: Duration,
 }
@@ -52,7 +54,21 @@ pub(crate) struct HealthOptions {
 impl Default for HealthOptions {
     fn default() -> Self {
         let paths = Some(("/healthz".into(), "/readyz".into()));
-        Self { paths, checks: Vec::new(), timeout: Duration::from_secs(1) }
+        Self { paths, checks: Vec::new(), needs_store: false, timeout: Duration::from_secs(1) }
+    }
+}
+
+impl HealthOptions {
+    /// Adds the check of the shared store, if there is one and readiness depends on it.
+    pub(crate) fn check_store(&mut self, store: &SealedStore) {
+        if self.needs_store && store.is_shared() {
+            let store = store.clone();
+            let run = Arc::new(move || -> BoxFuture<bool> {
+                let store = store.clone();
+                Box::pin(async move { store.reach().await.is_ok() })
+            });
+            self.checks.push(ReadinessCheck { name: "shared store", run });
+        }
     }
 }
 
@@ -724,6 +740,15 @@ impl HttpOptions {
     {
         let run = Arc::new(move || -> BoxFuture<bool> { Box::pin(check()) });
         self.health.checks.push(ReadinessCheck { name, run });
+        self
+    }
+
+    /// Makes the server not [ready](Self::readiness) while its [shared store](crate::ServerBuilder::shared) does not answer.
+    ///
+    /// By default it is ready then, since it answers whatever needs no store, and since a store that is away would
+    /// otherwise make all replicas unready at once. A server without a shared store is ready without it.
+    pub fn readiness_needs_store(mut self) -> Self {
+        self.health.needs_store = true;
         self
     }
 

@@ -592,17 +592,31 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
+        let telemetry = Telemetry::new(&options.telemetry)
+            .map(Arc::new)
+            .map_err(|error| errors.push(BuildError::new(error)));
         let store = match &options.stores.shared {
-            Some(shared) => SealedStore::shared(shared.clone(), &keys, &self.info.name),
+            Some(shared) => {
+                let mut shared = shared.clone();
+                if let Err(error) = shared.check() {
+                    errors.push(BuildError::new(error.to_string()));
+                }
+                if let Ok(telemetry) = &telemetry {
+                    match telemetry.observe_store(shared.clone()) {
+                        Ok(observed) => shared = observed,
+                        Err(error) => errors.push(BuildError::new(error)),
+                    }
+                }
+                SealedStore::shared(shared, &keys, &self.info.name)
+            }
             None => SealedStore::in_memory(),
         };
+        #[cfg(feature = "http")]
+        options.http.health.check_store(&store);
         let relay = options.stores.open_relay.map(|open| open(&store)).transpose().unwrap_or_else(|error| {
             errors.push(BuildError::new(format!("the operating system provides no randomness: {error}")));
             None
         });
-        let telemetry = Telemetry::new(&options.telemetry)
-            .map(Arc::new)
-            .map_err(|error| errors.push(BuildError::new(error)));
         #[cfg(feature = "auth")]
         if !self.authentications.is_empty() {
             let found = set_up_authentication(

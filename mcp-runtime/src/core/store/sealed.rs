@@ -148,6 +148,18 @@ impl SealedStore {
         })
     }
 
+    /// Asks the store for something, to see that it answers.
+    ///
+    /// # Errors
+    /// It does not, or what replicas have in it is sealed with other keys.
+    #[cfg(feature = "http")]
+    pub(crate) async fn reach(&self) -> Result<(), StoreError> {
+        let Some(sealing) = &self.sealing else { return Ok(()) };
+        self.ready(sealing).await?;
+        let (table, key) = sealing.names(&Table::new("keys", 1, 1024, 100), "probe");
+        limited(self.backend.get(&table, &key)).await.map(drop)
+    }
+
     /// The value of a key, and its version.
     ///
     /// # Errors

@@ -17,6 +17,20 @@ use crate::core::admission::{Owner, Quota, Rate};
 /// Each operation is atomic, for all replicas. Values are sealed: a store sees random-looking bytes, and names that are
 /// digests. It should fail rather than wait: an operation that takes longer than 2 seconds counts as failed.
 pub trait Shared: Send + Sync {
+    /// Checks the store's settings without connecting to it, when a server is built.
+    ///
+    /// # Errors
+    /// The store cannot work with them: a URL that is not valid, say. `build()` fails with that.
+    fn check(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+
+    /// Whether the store is connected now, for metrics. `None` if it has no connection, or does not know: then the outcome of
+    /// the last operation counts.
+    fn is_connected(&self) -> Option<bool> {
+        None
+    }
+
     /// Connects, when a server begins to serve; it may be called again.
     ///
     /// # Errors
@@ -74,6 +88,14 @@ pub trait Shared: Send + Sync {
 }
 
 impl<S: Shared + ?Sized> Shared for Arc<S> {
+    fn check(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        (**self).check()
+    }
+
+    fn is_connected(&self) -> Option<bool> {
+        (**self).is_connected()
+    }
+
     fn open(&self) -> Stored<'_, ()> {
         (**self).open()
     }

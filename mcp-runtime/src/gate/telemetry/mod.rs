@@ -4,14 +4,16 @@
 //!
 //! See [the conventions](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/).
 
+#[cfg(any(feature = "otel", feature = "metrics"))]
+mod observed_store;
 #[cfg(feature = "otel")]
 mod otel;
 #[cfg(feature = "metrics")]
 mod prometheus;
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use crate::core::connection::ClientConnection;
+use crate::core::{connection::ClientConnection, store::Shared};
 
 #[cfg(feature = "otel")]
 pub(crate) use otel::{set_parent, set_remote_parent, trace_id};
@@ -22,6 +24,10 @@ pub(crate) const OTHER: &str = "_OTHER";
 /// Upper bounds of the buckets of durations, in seconds, as the conventions have them.
 #[cfg(any(feature = "otel", feature = "metrics"))]
 const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// The same for operations of a store, which is near.
+#[cfg(any(feature = "otel", feature = "metrics"))]
+const STORE_BUCKETS: [f64; 11] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.2, 0.5, 2.0];
 
 /// What is recorded of requests, and which log messages clients get; for
 /// [`ServerBuilder::telemetry`](crate::ServerBuilder::telemetry).
@@ -238,6 +244,37 @@ impl Telemetry {
         #[cfg(feature = "otel")]
         self.instruments.refuse(status, reason);
         let _uncounted = (status, reason);
+    }
+
+    /// The same store, whose operations are counted if anything is.
+    #[cfg_attr(
+        not(any(feature = "otel", feature = "metrics")),
+        expect(clippy::unused_self, reason = "nothing is counted")
+    )]
+    pub(crate) fn observe_store(self: &Arc<Self>, store: Arc<dyn Shared>) -> Result<Arc<dyn Shared>, String> {
+        #[cfg(any(feature = "otel", feature = "metrics"))]
+        if self.counts() {
+            let (store, reached) = observed_store::ObservedStore::new(store, self.clone());
+            #[cfg(feature = "metrics")]
+            if let Some(metrics) = &self.metrics {
+                metrics.watch_store(reached)?;
+            }
+            #[cfg(not(feature = "metrics"))]
+            drop(reached);
+            return Ok(Arc::new(store));
+        }
+        Ok(store)
+    }
+
+    /// An operation of the shared store has ended, with this name and outcome.
+    #[cfg(any(feature = "otel", feature = "metrics"))]
+    fn end_store_operation(&self, labels: [&'static str; 2], duration: Duration) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.end_store_operation(labels, duration);
+        }
+        #[cfg(feature = "otel")]
+        self.instruments.end_store_operation(labels, duration);
     }
 
     /// A call continues as a task.

@@ -11,7 +11,7 @@ use opentelemetry::{
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use super::{BUCKETS, RequestEnd, TaskTotal};
+use super::{BUCKETS, RequestEnd, STORE_BUCKETS, TaskTotal};
 
 /// The instruments of one server.
 #[derive(Default)]
@@ -27,6 +27,7 @@ struct Durations {
     #[cfg(feature = "auth")]
     issuers: Histogram<f64>,
     refused: Counter<u64>,
+    store: Histogram<f64>,
 }
 
 impl Instruments {
@@ -59,6 +60,12 @@ impl Instruments {
                     .u64_counter("mcp.server.refused_requests")
                     .with_unit("{request}")
                     .with_description("Requests that were refused before their method was looked at.")
+                    .build(),
+                store: meter
+                    .f64_histogram("mcp.server.store.operation.duration")
+                    .with_unit("s")
+                    .with_description("How long operations of the shared store took.")
+                    .with_boundaries(STORE_BUCKETS.to_vec())
                     .build(),
             }
         })
@@ -122,6 +129,11 @@ impl Instruments {
         attributes.extend(task.error.map(|error| KeyValue::new("error.type", error.to_owned())));
         attributes.extend(task.reason.map(|reason| KeyValue::new("mcp.error.reason", reason)));
         self.durations().tasks.record(task.duration.as_secs_f64(), &attributes);
+    }
+
+    pub(super) fn end_store_operation(&self, [operation, outcome]: [&'static str; 2], duration: Duration) {
+        let attributes = [KeyValue::new("operation", operation), KeyValue::new("outcome", outcome)];
+        self.durations().store.record(duration.as_secs_f64(), &attributes);
     }
 
     #[cfg(feature = "auth")]

@@ -4,6 +4,7 @@
 use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasher as _, RandomState},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -12,7 +13,7 @@ use prometheus::{
     core::Collector,
 };
 
-use super::{BUCKETS, OTHER, RequestEnd, TaskTotal};
+use super::{BUCKETS, OTHER, RequestEnd, STORE_BUCKETS, TaskTotal, observed_store::Reached};
 use crate::core::sync::RwLock;
 
 /// Combinations of labels of durations, at most.
@@ -33,11 +34,19 @@ pub(super) struct PrometheusMetrics {
     #[cfg(feature = "auth")]
     issuers: HistogramVec,
     dropped: IntCounter,
+    /// Of a server whose replicas share a store.
+    store: OnceLock<StoreMetrics>,
     /// Those of `operations` that have series of their own, by the digests of their labels.
     series: RwLock<HashMap<u64, Histogram>>,
     hasher: RandomState,
     /// Those whose tasks have series of their own.
     task_tools: RwLock<HashSet<String>>,
+}
+
+struct StoreMetrics {
+    operations: HistogramVec,
+    connected: IntGauge,
+    reached: Arc<Reached>,
 }
 
 impl PrometheusMetrics {
@@ -116,10 +125,39 @@ impl PrometheusMetrics {
             )?,
             dropped: add(&registry, dropped)?,
             registry,
+            store: OnceLock::new(),
             series: RwLock::default(),
             hasher: RandomState::new(),
             task_tools: RwLock::default(),
         })
+    }
+
+    /// Adds the metrics of the shared store.
+    ///
+    /// # Errors
+    /// They were added before.
+    pub(super) fn watch_store(&self, reached: Arc<Reached>) -> Result<(), String> {
+        let register = || {
+            let operations = HistogramOpts::new(
+                "mcp_server_store_operation_duration_seconds",
+                "How long operations of the shared store took.",
+            );
+            let operations =
+                HistogramVec::new(operations.buckets(STORE_BUCKETS.to_vec()), &["operation", "outcome"])?;
+            let connected =
+                IntGauge::new("mcp_server_store_connected", "Whether the shared store can be reached.")?;
+            self.registry.register(Box::new(operations.clone()))?;
+            self.registry.register(Box::new(connected.clone()))?;
+            prometheus::Result::Ok(StoreMetrics { operations, connected, reached })
+        };
+        let made = register().map_err(|error| format!("the metrics cannot be registered: {error}"))?;
+        self.store.set(made).map_err(|_| "the metrics of the store were registered before".to_owned())
+    }
+
+    pub(super) fn end_store_operation(&self, labels: [&str; 2], duration: Duration) {
+        if let Some(store) = self.store.get() {
+            store.operations.with_label_values(&labels).observe(duration.as_secs_f64());
+        }
     }
 
     pub(super) fn begin(&self) {
@@ -206,6 +244,9 @@ impl PrometheusMetrics {
 
     pub(super) fn to_text(&self, dropped: u64) -> String {
         self.dropped.inc_by(dropped.saturating_sub(self.dropped.get()));
+        if let Some(store) = self.store.get() {
+            store.connected.set(store.reached.now().into());
+        }
         let mut text = String::new();
         // only a metric without a value fails here, and there is none
         if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {

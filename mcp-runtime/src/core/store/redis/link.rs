@@ -3,22 +3,21 @@
 
 use std::{
     collections::HashMap,
-    io,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use redis::{
-    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion,
-    PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection, io::tcp::TcpSettings,
-};
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value, aio::MultiplexedConnection};
 use tokio::{
     sync::watch,
     task::JoinHandle,
     time::{sleep, timeout},
 };
 
-use super::Failure;
+use super::{
+    Failure,
+    target::{OpenError, Target},
+};
 use crate::core::{crypto::random_bytes, spawn::spawn, store::shared::Publisher, sync::Mutex};
 
 /// How long one attempt to connect may take.
@@ -40,7 +39,7 @@ const MAX_OPERATIONS: usize = 4096;
 pub(super) struct Link(Arc<LinkInner>);
 
 struct LinkInner {
-    info: ConnectionInfo,
+    target: Arc<Target>,
     state: watch::Sender<LinkState>,
     /// The newest connection that was found to be broken, by its generation.
     broken: watch::Sender<u64>,
@@ -62,7 +61,7 @@ enum LinkState {
     Connecting,
     Connected(LiveConnection),
     /// Why the connection is missing.
-    Lost(Arc<str>),
+    Lost(OpenError),
 }
 
 impl Drop for LinkInner {
@@ -74,51 +73,36 @@ impl Drop for LinkInner {
 }
 
 impl Link {
-    /// Of that URL.
-    ///
-    /// # Errors
-    /// It is something else than a URL of Redis; the message does not contain it, since it may contain a password.
-    pub(super) fn new(url: &str) -> Result<Self, String> {
-        if url.starts_with("rediss:") || url.starts_with("valkeys:") {
-            return Err("the URL of Redis asks for TLS, which is not supported\n\
-                 run a proxy such as stunnel beside the server, and write `redis://`"
-                .into());
-        }
-        let info = url.into_connection_info().map_err(|error| {
-            format!("the URL of Redis is invalid: {error}\nwrite one such as `redis://10.0.0.5:6379`")
-        })?;
-        let settings =
-            info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
-        let info =
-            info.set_redis_settings(settings).set_tcp_settings(TcpSettings::default().set_nodelay(true));
+    pub(super) fn new(target: Arc<Target>) -> Self {
         let (state, _) = watch::channel(LinkState::Connecting);
-        Ok(Self(Arc::new(LinkInner {
-            info,
+        Self(Arc::new(LinkInner {
+            target,
             state,
             broken: watch::channel(0).0,
             publishers: Mutex::default(),
             keeper: Mutex::default(),
-        })))
+        }))
     }
 
-    /// The host and port, or the path.
-    fn address(&self) -> String {
-        self.0.info.addr().to_string()
+    /// Whether there is a connection now.
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(&*self.0.state.borrow(), LinkState::Connected(_))
     }
 
     /// Starts to connect, unless that was done, and waits for the outcome of the first attempt.
     ///
     /// # Errors
-    /// Redis refuses the user or the password, or is too old. That it cannot be reached is logged.
+    /// Redis refuses the user or the password, or is too old; its certificate is not valid. That it cannot be reached is
+    /// logged.
     pub(super) async fn open(&self) -> Result<(), Failure> {
         self.keep();
         let mut state = self.0.state.subscribe();
         let settled = state.wait_for(|state| !matches!(state, LinkState::Connecting));
         if let Ok(Ok(state)) = timeout(FIRST_CONNECTION, settled).await
             && let LinkState::Lost(error) = &*state
-            && error.starts_with(REFUSED)
+            && error.is_final
         {
-            return Err(format!("{error} at {}", self.address()).into());
+            return Err(format!("{} at {}", error.message, self.0.target.address()).into());
         }
         Ok(())
     }
@@ -132,7 +116,7 @@ impl Link {
             let state = self.0.state.borrow();
             match &*state {
                 LinkState::Connected(connection) => return Ok(connection.clone()),
-                LinkState::Lost(error) if self.is_kept() => return Err(error.to_string().into()),
+                LinkState::Lost(error) if self.is_kept() => return Err(error.message.clone().into()),
                 LinkState::Lost(_) | LinkState::Connecting => {}
             }
         }
@@ -142,7 +126,7 @@ impl Link {
         match timeout(FIRST_CONNECTION, settled).await {
             Ok(Ok(state)) => match &*state {
                 LinkState::Connected(connection) => Ok(connection.clone()),
-                LinkState::Lost(error) => Err(error.to_string().into()),
+                LinkState::Lost(error) => Err(error.message.clone().into()),
                 LinkState::Connecting => Err("Redis cannot be reached".into()),
             },
             _ => Err("Redis cannot be reached".into()),
@@ -191,9 +175,6 @@ impl Link {
 /// Why a connection is not kept any longer.
 const UNUSED: &str = "the store is not used any more";
 
-/// What the errors begin with that another attempt does not mend.
-const REFUSED: &str = "Redis refuses the connection";
-
 /// Opens connections, one after the other, as long as the link exists.
 async fn keep_connected(link: Weak<LinkInner>) {
     let (mut generation, mut attempts, mut is_lost) = (0, 0, false);
@@ -201,10 +182,10 @@ async fn keep_connected(link: Weak<LinkInner>) {
         let Some(inner) = link.upgrade() else { return };
         generation += 1;
         let opened = timeout(CONNECT, open(&inner, generation)).await;
-        match opened.unwrap_or_else(|_| Err("Redis does not answer".into())) {
+        match opened.unwrap_or_else(|_| Err(OpenError::passing("Redis does not answer".into()))) {
             Ok(connection) => {
                 if is_lost {
-                    tracing::info!(redis = %inner.info.addr(), "the shared store is reached again");
+                    tracing::info!(redis = inner.target.address(), "the shared store is reached again");
                     inner.tell_missed();
                 }
                 attempts = 0;
@@ -213,7 +194,7 @@ async fn keep_connected(link: Weak<LinkInner>) {
                 drop(inner);
                 let reason = until_broken(&link, connection, generation).await;
                 let Some(inner) = link.upgrade() else { return };
-                tracing::warn!(redis = %inner.info.addr(), reason, "the shared store is lost");
+                tracing::warn!(redis = inner.target.address(), reason, "the shared store is lost");
                 is_lost = true;
                 // operations wait for the first attempt
                 inner.state.send_replace(LinkState::Connecting);
@@ -222,10 +203,15 @@ async fn keep_connected(link: Weak<LinkInner>) {
             }
             Err(error) => {
                 if !is_lost {
-                    tracing::warn!(redis = %inner.info.addr(), %error, "the shared store cannot be reached");
+                    let error = &error.message;
+                    tracing::warn!(
+                        redis = inner.target.address(),
+                        error,
+                        "the shared store cannot be reached"
+                    );
                 }
                 is_lost = true;
-                inner.state.send_replace(LinkState::Lost(error.into()));
+                inner.state.send_replace(LinkState::Lost(error));
                 drop(inner);
                 let [shortest, longest] = RETRY;
                 let most = shortest.saturating_mul(1 << attempts.min(10)).min(longest);
@@ -269,20 +255,7 @@ async fn until_broken(
 }
 
 /// Opens one connection, and subscribes it to every channel.
-async fn open(inner: &Arc<LinkInner>, generation: u64) -> Result<MultiplexedConnection, String> {
-    let unreachable = |error: io::Error| format!("Redis cannot be reached: {error}");
-    let refused = |error: RedisError| {
-        if error.is_io_error() {
-            return format!("Redis cannot be reached: {error}");
-        }
-        // one that is starting or stopping refuses for a while
-        match error.code() {
-            Some("LOADING" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN") => {
-                format!("Redis is not ready: {error}")
-            }
-            _ => format!("{REFUSED}: {error}"),
-        }
-    };
+async fn open(inner: &Arc<LinkInner>, generation: u64) -> Result<MultiplexedConnection, OpenError> {
     let weak = Arc::downgrade(inner);
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
@@ -291,38 +264,12 @@ async fn open(inner: &Arc<LinkInner>, generation: u64) -> Result<MultiplexedConn
         .set_push_sender(move |push: PushInfo| {
             weak.upgrade().map(|inner| inner.pass_on(push, generation)).ok_or(redis::aio::SendError)
         });
-    let settings = inner.info.redis_settings();
-    let (mut connection, driver) = match inner.info.addr() {
-        ConnectionAddr::Tcp(host, port) => {
-            let stream = tokio::net::TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
-            stream.set_nodelay(true).map_err(unreachable)?;
-            start(settings, stream, config).await.map_err(refused)?
-        }
-        #[cfg(unix)]
-        ConnectionAddr::Unix(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await.map_err(unreachable)?;
-            start(settings, stream, config).await.map_err(refused)?
-        }
-        _ => return Err(format!("{REFUSED}: this kind of address is not supported")),
-    };
-    let _driver = spawn(driver);
+    let mut connection = inner.target.connect(config).await?;
     let channels: Vec<Box<str>> = inner.publishers.lock().keys().cloned().collect();
     for channel in channels {
-        connection.subscribe(&*channel).await.map_err(refused)?;
+        connection.subscribe(&*channel).await?;
     }
     Ok(connection)
-}
-
-/// A connection, and the future that drives it.
-type Started = (MultiplexedConnection, std::pin::Pin<Box<dyn Future<Output = ()> + Send>>);
-
-async fn start(
-    settings: &redis::RedisConnectionInfo,
-    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    config: AsyncConnectionConfig,
-) -> Result<Started, RedisError> {
-    let (connection, driver) = MultiplexedConnection::new_with_config(settings, stream, config).await?;
-    Ok((connection, Box::pin(driver)))
 }
 
 impl LinkInner {

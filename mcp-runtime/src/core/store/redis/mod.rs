@@ -2,13 +2,18 @@
 //! when it breaks. While there is none, every operation fails at once.
 
 mod link;
+mod target;
 
-use std::{fmt, sync::LazyLock, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock, OnceLock},
+    time::Duration,
+};
 
 use redis::{Cmd, FromRedisValue, RedisError, Script, ScriptInvocation};
 use tokio::time::{error::Elapsed, timeout};
 
-use self::link::Link;
+use self::{link::Link, target::Target};
 use super::{
     Append, Appended, Condition, LogEntry, LogPage, Stored,
     shared::{MAX_MESSAGES, MAX_POSITION, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
@@ -39,7 +44,9 @@ static READ_AFTER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!(
 /// ```
 #[derive(Clone)]
 pub struct Redis {
-    link: Result<Link, String>,
+    target: Result<Arc<Target>, String>,
+    /// Made when it is used for the first time.
+    link: Arc<OnceLock<Link>>,
     prefix: String,
 }
 
@@ -53,11 +60,29 @@ impl fmt::Debug for Redis {
 impl Redis {
     /// The server at a URL: `redis://user:password@host:6379/database`, or `unix:///path/to/socket`.
     ///
-    /// Nothing is connected to yet. `rediss://`, clusters and sentinels are not supported: for TLS, run a proxy such as
-    /// stunnel beside the server. A URL that is something else is an error when the server begins to serve.
+    /// With TLS it is `rediss://`, which needs the feature `redis-tls`. With sentinels it is
+    /// `redis+sentinel://user:password@host:26379,host:26379/service/database`, where the user is that of Redis; that of the
+    /// sentinels, if they have one, is in the parameters `sentinel_user` and `sentinel_password`. Clusters are not supported.
+    ///
+    /// Nothing is connected to yet. A URL that is something else is an error of
+    /// [`build`](crate::ServerBuilder::build).
     #[must_use]
     pub fn at(url: impl AsRef<str>) -> Self {
-        Self { link: Link::new(url.as_ref()), prefix: "mcp".into() }
+        let target = Target::parse(url.as_ref()).map(Arc::new);
+        Self { target, link: Arc::default(), prefix: "mcp".into() }
+    }
+
+    /// Trusts these authorities as well, besides those of the operating system: certificates in PEM. For a URL with TLS.
+    #[cfg(feature = "redis-tls")]
+    #[must_use]
+    pub fn root_certificates(mut self, pem: &str) -> Self {
+        self.target = self.target.and_then(|target| {
+            let mut target = Arc::unwrap_or_clone(target);
+            target.add_roots(pem)?;
+            Ok(Arc::new(target))
+        });
+        self.link = Arc::default();
+        self
     }
 
     /// Sets what the names of all keys and channels begin with: `mcp` by default, followed by a colon.
@@ -71,7 +96,8 @@ impl Redis {
     }
 
     fn link(&self) -> Result<&Link, Failure> {
-        self.link.as_ref().map_err(|error| error.as_str().into())
+        let target = self.target.as_ref().map_err(|error| Failure::from(error.as_str()))?;
+        Ok(self.link.get_or_init(|| Link::new(target.clone())))
     }
 
     /// The keys of a table, which are in one slot of a cluster.
@@ -118,6 +144,9 @@ fn check<T>(
     match answer {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
+            if matches!(error.code(), Some("MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN")) {
+                return Err("Redis is a cluster, which is not supported".into());
+            }
             // also where a replica of Redis has become read-only, after a failover
             if error.is_io_error() || error.is_unrecoverable_error() || error.code() == Some("READONLY") {
                 link.report_broken(generation);
@@ -132,6 +161,14 @@ fn check<T>(
 }
 
 impl Shared for Redis {
+    fn check(&self) -> Result<(), Failure> {
+        self.target.as_ref().map(drop).map_err(|error| error.as_str().into())
+    }
+
+    fn is_connected(&self) -> Option<bool> {
+        self.link.get().map(Link::is_connected)
+    }
+
     fn open(&self) -> Stored<'_, ()> {
         Box::pin(async move { self.link()?.open().await })
     }

@@ -1,0 +1,85 @@
+//! Three replicas that share a store have the verdict of one, behind a proxy that chooses by chance and behind nginx.
+
+use mcp_tests::{
+    external::{
+        example::binary,
+        lock, manifest_dir,
+        nginx::Nginx,
+        redis::RedisServer,
+        replicas::{RandomProxy, Replicas, free_addresses},
+        skip,
+    },
+    support::server_key,
+};
+
+use crate::{
+    passes,
+    suite::{self, Set, Suite},
+};
+
+/// The `everything` example three times, on a Redis.
+struct Cluster {
+    replicas: Replicas,
+    redis: RedisServer,
+}
+
+fn cluster() -> Result<Cluster, mcp_tests::external::Missing> {
+    let redis = RedisServer::start()?;
+    let key: String = server_key(11).iter().map(|byte| format!("{byte:02x}")).collect();
+    let environment = [("MCP_SERVER_KEYS", key.as_str()), ("MCP_SHARED", &redis.url())];
+    let replicas = Replicas::start(binary("everything"), manifest_dir().to_owned(), &environment);
+    Ok(Cluster { replicas, redis })
+}
+
+fn conform_by_chance(set: &Set) {
+    let started = Suite::install().and_then(|suite| Ok((suite, cluster()?)));
+    let (suite, cluster) = match started {
+        Ok(started) => started,
+        Err(missing) => return skip(&format!("conformance of replicas {}", set.name), &missing),
+    };
+    let _lock = lock("conformance");
+    let proxy = RandomProxy::start(cluster.replicas.addresses());
+    passes(&suite, set, &proxy.url());
+    let forwarded = proxy.forwarded();
+    assert!(forwarded.iter().all(|count| *count > 0), "{forwarded:?}");
+    let lasting: Vec<_> = cluster.redis.keys().into_iter().filter(|(_, expires)| *expires == -1).collect();
+    assert!(lasting.is_empty(), "{lasting:?}");
+}
+
+fn conform_in_turns(set: &Set) {
+    let started = Suite::install().and_then(|suite| {
+        let cluster = cluster()?;
+        let [at] = free_addresses();
+        Ok((suite, Nginx::start(at, &cluster.replicas.addresses())?, cluster))
+    });
+    let (suite, nginx, _cluster) = match started {
+        Ok(started) => started,
+        Err(missing) => return skip(&format!("conformance of replicas {}", set.name), &missing),
+    };
+    let _lock = lock("conformance");
+    passes(&suite, set, &nginx.url());
+}
+
+#[test]
+#[ignore = "tasks and requests of sessions are not shared by replicas yet"]
+fn replicas_by_chance_meet_the_requirements_of_2025_11_25() {
+    conform_by_chance(&suite::REQUIREMENTS_2025_11_25);
+}
+
+#[test]
+#[ignore = "tasks and requests of sessions are not shared by replicas yet"]
+fn replicas_by_chance_meet_the_requirements_of_2026_07_28() {
+    conform_by_chance(&suite::REQUIREMENTS_2026_07_28);
+}
+
+#[test]
+#[ignore = "tasks and requests of sessions are not shared by replicas yet"]
+fn replicas_by_chance_pass_every_scenario() {
+    conform_by_chance(&suite::ALL);
+}
+
+#[test]
+#[ignore = "tasks and requests of sessions are not shared by replicas yet"]
+fn replicas_behind_nginx_pass_every_scenario() {
+    conform_in_turns(&suite::ALL);
+}

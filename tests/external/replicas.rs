@@ -178,7 +178,7 @@ impl RandomProxy {
     ///
     /// # Panics
     ///
-    /// If there is no port.
+    /// If no port is free.
     #[must_use]
     pub fn start(replicas: Vec<SocketAddr>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -192,7 +192,7 @@ impl RandomProxy {
             let replicas = Arc::new(replicas);
             while let Ok((client, _)) = listener.accept().await {
                 let (replicas, counts) = (replicas.clone(), counts.clone());
-                // a connection that breaks concerns nobody else
+                // a connection that breaks concerns no other
                 tokio::spawn(async move { drop(forward(client, &replicas, &counts).await) });
             }
         });

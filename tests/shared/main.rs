@@ -3,6 +3,7 @@
 //! each, and are skipped without it.
 
 mod changes;
+mod killed;
 mod operations;
 mod reached;
 mod replicas;

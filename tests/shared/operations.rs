@@ -21,8 +21,7 @@ async fn started(built: &Server) -> HttpServer {
 /// The value of a metric.
 fn value(built: &Server, line: &str) -> Option<f64> {
     let text = built.metrics().expect("metrics");
-    let found = text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' ')?.parse().ok());
-    found
+    text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' ')?.parse().ok())
 }
 
 fn count(built: &Server, operation: &str, outcome: &str) -> Option<f64> {
@@ -101,7 +100,7 @@ async fn a_server_may_be_unready_while_its_store_is_away_and_is_not_by_default()
         .await;
     }
     let alone = Server::builder("alone", "1").http(|http| http.readiness_needs_store());
-    assert_eq!(ready(&HttpServer::start(alone).await).await, 200, "there is no store to be away");
+    assert_eq!(ready(&HttpServer::start(alone).await).await, 200, "it has no store that could be away");
 }
 
 #[tokio::test]

@@ -49,3 +49,10 @@ pub async fn soon(mut what: impl FnMut() -> bool) -> bool {
     }
     false
 }
+
+/// A text that no other call of this process returns.
+pub fn unique() -> String {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("{}-{next}", std::process::id())
+}

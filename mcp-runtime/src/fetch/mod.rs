@@ -1,6 +1,6 @@
 //! HTTP requests that this crate makes: those of clients, and those for what authorization servers publish and say of
-//! tokens; and the TLS of these and other connections. Nothing here changes what other crates of the program do: no feature of a crate is enabled that chooses how
-//! TLS works for all of its users.
+//! tokens; and the TLS of these connections and of those to Redis. Nothing here changes what other crates of the program
+//! do: no feature of a crate is enabled that chooses how TLS works for all of its users.
 //!
 //! [`Fetcher`] is for documents whose URLs come from other documents: it limits their size and time and the addresses
 //! that are connected to, and follows no redirect.

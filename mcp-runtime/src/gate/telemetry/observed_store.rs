@@ -22,6 +22,7 @@ pub(super) struct ObservedStore {
 
 /// Whether a store can be reached.
 pub(super) struct Reached {
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "only Prometheus has the gauge"))]
     backend: Arc<dyn Shared>,
     /// Of a store that does not say so itself: whether its last operation was answered.
     answered: AtomicBool,
@@ -29,6 +30,7 @@ pub(super) struct Reached {
 
 impl Reached {
     /// As far as is known without asking.
+    #[cfg(feature = "metrics")]
     pub(super) fn now(&self) -> bool {
         self.backend.is_connected().unwrap_or_else(|| self.answered.load(Ordering::Relaxed))
     }
@@ -83,10 +85,19 @@ fn written(written: &Written) -> &'static str {
     }
 }
 
+fn taken(taken: &Taken) -> &'static str {
+    match taken {
+        Taken::Granted => "ok",
+        Taken::Wait(_) => "wait",
+        Taken::Full => "full",
+    }
+}
+
 fn appended(appended: &Appended) -> &'static str {
     match appended {
-        Appended::Conflict => "conflict",
-        _ => "ok",
+        Appended::Stored => "ok",
+        Appended::Conflict(_) => "conflict",
+        Appended::TooLarge => "full",
     }
 }
 
@@ -116,7 +127,7 @@ impl Shared for ObservedStore {
     }
 
     fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
-        self.count("take", self.backend.take(table, key, take), ok)
+        self.count("take", self.backend.take(table, key, take), taken)
     }
 
     fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {

@@ -61,7 +61,7 @@ struct Tls {
     config: Arc<OnceLock<Result<Arc<rustls::ClientConfig>, String>>>,
 }
 
-/// Why there is no connection.
+/// Why a connection was not opened.
 #[derive(Debug, Clone)]
 pub(super) struct OpenError {
     pub(super) message: String,

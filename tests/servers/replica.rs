@@ -1,0 +1,69 @@
+//! The `replica` server: one of several that share a store (`MCP_SHARED`), for tests that kill some of them. What must
+//! happen once is a line in the file `LEDGER`.
+
+use std::{fs::OpenOptions, io::Write as _, time::Duration};
+
+use mcp_runtime::prelude::*;
+use tokio::time::sleep;
+
+/// Appends a line to the ledger, which all replicas write.
+fn record(line: &str) -> Result<(), ToolError> {
+    let path = std::env::var_os("LEDGER").ok_or_else(|| ToolError::new("`LEDGER` is not set"))?;
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    // one write, so that lines are not mixed
+    file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+        .map_err(|error| ToolError::new(format!("the ledger cannot be written: {error}")))
+}
+
+/// Echoes
+#[mcp_tool]
+fn echo(message: String) -> String {
+    message
+}
+
+/// Sleeps, and then echoes
+#[mcp_tool]
+async fn nap(ms: u64, message: String) -> String {
+    sleep(Duration::from_millis(ms)).await;
+    message
+}
+
+/// Pays an invoice, once, after the user has agreed
+#[mcp_tool]
+async fn pay(invoice: String, ctx: &Context) -> Result<String, ToolError> {
+    let agreed: bool = ctx.elicit("agreed", format!("Pay {invoice}?")).await?;
+    if !agreed {
+        return Ok("not paid".into());
+    }
+    ctx.consume_once().await?;
+    record(&invoice)?;
+    Ok(format!("paid {invoice}"))
+}
+
+/// Works for a while, as a task for clients with the extension
+#[mcp_tool(task, timeout = "5m")]
+async fn job(ms: u64, name: String) -> String {
+    sleep(Duration::from_millis(ms)).await;
+    format!("{name} is done")
+}
+
+/// What `touch` changes
+#[mcp_resource(uri = "test://state")]
+fn state() -> &'static str {
+    "state"
+}
+
+/// Reports a change of the state
+#[mcp_tool]
+fn touch(server: &ServerHandle) -> &'static str {
+    server.resource_updated("test://state");
+    "touched"
+}
+
+fn main() -> mcp_runtime::Result<()> {
+    mcp_runtime::server!()
+        .info(|info| info.name("replica"))
+        .discover()
+        .http(|http| http.shutdown_delay(Duration::from_millis(200)))
+        .run()
+}

@@ -1,0 +1,548 @@
+//! Clients of three replicas that are killed and started again meanwhile, behind a proxy that chooses by chance, and on a
+//! store that stops. Each request ends in its right result, or in an error that says that it may be sent again; each
+//! subscription that is opened is followed by a change; nothing is consumed twice, and nothing that was acknowledged is
+//! lost. The table of what became of the requests is written to the terminal.
+//!
+//! The clients are those of the official SDKs and of this crate, both eras, and one that sends each retry four times at
+//! once. The test of each alone takes ten minutes, or as many seconds as `CLIENTS_SECONDS` says:
+//! `cargo test -p mcp-tests --test shared -- --ignored --test-threads 1`.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs,
+    io::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use mcp_runtime::{
+    Revision,
+    client::{CallResult, ChangeEvent, Client, ElicitAnswer, Error},
+};
+use mcp_tests::{
+    external::{
+        Missing, child, manifest_dir, package,
+        redis::RedisServer,
+        replicas::{RandomProxy, Replicas},
+        skip,
+    },
+    support::{HttpRequest, server_key, unique},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+/// Longer than anything takes, also on a busy machine.
+const ANSWER: Duration = Duration::from_secs(40);
+/// Between two replicas that are killed.
+const KILLED_EVERY: Duration = Duration::from_secs(5);
+/// How long one is gone.
+const GONE: Duration = Duration::from_millis(500);
+
+/// Three replicas with a store, and what they have recorded.
+struct Cluster {
+    replicas: Replicas,
+    redis: RedisServer,
+    proxy: RandomProxy,
+    ledger: PathBuf,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _best_effort = fs::remove_file(&self.ledger);
+    }
+}
+
+impl Cluster {
+    fn start() -> Result<Self, Missing> {
+        let redis = RedisServer::start()?;
+        let ledger = std::env::temp_dir().join(format!("mcp-ledger-{}-{}", std::process::id(), redis.port()));
+        fs::write(&ledger, "").expect("a file");
+        let key: String = server_key(17).iter().map(|byte| format!("{byte:02x}")).collect();
+        let url = redis.url();
+        let path = ledger.display().to_string();
+        let environment = [("MCP_SERVER_KEYS", key.as_str()), ("MCP_SHARED", &url), ("LEDGER", &path)];
+        let program = env!("CARGO_BIN_EXE_replica").into();
+        let replicas = Replicas::start(program, manifest_dir().to_owned(), &environment);
+        let proxy = RandomProxy::start(replicas.addresses());
+        Ok(Self { replicas, redis, proxy, ledger })
+    }
+
+    /// What was recorded, each once.
+    fn recorded(&self) -> HashSet<String> {
+        let text = fs::read_to_string(&self.ledger).expect("the ledger");
+        let mut once = HashSet::new();
+        for line in text.lines() {
+            assert!(once.insert(line.to_owned()), "{line} was consumed twice");
+        }
+        once
+    }
+
+    /// Kills one replica after the other and starts it again; how many.
+    fn kill_until(&self, end: Instant) -> usize {
+        for n in 0.. {
+            if Instant::now() + KILLED_EVERY > end {
+                return n;
+            }
+            thread::sleep(KILLED_EVERY.saturating_sub(GONE));
+            self.replicas.kill(n % 3);
+            thread::sleep(GONE);
+            self.replicas.restart(n % 3);
+        }
+        0
+    }
+}
+
+/// How many requests of each kind had which outcome, and which invoices were reported as paid.
+#[derive(Default)]
+struct Report {
+    counts: BTreeMap<String, BTreeMap<String, u64>>,
+    paid: Vec<String>,
+}
+
+impl Report {
+    fn count(&mut self, kind: &str, outcome: &str) {
+        *self.counts.entry(kind.into()).or_default().entry(outcome.into()).or_default() += 1;
+    }
+
+    fn parse(printed: &str) -> Self {
+        let value: Value = serde_json::from_str(printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
+        Self {
+            counts: serde_json::from_value(value["counts"].clone()).expect("counts"),
+            paid: serde_json::from_value(value["paid"].clone()).expect("invoices"),
+        }
+    }
+
+    fn of(&self, kind: &str, outcome: &str) -> u64 {
+        self.counts.get(kind).and_then(|outcomes| outcomes.get(outcome)).copied().unwrap_or_default()
+    }
+
+    /// Writes the table, and checks it.
+    fn check(&self, client: &str, recorded: &HashSet<String>) {
+        let mut table = format!("\n| {client} | outcome | |\n|---|---|--:|\n");
+        let mut wrong = Vec::new();
+        for (kind, outcomes) in &self.counts {
+            for (outcome, count) in outcomes {
+                table.push_str(&format!("| {kind} | {} | {count} |\n", outcome.replace('\n', " ")));
+                // a request that may be sent again is not malformed, unknown or of a session that is gone
+                let is_final = ["-32600", "-32601", "-32602", "404", "400"]
+                    .iter()
+                    .any(|code| outcome.starts_with("error") && outcome.contains(code));
+                if outcome.starts_with("WRONG") || is_final {
+                    wrong.push(format!("{kind}: {count} {outcome}"));
+                }
+            }
+        }
+        // not `eprintln!`, which the harness captures
+        let _ = std::io::stderr().write_all(table.as_bytes());
+        let lost: Vec<_> = self.paid.iter().filter(|invoice| !recorded.contains(*invoice)).collect();
+        assert!(lost.is_empty(), "{client}: paid and not recorded: {lost:?}");
+        assert!(wrong.is_empty(), "{client}: {wrong:#?}");
+    }
+}
+
+/// What our client's requests count; clones count the same.
+#[derive(Clone, Default)]
+struct Counter(Arc<Mutex<Report>>);
+
+impl Counter {
+    fn count(&self, kind: &str, outcome: &str) {
+        self.0.lock().expect("no panic").count(kind, outcome);
+    }
+
+    fn paid(&self, invoice: &str) {
+        self.0.lock().expect("no panic").paid.push(invoice.to_owned());
+    }
+
+    fn take(&self) -> Report {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+}
+
+/// What an error says, without what differs from one to the next.
+fn told(error: &Error) -> String {
+    match error {
+        Error::Timeout { .. } => "WRONG: no answer".into(),
+        Error::Invalid { .. } | Error::Unsupported { .. } => format!("WRONG: {error}"),
+        _ => format!("error {error}").lines().next().unwrap_or_default().chars().take(80).collect(),
+    }
+}
+
+/// One client of this crate, and what it sends.
+#[derive(Clone)]
+struct Session {
+    client: Client,
+    era: &'static str,
+    counter: Counter,
+    end: Instant,
+}
+
+impl Session {
+    fn is_over(&self) -> bool {
+        Instant::now() > self.end
+    }
+
+    async fn ask(
+        &self,
+        kind: &str,
+        request: impl Future<Output = Result<CallResult, Error>>,
+        judge: impl FnOnce(&CallResult) -> String,
+    ) {
+        let kind = format!("{kind}, {}", self.era);
+        match timeout(ANSWER, request).await {
+            Ok(Ok(result)) => self.counter.count(&kind, &judge(&result)),
+            Ok(Err(error)) => {
+                self.counter.count(&kind, &told(&error));
+                sleep(Duration::from_millis(100)).await;
+            }
+            Err(_) => self.counter.count(&kind, "WRONG: no answer"),
+        }
+    }
+
+    async fn calls(self, name: &'static str, ms: u64) {
+        let mut n = 0;
+        while !self.is_over() {
+            n += 1;
+            let message = format!("{name} {n}");
+            let mut arguments = json!({ "message": message });
+            if ms > 0 {
+                arguments["ms"] = ms.into();
+            }
+            let judge = |result: &CallResult| match result.text() {
+                text if text == message && !result.is_error => "right".into(),
+                text => format!("WRONG: {text}"),
+            };
+            self.ask(name, self.client.call(name, arguments).into_future(), judge).await;
+            sleep(Duration::from_millis(30)).await;
+        }
+    }
+
+    async fn pays(self) {
+        while !self.is_over() {
+            let invoice = unique();
+            let judge = |result: &CallResult| {
+                let text = result.text();
+                match text.as_str() {
+                    _ if result.is_error && is_told(&text) => "error of the tool".into(),
+                    _ if !result.is_error && text == format!("paid {invoice}") => {
+                        self.counter.paid(&invoice);
+                        "right".into()
+                    }
+                    text => format!("WRONG: {text}"),
+                }
+            };
+            let request = self.client.call("pay", json!({ "invoice": invoice })).into_future();
+            self.ask("pay", request, judge).await;
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Tasks of some length: they complete, or say that they failed.
+    async fn tasks(self, name: &'static str, ms: u64) {
+        while !self.is_over() {
+            let job = unique();
+            let judge = |result: &CallResult| match result.text() {
+                text if !result.is_error && text == format!("{job} is done") => "right".into(),
+                text if result.is_error && text.contains("has stopped") => "failed, and says so".into(),
+                text => format!("WRONG: {text}"),
+            };
+            let request = self.client.call(name, json!({ "ms": ms, "name": job })).into_future();
+            self.ask(&format!("{name} of {ms} ms"), request, judge).await;
+        }
+    }
+
+    /// One subscription, which the client opens again; a change must follow each time.
+    async fn listens(self) {
+        let state = Arc::new(Mutex::new((0_u64, 0_u64)));
+        let seen = state.clone();
+        let counter = self.counter.clone();
+        let subscribed = self.client.subscribe("test://state", move |event| {
+            let mut seen = seen.lock().expect("no panic");
+            match event {
+                ChangeEvent::Resource { .. } => seen.1 += 1,
+                ChangeEvent::Restored => {
+                    seen.0 += 1;
+                    counter.count("subscription", "opened");
+                }
+                ChangeEvent::Ended => counter.count("subscription", "ended in an orderly way"),
+                _ => {}
+            }
+        });
+        let subscription = match timeout(ANSWER, subscribed).await {
+            Ok(Ok(subscription)) => subscription,
+            Ok(Err(error)) => return self.counter.count("subscription", &told(&error)),
+            Err(_) => return self.counter.count("subscription", "WRONG: no answer"),
+        };
+        self.counter.count("subscription", "opened");
+        let mut followed = (u64::MAX, 0);
+        let mut since = Instant::now();
+        while !self.is_over() {
+            let _may_fail = timeout(ANSWER, self.client.call("touch", json!({})).into_future()).await;
+            sleep(Duration::from_millis(500)).await;
+            let (opened, changes) = *state.lock().expect("no panic");
+            if followed.0 != opened && changes > followed.1 {
+                self.counter.count("subscription", "followed by a change");
+                followed = (opened, changes);
+                since = Instant::now();
+            } else if followed.0 == opened {
+                followed.1 = changes;
+                since = Instant::now();
+            } else if since.elapsed() > ANSWER {
+                self.counter.count("subscription", "WRONG: no change follows");
+                since = Instant::now();
+            }
+        }
+        drop(subscription);
+    }
+}
+
+/// Whether a tool that could not consume its responses says so.
+fn is_told(text: &str) -> bool {
+    text.contains("used before") || text.contains("cannot be told")
+}
+
+/// Sends requests by clients of this crate until the time is over.
+async fn ours(at: SocketAddr, end: Instant) -> Report {
+    let counter = Counter::default();
+    let mut running = Vec::new();
+    for (revision, era) in [(Revision::V2025_11_25, "legacy"), (Revision::V2026_07_28, "modern")] {
+        let client = loop {
+            let builder = Client::builder()
+                .revision(revision)
+                .request_timeout(ANSWER)
+                .on_elicit(|_| async { ElicitAnswer::Accept(json!({ "value": true })) });
+            match builder.connect(format!("http://{at}/mcp")).await {
+                Ok(client) => break client,
+                Err(error) => counter.count("client", &told(&error)),
+            }
+            sleep(Duration::from_millis(200)).await;
+        };
+        let session = Session { client, era, counter: counter.clone(), end };
+        for _ in 0..2 {
+            running.push(tokio::spawn(session.clone().calls("echo", 0)));
+        }
+        running.push(tokio::spawn(session.clone().calls("nap", 300)));
+        running.push(tokio::spawn(session.clone().pays()));
+        if era == "modern" {
+            for ms in [50, 1500, 6000] {
+                running.push(tokio::spawn(session.clone().tasks("job", ms)));
+            }
+            running.push(tokio::spawn(session.clone().listens()));
+        }
+    }
+    running.push(tokio::spawn(retries(at, counter.clone(), end)));
+    for running in running {
+        running.await.expect("no panic");
+    }
+    counter.take()
+}
+
+/// Sends one request over a connection of its own; `None` without a whole response.
+async fn raw(at: SocketAddr, request: &HttpRequest) -> Option<Value> {
+    let sent = async {
+        let mut stream = TcpStream::connect(at).await.ok()?;
+        stream.write_all(&request.bytes()).await.ok()?;
+        // the proxy closes each connection
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.ok()?;
+        let text = String::from_utf8_lossy(&response).into_owned();
+        let body = text.split_once("\r\n\r\n")?.1;
+        serde_json::from_str(body).ok()
+    };
+    timeout(ANSWER, sent).await.ok()?
+}
+
+/// Answers a question, and sends that four times at once: at most one of them pays.
+async fn retries(at: SocketAddr, counter: Counter, end: Instant) {
+    while Instant::now() < end {
+        let invoice = unique();
+        let call = |mut params: Value| {
+            params["name"] = "pay".into();
+            params["arguments"] = json!({ "invoice": invoice });
+            params["_meta"] =
+                json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } } });
+            HttpRequest::modern(1, "tools/call", params)
+        };
+        let Some(asked) = raw(at, &call(json!({}))).await else {
+            counter.count("retries", "no answer to the call");
+            continue;
+        };
+        let answer = json!({ "agreed": { "action": "accept", "content": { "value": true } } });
+        let state = &asked["result"]["requestState"];
+        if !state.is_string() {
+            counter.count("retries", &format!("WRONG: {asked}"));
+            continue;
+        }
+        let retry = call(json!({ "inputResponses": answer, "requestState": state }));
+        let mut sent = Vec::new();
+        for _ in 0..4 {
+            let retry = retry.clone();
+            sent.push(tokio::spawn(async move { raw(at, &retry).await }));
+        }
+        let mut paid = 0;
+        for sent in sent {
+            let Some(reply) = sent.await.expect("no panic") else {
+                counter.count("retries", "no answer to the retry");
+                continue;
+            };
+            let text = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            if text == format!("paid {invoice}") {
+                paid += 1;
+                counter.paid(&invoice);
+                counter.count("retries", "right: paid");
+            } else if is_told(text) {
+                counter.count("retries", "right: refused");
+            } else {
+                counter.count("retries", &format!("WRONG: {reply}"));
+            }
+        }
+        if paid > 1 {
+            counter.count("retries", "WRONG: paid twice");
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn run_ours(at: SocketAddr, end: Instant) -> Report {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(ours(at, end))
+}
+
+/// An official SDK, and the script that uses it.
+struct Script {
+    interpreter: PathBuf,
+    script: PathBuf,
+}
+
+impl Script {
+    fn python() -> Result<Self, Missing> {
+        let requirements = read("interop/python/requirements.txt");
+        Ok(Self {
+            interpreter: package::python(&requirements)?,
+            script: manifest_dir().join("shared/clients/clients.py"),
+        })
+    }
+
+    fn typescript() -> Result<Self, Missing> {
+        let dir = package::npm(&read("interop/typescript/package.json"))?;
+        let script = dir.join("clients.mjs");
+        // Node resolves packages relative to the importing file
+        package::write(&script, &read("shared/clients/clients.mjs"));
+        Ok(Self { interpreter: package::node(20)?, script })
+    }
+
+    fn run(&self, url: &str, end: Instant) -> Report {
+        let left = end.saturating_duration_since(Instant::now());
+        let mut command = Command::new(&self.interpreter);
+        command.arg(&self.script).arg(url).arg(left.as_secs().to_string());
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        let finished =
+            child::run(&mut command, "", left + 3 * ANSWER).expect("an installed interpreter runs");
+        Report::parse(&finished.or_panic("the clients"))
+    }
+}
+
+fn read(name: &str) -> String {
+    let path: &Path = &manifest_dir().join(name);
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read `{}`: {error}", path.display()))
+}
+
+/// A client that sends until a time.
+type Sender = Box<dyn FnOnce(&Cluster, Instant) -> Report + Send>;
+
+/// Lets clients send while replicas are killed, and checks what they report.
+fn while_replicas_are_killed(lasts: Duration, clients: Vec<(&'static str, Sender)>) {
+    let cluster = match Cluster::start() {
+        Ok(cluster) => cluster,
+        Err(missing) => return skip("clients of replicas that are killed", &missing),
+    };
+    let end = Instant::now() + lasts;
+    let (reports, kills) = thread::scope(|scope| {
+        let cluster = &cluster;
+        let sending: Vec<_> =
+            clients.into_iter().map(|(name, send)| (name, scope.spawn(move || send(cluster, end)))).collect();
+        let kills = cluster.kill_until(end);
+        let reports: Vec<_> =
+            sending.into_iter().map(|(name, sent)| (name, sent.join().expect("no panic"))).collect();
+        (reports, kills)
+    });
+    let recorded = cluster.recorded();
+    let line = format!(
+        "\n{kills} replicas were killed in {} s, {} invoices paid, {:?} requests at each replica\n",
+        lasts.as_secs(),
+        recorded.len(),
+        cluster.proxy.forwarded()
+    );
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    for (name, report) in reports {
+        report.check(name, &recorded);
+        for kind in ["echo", "nap", "pay"] {
+            for era in ["legacy", "modern"] {
+                assert!(report.of(&format!("{kind}, {era}"), "right") > 0, "{name}: no {kind}, {era}");
+            }
+        }
+    }
+    let lasting: Vec<_> = cluster.redis.keys().into_iter().filter(|(_, expires)| *expires == -1).collect();
+    assert!(lasting.is_empty(), "without an expiry: {lasting:?}");
+}
+
+fn script(script: Script) -> Sender {
+    Box::new(move |cluster, end| script.run(&cluster.proxy.url(), end))
+}
+
+fn client() -> Sender {
+    Box::new(|cluster, end| run_ours(cluster.proxy.address(), end))
+}
+
+/// How long the long tests last.
+fn long() -> Duration {
+    let seconds = std::env::var("CLIENTS_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(600))
+}
+
+#[test]
+#[ignore = "responses of legacy clients must reach the replica that waits for them, until sessions are shared"]
+fn requests_end_in_their_result_or_in_an_error_while_replicas_are_killed() {
+    let scripts = Script::python().and_then(|python| Ok((python, Script::typescript()?)));
+    let (python, typescript) = match scripts {
+        Ok(scripts) => scripts,
+        Err(missing) => return skip("requests while replicas are killed", &missing),
+    };
+    let clients = vec![
+        ("Python SDK", script(python)),
+        ("TypeScript SDK", script(typescript)),
+        ("client of this crate", client()),
+    ];
+    while_replicas_are_killed(Duration::from_secs(30), clients);
+}
+
+#[test]
+#[ignore = "it takes ten minutes"]
+fn requests_of_the_python_sdk_while_replicas_are_killed() {
+    match Script::python() {
+        Ok(python) => while_replicas_are_killed(long(), vec![("Python SDK", script(python))]),
+        Err(missing) => skip("requests of the Python SDK", &missing),
+    }
+}
+
+#[test]
+#[ignore = "it takes ten minutes"]
+fn requests_of_the_typescript_sdk_while_replicas_are_killed() {
+    match Script::typescript() {
+        Ok(typescript) => while_replicas_are_killed(long(), vec![("TypeScript SDK", script(typescript))]),
+        Err(missing) => skip("requests of the TypeScript SDK", &missing),
+    }
+}
+
+#[test]
+#[ignore = "it takes ten minutes"]
+fn requests_of_the_client_of_this_crate_while_replicas_are_killed() {
+    while_replicas_are_killed(long(), vec![("client of this crate", client())]);
+}

@@ -156,7 +156,7 @@ impl Target {
     /// Trusts these authorities as well.
     ///
     /// # Errors
-    /// It is not a list of certificates, or there is no TLS.
+    /// It is not a list of certificates, or the URL does not ask for TLS.
     #[cfg(feature = "redis-tls")]
     pub(super) fn add_roots(&mut self, pem: &str) -> Result<(), String> {
         let Some(tls) = &mut self.tls else {
@@ -191,7 +191,7 @@ impl Target {
     /// Opens one connection.
     ///
     /// # Errors
-    /// There is none.
+    /// Redis cannot be reached, or refuses the connection.
     pub(super) async fn connect(
         &self,
         config: AsyncConnectionConfig,

@@ -418,7 +418,7 @@ const AROUND_THE_CORE: [(&str, &[&str]); 10] = [
     ("transport", &["auth"]),
     ("auth", &["fetch"]),
     ("client", &["capability", "fetch", "transport"]),
-    ("testing", &["auth", "client", "transport"]),
+    ("testing", &["auth", "capability", "client", "transport"]),
     ("cli", &["client", "install"]),
     ("fetch", &[]),
     ("settings", &[]),

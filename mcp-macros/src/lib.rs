@@ -85,12 +85,15 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 /// `Option<T>` of what this subscriber may see, or nothing for every subscriber. The parameter with `#[mcp(payload)]` is
 /// what was emitted; owned parameters are arguments of the subscription.
 ///
+/// Without a payload, the function opens a stream of what happens, and nothing is emitted: it returns
+/// `event::EventStream<T>`, from the position in `#[mcp(position)] since: Option<Position>`.
+///
 #[doc = include_str!("examples/mcp_event.md")]
 ///
 /// Options: `name`, `description`, `deliver(poll, push, webhook)`, `rate = "60/1m"`, `blocking`, `scopes(..)`,
 /// `meta(..)`, `validate`, `marker`, `crate`.
 ///
-/// Options of a parameter, in `#[mcp(..)]`: `payload`, `name`, `title`, `description`, `default`, `range`, `length`,
+/// Options of a parameter, in `#[mcp(..)]`: `payload`, `position`, `name`, `title`, `description`, `default`, `range`, `length`,
 /// `pattern`, `one_of`, `example`, `flatten`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_event(options: TokenStream, function: TokenStream) -> TokenStream {

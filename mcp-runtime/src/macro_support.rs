@@ -16,7 +16,8 @@ pub use serde;
 
 pub use crate::{
     capability::events::{
-        Delivery, Event, EventDescriptor, EventOf, EventOutput, EventPayload, event_output, event_payload,
+        Delivery, Event, EventDescriptor, EventOf, EventOutput, EventPayload, EventPosition, Streamed,
+        event_output, event_payload, event_position, event_source, opened_at,
     },
     capability::prompts::{
         Prompt, TypedPrompt,

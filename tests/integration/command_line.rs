@@ -1,6 +1,9 @@
 //! The command line that every server has.
 
-use std::process::{Output, Stdio};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Output, Stdio},
+};
 
 use serde_json::Value;
 
@@ -49,6 +52,39 @@ fn list_and_schema_print_stable_json() {
     assert_eq!(schema["server"]["name"], "fixture");
     assert_eq!(schema["tools"][0]["inputSchema"]["required"][0], "message");
     assert_eq!(schema["prompts"][0]["arguments"][0]["description"], "Whom");
+}
+
+#[test]
+fn events_are_listed_described_and_printed_from_a_shell() {
+    let list = stdout(&["list"]);
+    assert!(
+        list.contains("clock.tick  Ticks") && list.contains("clock.tick(every: integer 1..=9)"),
+        "{list}"
+    );
+    let schema: Value = serde_json::from_str(&stdout(&["schema"])).unwrap();
+    assert_eq!(schema["events"][0]["payloadSchema"]["properties"]["n"]["type"], "integer");
+    let json: Value = serde_json::from_str(&stdout(&["list", "--json"])).unwrap();
+    assert_eq!(json["events"][0]["delivery"], serde_json::json!(["poll", "push"]));
+
+    let mut program = fixture();
+    program.args(["events", "clock.tick", r#"{"every":2}"#]).stdin(Stdio::null());
+    let mut program = program.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    for n in [2, 4, 6] {
+        let event: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&event["name"], &event["data"]["n"]), (&"clock.tick".into(), &n.into()));
+        let keys: Vec<_> = event.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["data", "eventId", "name", "timestamp"]);
+    }
+    // what nobody reads ends it
+    drop(lines);
+    assert!(program.wait().unwrap().success());
+
+    let (code, message) = failure(&["events", "clock.tick", r#"{"every":10}"#]);
+    assert!(code == Some(1) && message.contains("invalid arguments for event `clock.tick`"), "{message}");
+    let (_, message) = failure(&["events", "clock.tock"]);
+    assert!(message.contains("did you mean `clock.tick`?"), "{message}");
+    assert!(failure(&["events"]).1.contains("`events NAME [JSON]`"));
 }
 
 #[test]

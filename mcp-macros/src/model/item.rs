@@ -293,7 +293,7 @@ fn check_signature(function: &mut Function, kind: Kind, errors: &Errors) {
         function.body = quote!({ loop {} });
         function.attrs.push(syn::parse_quote!(#[allow(unused_variables)]));
     }
-    check_output(function, one, errors);
+    check_output(function, kind, errors);
 }
 
 fn check_generics(function: &Function, one: &str, errors: &Errors) {
@@ -315,7 +315,8 @@ fn check_generics(function: &Function, one: &str, errors: &Errors) {
     }
 }
 
-fn check_output(function: &mut Function, one: &str, errors: &Errors) {
+fn check_output(function: &mut Function, kind: Kind, errors: &Errors) {
+    let one = kind.one();
     let has_elided_lifetime = function.sig.inputs.iter().any(|input| match input {
         FnArg::Typed(param) => contains_lifetime(&param.ty),
         FnArg::Receiver(_) => true,
@@ -340,6 +341,10 @@ fn check_output(function: &mut Function, one: &str, errors: &Errors) {
         None => {}
         // A lifetime that the function declares is reported at its declaration.
         Some((_, tokens)) if uses_lifetime(&tokens, &lifetimes) => {}
+        Some((BorrowSyntax::Impl, tokens)) if kind == Kind::Event => errors.at(
+            tokens,
+            "an event cannot return `impl Trait`\nname the type: `EventStream<T>`, made with `EventStream::new(stream)`",
+        ),
         Some((BorrowSyntax::Impl, tokens)) => errors.at(
             tokens,
             format_args!(

@@ -102,6 +102,7 @@ pub(crate) const PARAMETER: &[&str] = &[
 /// Those of the function of an event.
 pub(crate) const EVENT_PARAMETER: &[&str] = &[
     "payload",
+    "position",
     "name",
     "title",
     "description",
@@ -209,6 +210,7 @@ fn find_owner(name: &str) -> Option<&'static str> {
         (TOOL, "`#[mcp_tool]`"),
         (RESOURCE, "`#[mcp_resource]`"),
         (EVENT, "`#[mcp_event]`"),
+        (&["payload", "position"], "a parameter of `#[mcp_event]`"),
         (TOOL_UI, "`ui(..)` of a tool"),
         (RESOURCE_UI, "`ui(..)` of a resource"),
         (&["src", "sizes", "theme"], "`icon(..)`"),

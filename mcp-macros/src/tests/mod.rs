@@ -3,6 +3,7 @@
 #[cfg(feature = "config")]
 mod config;
 mod error_types;
+mod events;
 mod expansion;
 mod options;
 mod signature;

@@ -45,11 +45,15 @@ pub(super) enum Action {
         name: String,
         arguments: Value,
     },
+    Events {
+        name: String,
+        arguments: Value,
+    },
     Schema,
 }
 
-const COMMANDS: [&str; 9] =
-    ["stdio", "list", "call", "read", "prompt", "schema", "--http", "--help", "--version"];
+const COMMANDS: [&str; 10] =
+    ["stdio", "list", "call", "read", "prompt", "events", "schema", "--http", "--help", "--version"];
 
 impl Command {
     /// Parses the arguments after the program's name.
@@ -84,6 +88,11 @@ impl Command {
                 let arguments = serde_json::from_str(&arguments).map_err(|error| error.to_string())?;
                 Self::Action(Action::Prompt { name, arguments }, caller)
             }
+            "events" => {
+                let (name, arguments) = parse_call(&mut arguments, "events NAME [JSON]")?;
+                let arguments = serde_json::from_str(&arguments).map_err(|error| error.to_string())?;
+                Self::Action(Action::Events { name, arguments }, caller)
+            }
             "schema" => {
                 // it is JSON anyway
                 let _json = parse_flag(&mut arguments, "--json")?;
@@ -117,7 +126,7 @@ impl Command {
 }
 
 /// The commands that call the server, and so may say who calls.
-const ACTIONS: [&str; 5] = ["list", "call", "read", "prompt", "schema"];
+const ACTIONS: [&str; 6] = ["list", "call", "read", "prompt", "events", "schema"];
 
 const CALLER_OPTIONS: [&str; 3] = ["--as", "--scope", "--claim"];
 
@@ -254,6 +263,10 @@ mod tests {
         assert_eq!(
             parse(r#"prompt x {"a":1}"#),
             Ok(Command::Action(Action::Prompt { name: "x".into(), arguments: json!({ "a": 1 }) }, None))
+        );
+        assert_eq!(
+            parse("events x"),
+            Ok(Command::Action(Action::Events { name: "x".into(), arguments: json!({}) }, None))
         );
     }
 

@@ -24,7 +24,7 @@ impl ServerBuilder {
     /// Builds the server and runs the command in the program's arguments; without any, it serves stdio.
     ///
     /// `--help` lists the commands: `stdio`, `--http [ADDR]`, and some to try the server from a shell (`list`,
-    /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `schema`; in a terminal you answer what a function asks; `--as
+    /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `events NAME JSON`, `schema`; in a terminal you answer what a function asks; `--as
     /// SUBJECT`, `--scope SCOPE` and `--claim NAME=VALUE` say as whom). If the
     /// program has no `tracing` subscriber, one is installed that writes to stderr what `MCP_LOG` or `RUST_LOG` allow (one level name; `warn` by default).
     ///

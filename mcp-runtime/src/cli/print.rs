@@ -1,6 +1,7 @@
 //! Runs the commands that call the server, and prints: results to stdout, everything else to stderr.
 
 use std::{
+    future::poll_fn,
     io::{self, Write},
     sync::Arc,
 };
@@ -30,6 +31,7 @@ trying it out
   call NAME [JSON]       call a tool with these arguments; in a terminal you answer what it asks
   read URI               read a resource
   prompt NAME [JSON]     get a prompt with these arguments
+  events NAME [JSON]     print what happens, one JSON object a line, until it is stopped
   schema                 print every descriptor that clients see, as JSON
 
   --as SUBJECT           do it as this caller, who may have --scope SCOPE
@@ -152,6 +154,47 @@ pub(super) async fn run_action(
                 &client.request("prompts/get", json!({ "name": name, "arguments": arguments })).await,
                 "messages",
             )
+        }
+        Action::Events { name, arguments } => print_events(&client, name, arguments.clone()).await,
+    }
+}
+
+/// A message of a server in this process.
+fn parsed(message: &[u8]) -> Value {
+    serde_json::from_slice(message).unwrap_or_default()
+}
+
+/// Prints the occurrences of an event, until the server ends the stream or nobody reads them.
+async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Result<()> {
+    let params = Map::from_iter([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
+    let failed = |error: &Value| {
+        Error::call(format!("JSON-RPC error {}: {}", error["code"], error["message"].as_str().unwrap_or("")))
+    };
+    let opened = client.listen("events/stream", params);
+    let mut stream = opened.map_err(|reply| failed(&reply.message["error"]))?;
+    loop {
+        let Some(message) = poll_fn(|cx| stream.poll_next(cx)).await else {
+            let end = parsed(&stream.result());
+            return end.get("error").map_or(Ok(()), |error| Err(failed(error)));
+        };
+        let mut message = parsed(&message);
+        let params = &message["params"];
+        match message["method"].as_str().and_then(|method| method.rsplit('/').next()) {
+            Some("event") => {
+                let params = &mut message["params"];
+                let shown = ["eventId", "name", "timestamp", "data"];
+                let shown: Map<_, _> =
+                    shown.map(|key| (key.to_owned(), params[key].take())).into_iter().collect();
+                let line = format!("{}\n", Value::Object(shown));
+                match io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush()) {
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                    written => written?,
+                }
+            }
+            Some("active") if params["truncated"] == true => print_to_stderr("events may have been missed"),
+            Some("error") => print_to_stderr(&failed(&params["error"]).to_string()),
+            Some("terminated") => return Err(failed(&params["error"])),
+            _ => {}
         }
     }
 }

@@ -20,6 +20,7 @@ pub use shared_check::check_shared;
 #[cfg(feature = "auth")]
 use crate::auth::Verification;
 use crate::{
+    capability::events::PayloadOf,
     client::core::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
     core::{
         admission::Owner,
@@ -353,6 +354,18 @@ impl TestServer {
         }
     }
 
+    /// Emits an event, as the program does with [`ServerHandle::emit`](crate::ServerHandle::emit) (preview); returns the
+    /// wire's `eventId`. See [`events`](Self::events).
+    ///
+    /// # Panics
+    /// It cannot be emitted.
+    pub async fn emit<E>(&self, payload: &impl PayloadOf<E>) -> String {
+        match self.client.connection.server.handle().emit::<E>(payload).await {
+            Ok(id) => id,
+            Err(error) => panic!("the event was not emitted: {error}"),
+        }
+    }
+
     /// Subscribes to an event with these arguments, from now on (preview): opens a stream of `events/stream`, whose
     /// notifications are those of [`event`](crate::event)s.
     ///
@@ -372,10 +385,10 @@ impl TestServer {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> mcp_runtime::Result<()> {
-    /// let server = mcp_runtime::server!().add(event::of::<brewed>()).build()?;
-    /// let mut events = TestServer::of(&server).events("brewed", json!({ "min_cups": 2 })).await;
+    /// let server = TestServer::new(mcp_runtime::server!().add(event::of::<brewed>()))?;
+    /// let mut events = server.events("brewed", json!({ "min_cups": 2 })).await;
     /// for cups in [1, 2] {
-    ///     server.handle().emit::<brewed>(&Brew { cups }).await?;
+    ///     server.emit::<brewed>(&Brew { cups }).await;
     /// }
     /// assert_eq!(events.next().await["params"]["data"], json!({ "cups": 2 }));
     /// # Ok(())

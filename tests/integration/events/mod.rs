@@ -5,6 +5,7 @@ mod declare;
 mod fixture;
 mod list;
 mod poll;
+mod source;
 mod state;
 mod stream;
 mod webhook;

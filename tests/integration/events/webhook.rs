@@ -8,10 +8,17 @@ use std::{
 
 use axum::{body::Bytes, http::HeaderMap};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mcp_runtime::{Principal, Server, ServerHandle, event, prelude::*};
+use mcp_runtime::{
+    Principal, Server, ServerHandle,
+    audit::Audit,
+    event::{self, EventStream, Position},
+    prelude::*,
+};
 use mcp_tests::support::{HttpRequest, HttpServer, serve_router, soon, within};
 use ring::hmac;
 use serde_json::{Value, json};
+
+use crate::common::AuditLines;
 
 /// A note
 #[mcp_type]
@@ -208,6 +215,51 @@ async fn an_endpoint_that_repeats_the_challenge_gets_the_events_of_its_subscript
         assert!(soon(|| endpoint.events().len() >= 3).await);
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(endpoint.events().iter().filter(|event| *event == "4").count(), 1, "only bob's");
+    })
+    .await;
+}
+
+/// Numbers, which are streamed from a position.
+#[mcp_event]
+fn numbers(#[mcp(position)] since: Option<Position>, step: u64) -> Result<EventStream<Note>, ToolError> {
+    let last: u64 = since.map(|since| since.parse()).transpose()?.unwrap_or_default();
+    let numbers = (1..=2).map(move |n| (last + n * step, Note { text: (last + n * step).to_string() }));
+    Ok(EventStream::iter(numbers).begins_at(0_u64))
+}
+
+#[tokio::test]
+async fn the_stream_of_an_event_is_sent_to_an_endpoint_as_well_and_the_audit_log_names_the_event() {
+    within(async {
+        let lines = AuditLines::default();
+        let builder =
+            Server::builder("notes", "1").add(event::of::<numbers>()).audit(Audit::to_writer(lines.clone()));
+        let limits = |events: event::EventLimits| {
+            events.webhooks_on_loopback().poll_interval(Duration::from_millis(20))
+        };
+        let server = start(builder.limits(|limited| limited.events(limits))).await;
+        let endpoint = Endpoint::start().await;
+        let mut wanted = subscription(&endpoint.url, &secret(1));
+        (wanted["name"], wanted["arguments"]) = ("numbers".into(), json!({ "step": 2 }));
+        let reply = server.request("ada", "events/subscribe", wanted.clone()).await;
+        assert_eq!(reply["result"]["truncated"], false, "{reply}");
+        assert!(soon(|| endpoint.events().len() >= 6).await, "{:?}", endpoint.events());
+        let ended = server.request("ada", "events/unsubscribe", wanted).await;
+        assert!(ended["result"].is_object(), "{ended}");
+        let bodies = endpoint.messages().iter().map(Received::json).collect::<Vec<_>>();
+        let texts = bodies.iter().filter_map(|body| body["data"]["text"].as_str()?.parse::<u64>().ok());
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort_unstable();
+        assert_eq!(texts[..6], [2, 4, 6, 8, 10, 12], "each once");
+        let ids: std::collections::BTreeSet<_> = endpoint.events().into_iter().collect();
+        assert_eq!(ids.len(), texts.len());
+
+        assert!(soon(|| lines.0.lock().unwrap().len() >= 2).await);
+        let lines = lines.0.lock().unwrap();
+        for (line, method) in lines.iter().zip(["events/subscribe", "events/unsubscribe"]) {
+            let line: Value = serde_json::from_str(line).unwrap();
+            assert_eq!((&line["method"], &line["item"]), (&json!(method), &json!("numbers")), "{line}");
+            assert_eq!(line["arguments"], json!(["step"]), "{line}");
+        }
     })
     .await;
 }

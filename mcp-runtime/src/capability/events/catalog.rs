@@ -155,7 +155,7 @@ impl Capability for Events {
         Ok(Box::new(self.stream(server, request)?))
     }
 
-    fn observed(&self, request: &Request<'_>) -> ObservedItem {
+    fn observed(&self, _: &Registry, request: &Request<'_>) -> ObservedItem {
         if request.method == "events/list" {
             return ObservedItem::None;
         }

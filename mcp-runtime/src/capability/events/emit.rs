@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use super::{
-    Event, EventOf, Events, Payload,
+    Event, EventDescriptor, EventOf, Events, Payload,
     ring::{EventRings, Occurrence, Recipients},
 };
 use crate::core::{
@@ -18,19 +18,30 @@ use crate::core::{
 /// Bytes of the id of an event, at most.
 const MAX_ID: usize = 256;
 
+/// Whether a text can be the wire's `eventId`.
+pub(super) fn is_event_id(id: &str) -> bool {
+    (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
+}
+
 /// What the event `E` says.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the payload of the event `{E}`",
     label = "another type than that of `#[mcp(payload)]`",
-    note = "emit a reference to a value of the type that the event's function takes as its payload"
+    note = "emit a reference to a value of the type that the function with `#[mcp_event]` takes as its payload",
+    note = "an event whose function returns an `EventStream<T>` is not emitted: its stream has what happens"
 )]
 pub trait PayloadOf<E> {
+    #[doc(hidden)]
+    const EVENT: &'static EventDescriptor;
+
     #[doc(hidden)]
     fn to_json(&self) -> serde_json::Result<String>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<E: EventOf<P>, P: Payload> PayloadOf<E> for P {
+impl<E: Event + EventOf<P>, P: Payload> PayloadOf<E> for P {
+    const EVENT: &'static EventDescriptor = E::DESCRIPTOR;
+
     fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
@@ -43,6 +54,7 @@ pub struct Emit<E> {
     data: Result<String>,
     id: Option<String>,
     recipients: Option<Recipients>,
+    descriptor: &'static EventDescriptor,
     event: PhantomData<fn() -> E>,
 }
 
@@ -52,13 +64,13 @@ impl<E> fmt::Debug for Emit<E> {
     }
 }
 
-impl<E: Event> Emit<E> {
-    fn new(server: Option<Server>, payload: &impl PayloadOf<E>) -> Self {
-        let name = E::DESCRIPTOR.function.item.name;
+impl<E> Emit<E> {
+    fn new<P: PayloadOf<E>>(server: Option<Server>, payload: &P) -> Self {
+        let name = P::EVENT.function.item.name;
         let data = payload.to_json().map_err(|error| {
             Error::from(format!("the payload of `{name}` has no JSON form")).caused_by(error)
         });
-        Self { server, data, id: None, recipients: None, event: PhantomData }
+        Self { server, data, id: None, recipients: None, descriptor: P::EVENT, event: PhantomData }
     }
 
     /// Sets the wire's `eventId`: that of the source that the event is from, by which clients recognize an event that
@@ -80,8 +92,8 @@ impl<E: Event> Emit<E> {
     }
 
     fn run(self) -> Result<String> {
-        let Self { server, data, id, recipients, .. } = self;
-        let name = E::DESCRIPTOR.function.item.name;
+        let Self { server, data, id, recipients, descriptor, .. } = self;
+        let name = descriptor.function.item.name;
         let data = data?;
         let id = match id {
             None => format!(
@@ -90,7 +102,7 @@ impl<E: Event> Emit<E> {
                     |error| Error::from("the operating system provides no randomness").caused_by(error)
                 )?
             ),
-            Some(id) if (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic()) => id,
+            Some(id) if is_event_id(&id) => id,
             Some(_) => {
                 return Err(Error::from(format!(
                     "the id of the event `{name}` is not 1 to {MAX_ID} visible characters of ASCII"
@@ -99,7 +111,7 @@ impl<E: Event> Emit<E> {
         };
         // without a server, nothing can subscribe
         let Some(server) = server else { return Ok(id) };
-        emit(&server, E::DESCRIPTOR.key(), name, Occurrence::new(id.clone(), data, recipients))?;
+        emit(&server, descriptor.key(), name, Occurrence::new(id.clone(), data, recipients))?;
         Ok(id)
     }
 }
@@ -131,7 +143,7 @@ fn emit(server: &Server, key: usize, name: &str, occurrence: Occurrence) -> Resu
     Ok(())
 }
 
-impl<E: Event> IntoFuture for Emit<E> {
+impl<E> IntoFuture for Emit<E> {
     type Output = Result<String>;
     type IntoFuture = BoxFuture<Result<String>>;
 
@@ -175,7 +187,7 @@ impl ServerHandle {
     ///
     /// # Errors
     /// When it is awaited: the server does not offer the event, or the payload is too large, or has no JSON form.
-    pub fn emit<E: Event>(&self, payload: &impl PayloadOf<E>) -> Emit<E> {
+    pub fn emit<E>(&self, payload: &impl PayloadOf<E>) -> Emit<E> {
         Emit::new(self.server(), payload)
     }
 
@@ -191,7 +203,7 @@ impl Context {
     ///
     /// # Errors
     /// As that.
-    pub fn emit<E: Event>(&self, payload: &impl PayloadOf<E>) -> Emit<E> {
+    pub fn emit<E>(&self, payload: &impl PayloadOf<E>) -> Emit<E> {
         Emit::new(self.find::<WeakServer>().and_then(WeakServer::upgrade), payload)
     }
 }

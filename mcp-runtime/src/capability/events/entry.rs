@@ -10,13 +10,14 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    AnyPayload, Delivery, EventDescriptor, Seen,
+    AnyPayload, Delivery, EventDescriptor, Position, Seen,
     payload::{CurrentPayload, NoPayload},
     ring::{EventRing, Occurrence},
+    streamed::{OpenedAt, OpenedSource},
 };
 use crate::{
     core::{
-        arguments::{CallParts, Inject, Input},
+        arguments::{BoxFuture, CallParts, Inject, Input},
         connection::{Access, AccessError, AccessRules, ItemKind, ItemView, Principal, RequestContext},
         context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
         dispatch::ObservedEntry,
@@ -59,7 +60,8 @@ impl EventSubscriber {
 pub(crate) struct EventEntry {
     /// Its function, with arguments as those of a tool.
     pub(super) function: ToolEntry,
-    payload: &'static dyn AnyPayload,
+    /// `None` if it has a stream of its own.
+    payload: Option<&'static dyn AnyPayload>,
     payload_schema: Value,
     /// How it is delivered.
     pub(super) delivery: Vec<Delivery>,
@@ -117,9 +119,10 @@ impl EventEntry {
         let state = item.state.clone();
         let function = ToolEntry::of_kind("event", item.name(), &def.function, item.this.clone(), state)?;
         let error = |text: String| function.spec.build_error(text);
-        let Some(payload) = def.payload else {
+        let payload = def.payload;
+        if payload.is_none() && !def.is_streamed {
             return Err(error("it has no payload\nmark a parameter with `#[mcp(payload)]`".into()));
-        };
+        }
         let injects = def.function.item.injects;
         let takes = injects.iter().copied().chain(def.function.item.rules.injects());
         let of_request: Vec<_> = takes.filter_map(|inject| needs_request(&inject, item)).map(error).collect();
@@ -127,7 +130,8 @@ impl EventEntry {
         let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.is_optional());
         let mut generator = generator_for_output();
         let seen = def.output.and_then(|output| output.schema(&mut generator));
-        let schema = seen.unwrap_or_else(|| payload.schema(&mut generator));
+        let schema = seen.or_else(|| payload.map(|payload| payload.schema(&mut generator)));
+        let schema = schema.unwrap_or_default();
         let mut payload_schema = published_output(schema, generator).map_err(error)?;
         if !is_object(&payload_schema, &payload_schema) {
             let text = "what it delivers is not a JSON object\nput the values into a struct";
@@ -211,7 +215,8 @@ impl EventEntry {
         if !occurrence.is_for(subscriber) {
             return Ok(Seen::Nothing);
         }
-        let payload = occurrence.payload(self.payload).ok_or_else(|| {
+        let payload = self.payload.ok_or_else(wrong_kind)?;
+        let payload = occurrence.payload(payload).ok_or_else(|| {
             Failure::private("the payload was emitted as JSON that its type does not accept".to_owned())
         })?;
         let mut extensions = Extensions::default();
@@ -225,6 +230,33 @@ impl EventEntry {
             Ok(seen) => Ok(seen),
             Err(_) => Err(wrong_kind()),
         }
+    }
+
+    /// Whether it has a stream of its own, and nothing is emitted.
+    pub(super) fn is_streamed(&self) -> bool {
+        self.payload.is_none()
+    }
+
+    /// Opens its stream after a position. What is returned does not keep the server.
+    pub(super) fn open_source(
+        &self,
+        server: &Server,
+        subscriber: &EventSubscriber,
+        arguments: &str,
+        at: Option<Position>,
+    ) -> BoxFuture<Result<OpenedSource, Failure>> {
+        let mut extensions = Extensions::default();
+        extensions.insert(OpenedAt(at));
+        let started = self.start(server, subscriber, arguments, &Arc::new(extensions));
+        Box::pin(async move {
+            let ended = match started {
+                Invocation::Ended(ended) => ended,
+                Invocation::Running(running) => running.finish().await,
+            };
+            let Ended::Returned(result) = ended else { return Err(Failure::private(NO_REQUEST)) };
+            let ItemOutput::Other(opened) = result? else { return Err(wrong_kind()) };
+            opened.downcast::<OpenedSource>().map(|opened| *opened).map_err(|_| wrong_kind())
+        })
     }
 
     /// Calls the function.

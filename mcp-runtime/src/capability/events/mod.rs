@@ -15,8 +15,10 @@ mod output;
 mod payload;
 mod poll;
 mod ring;
+mod source;
 mod spec;
 mod stream;
+mod streamed;
 mod subscription;
 #[cfg(feature = "events-webhook")]
 mod webhook;
@@ -26,12 +28,15 @@ pub use emit::{Emit, PayloadOf};
 pub use options::EventLimits;
 pub use output::IntoSeen;
 #[doc(hidden)]
-pub use output::{AnyEventOutput, EventOutput, Seen, event_output};
+pub use output::{AnyEventOutput, Delivered, EventOutput, Seen, event_output};
 #[doc(hidden)]
 pub use payload::{AnyPayload, EventPayload, event_payload};
 pub use payload::{EventOf, Payload};
 #[doc(hidden)]
 pub use spec::{Delivery, EventDescriptor};
+#[doc(hidden)]
+pub use streamed::{EventPosition, Streamed, event_position, event_source, opened_at};
+pub use streamed::{EventStream, IntoEventStream, IntoStreamed, Position, PositionParam, StreamedEvent};
 
 use crate::core::server::{Addition, AnnotatedItem, IntoAddition};
 

@@ -22,6 +22,7 @@ pub struct EventLimits {
     pub(crate) max_polled: usize,
     pub(super) poll_interval: Duration,
     pub(super) longest_wait: Duration,
+    pub(super) drain_for: Duration,
     #[cfg(feature = "events-webhook")]
     pub(super) webhook: super::webhook::WebhookLimits,
 }
@@ -36,6 +37,7 @@ impl Default for EventLimits {
             max_polled: 100,
             poll_interval: Duration::from_secs(5),
             longest_wait: Duration::from_secs(30),
+            drain_for: Duration::from_secs(1),
             #[cfg(feature = "events-webhook")]
             webhook: Default::default(),
         }
@@ -73,7 +75,8 @@ impl EventLimits {
         self
     }
 
-    /// Sets how often clients should poll: the wire's `nextPollMs`; 5 seconds by default.
+    /// Sets how often clients should poll: the wire's `nextPollMs`; 5 seconds by default. The stream of an event that has
+    /// [ended](crate::event::EventStream) is opened again after the same time.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
         self
@@ -82,6 +85,13 @@ impl EventLimits {
     /// Sets how long a poll may wait for an event, whatever `timeoutMs` its client asks for; 30 seconds by default.
     pub fn longest_wait(mut self, time: Duration) -> Self {
         self.longest_wait = time.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a poll that does not wait reads the [stream](crate::event::EventStream) of an event, which may be slow to
+    /// say what it has; 1 second by default.
+    pub fn drain_for(mut self, time: Duration) -> Self {
+        self.drain_for = time.min(LONGEST);
         self
     }
 }

@@ -32,7 +32,8 @@ impl From<Seen> for ItemOutput {
 #[diagnostic::on_unimplemented(
     message = "the function of an event cannot return `{Self}`",
     label = "does not say whether the event is delivered",
-    note = "return `bool`, or an `Option` of what this subscriber may see, or a `Result` of these; without a result, every subscriber gets it"
+    note = "return `bool`, or an `Option` of what this subscriber may see, or a `Result` of these; without a result, every subscriber gets it",
+    note = "an event that returns an `EventStream<T>` has no `#[mcp(payload)]`"
 )]
 pub trait IntoSeen {
     /// Writes the schema of what is delivered, if that is not the payload.
@@ -76,11 +77,33 @@ impl<T: IntoSeen, E: IntoFailure> IntoSeen for Result<T, E> {
     }
 }
 
+/// What a client gets of an event with the payload `P` whose function returns this.
+pub trait Delivered<P> {
+    /// The type of what the event says.
+    type Data;
+}
+
+impl<P> Delivered<P> for () {
+    type Data = P;
+}
+
+impl<P> Delivered<P> for bool {
+    type Data = P;
+}
+
+impl<P, T> Delivered<P> for Option<T> {
+    type Data = T;
+}
+
+impl<P, R: Delivered<P>, E> Delivered<P> for Result<R, E> {
+    type Data = R::Data;
+}
+
 /// How a return type `R` becomes what a subscription gets.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct EventOutput<R: 'static> {
-    convert: fn(R) -> Result<Seen, ToolError>,
-    schema: Option<fn(&mut SchemaGenerator) -> Schema>,
+    pub(super) convert: fn(R) -> Result<ItemOutput, ToolError>,
+    pub(super) schema: Option<fn(&mut SchemaGenerator) -> Schema>,
 }
 
 impl<R: 'static> EventOutput<R> {
@@ -89,7 +112,7 @@ impl<R: 'static> EventOutput<R> {
     /// # Errors
     /// The function failed, or its value has no JSON form.
     pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        Ok((self.convert)(value)?.into())
+        Ok((self.convert)(value)?)
     }
 
     /// The outcome of an async function.
@@ -104,7 +127,7 @@ impl<R: 'static> EventOutput<R> {
 /// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
 pub const fn event_output<R: IntoSeen>() -> EventOutput<R> {
-    EventOutput { convert: R::into_seen, schema: R::SCHEMA }
+    EventOutput { convert: |value| Ok(value.into_seen()?.into()), schema: R::SCHEMA }
 }
 
 /// An [`EventOutput`] without its type.

@@ -18,7 +18,7 @@ pub trait Payload: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'st
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static> Payload for T {}
 
-/// Says of the marker of an event that its payload is a `P`.
+/// Says of the marker of an event that its payload is a `P`; [`Streamed`](super::Streamed) if it has none.
 pub trait EventOf<P> {}
 
 /// A decoded payload.
@@ -73,9 +73,7 @@ impl<T: 'static> EventPayload<T> {
     /// The call has none: only its arguments are checked.
     pub fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
         let current = context.inner().request.extensions.get::<CurrentPayload>();
-        current
-            .and_then(|current| (self.cast)(&current.0))
-            .ok_or_else(|| Failure::Private(Box::new(NoPayload)))
+        current.and_then(|current| (self.cast)(&current.0)).ok_or_else(NoPayload::failure)
     }
 }
 
@@ -92,6 +90,11 @@ impl fmt::Display for NoPayload {
 impl Error for NoPayload {}
 
 impl NoPayload {
+    /// The failure of such a call.
+    pub(super) fn failure() -> Failure {
+        Failure::Private(Box::new(Self))
+    }
+
     /// Whether a function has failed only since it has no payload.
     pub(super) fn is(failure: &Failure) -> bool {
         matches!(failure, Failure::Private(cause) if cause.is::<Self>())

@@ -3,13 +3,13 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Delivery, EventLimits, Events,
     call::{EventCall, EventRequest},
-    entry::{EventEntry, EventSubscriber},
-    subscription::{EventSubscription, SeenEvents},
+    entry::EventSubscriber,
+    subscription::{EventSubscription, MAX_BATCH_BYTES, SeenEvent, SeenEvents},
 };
 use crate::core::{
     admission::Owner,
@@ -24,6 +24,9 @@ use crate::core::{
 
 /// How soon a client should poll again that has let its request wait.
 const AFTER_A_WAIT: Duration = Duration::from_secs(1);
+
+/// How long a stream that has given events is silent until a poll returns them.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// What only `events/poll` has.
 #[derive(Clone)]
@@ -89,6 +92,9 @@ impl EventRequest for PollEvents {
         let (mut subscription, mut truncated) =
             EventSubscription::open(server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
         let mut events = SeenEvents::default();
+        if subscription.has_source() {
+            return drain(&call, subscription).await;
+        }
         // without a cursor, the subscription begins now
         if cursor.is_some() && !truncated {
             let deadline = wait.map(|wait| Instant::now() + wait);
@@ -96,7 +102,7 @@ impl EventRequest for PollEvents {
             let mut waiting = None;
             loop {
                 events = subscription.read(server, max_age.take(), most).await?;
-                truncated |= events.truncated || !events.failures.is_empty();
+                truncated |= events.truncated;
                 let Some(deadline) = deadline else { break };
                 let has_news = !events.events.is_empty() || truncated || events.has_more;
                 if has_news || Instant::now() >= deadline {
@@ -106,17 +112,80 @@ impl EventRequest for PollEvents {
                     waiting = Waiting::begin(server, subscriber, owner);
                 }
                 let Some(waiting) = &mut waiting else { break };
-                if !matches!(waiting.wait(entry, &subscription, deadline).await, Waited::News) {
+                if !matches!(waiting.wait(&mut subscription, deadline).await, Waited::News) {
                     break;
                 }
             }
         }
-        let cursor = subscription.cursor(server, subscription.position)?;
-        let interval = server.event_limits().poll_interval;
-        let next_poll = if wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
         events.truncated = truncated;
-        Ok(PollResult { name: entry.name().into(), events, cursor, next_poll })
+        polled(&call, &subscription, events)
     }
+}
+
+/// The result with what was read.
+fn polled(
+    call: &EventCall<PollEvents>,
+    subscription: &EventSubscription,
+    events: SeenEvents,
+) -> Result<PollResult, ProtocolError> {
+    let cursor = subscription.cursor(&call.server, &subscription.position)?;
+    let interval = call.server.event_limits().poll_interval;
+    let next_poll = if call.own.wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
+    Ok(PollResult { name: call.entry.name().into(), events, cursor, next_poll })
+}
+
+/// Reads the stream of an event, which is opened for this one request: until it has ended, is silent, or has given enough.
+async fn drain(
+    call: &EventCall<PollEvents>,
+    mut subscription: EventSubscription,
+) -> Result<PollResult, ProtocolError> {
+    let EventCall { server, subscriber, owner, cursor, max_age, own: PollEvents { most, wait }, .. } = call;
+    let limits = server.event_limits();
+    let mut all = SeenEvents::default();
+    // without a cursor, the subscription begins where the stream does
+    if cursor.is_none() {
+        if let Ok(begun) = timeout(limits.longest_wait, subscription.begin(server)).await {
+            begun?;
+        }
+        return polled(call, &subscription, all);
+    }
+    let started = Instant::now();
+    let longest = started + limits.drain_for;
+    let first = wait.map_or(longest, |wait| started + wait);
+    let (mut max_age, mut bytes, mut waiting) = (*max_age, 0, None);
+    loop {
+        let mut read = subscription.read(server, max_age.take(), most - all.events.len()).await?;
+        bytes += read.events.iter().map(SeenEvent::cost).sum::<usize>();
+        all.truncated |= read.truncated;
+        all.events.append(&mut read.events);
+        // what is missed is no error: the client would poll the same again
+        if let Some(error) = read.failures.pop().filter(|_| !read.truncated) {
+            if all.events.is_empty() && !all.truncated {
+                return Err(error);
+            }
+            // which the next poll gets
+            all.has_more = true;
+            break;
+        }
+        let has_any = !all.events.is_empty() || all.truncated;
+        all.has_more = read.has_more || all.events.len() >= *most || bytes >= MAX_BATCH_BYTES;
+        if all.has_more || (subscription.has_ended() && (has_any || wait.is_none())) {
+            break;
+        }
+        let until = if has_any { longest.max(first).min(Instant::now() + SETTLE) } else { first };
+        if Instant::now() >= until {
+            all.has_more = has_any;
+            break;
+        }
+        if waiting.is_none() {
+            waiting = Waiting::begin(server, subscriber, owner);
+        }
+        let Some(waiting) = &mut waiting else { break };
+        if !matches!(waiting.wait(&mut subscription, until).await, Waited::News) {
+            break;
+        }
+    }
+    polled(call, &subscription, all)
 }
 
 /// What waits for events, which counts as a subscriber, and ends when the server stops.
@@ -141,12 +210,7 @@ impl Waiting {
     }
 
     /// Waits until there may be an event, until the deadline at most.
-    pub(super) async fn wait(
-        &mut self,
-        entry: &EventEntry,
-        subscription: &EventSubscription,
-        deadline: Instant,
-    ) -> Waited {
+    pub(super) async fn wait(&mut self, subscription: &mut EventSubscription, deadline: Instant) -> Waited {
         let mut notified = pin!(poll_fn(|cx| match self.0.poll(cx) {
             // what is subscribed to may have gone
             Poll::Ready(_) => Poll::Ready(Waited::News),
@@ -156,7 +220,7 @@ impl Waiting {
         tokio::select! {
             biased;
             waited = &mut notified => waited,
-            () = entry.ring.wait(subscription.position) => Waited::News,
+            () = subscription.wait() => Waited::News,
             () = sleep_until(deadline) => Waited::TimeUp,
         }
     }

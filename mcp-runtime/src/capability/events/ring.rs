@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{AnyPayload, EventLimits, payload::AnyValue};
+use super::{AnyPayload, EventLimits, Position, payload::AnyValue};
 use crate::core::{connection::Principal, crypto::random_bytes, sync::Mutex};
 
 /// Whom an event is for.
@@ -44,11 +44,15 @@ const OVERHEAD: usize = 256;
 
 impl Occurrence {
     pub(super) fn new(id: String, data: String, recipients: Option<Recipients>) -> Self {
-        let now = SystemTime::now();
-        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self::at(SystemTime::now(), id, data, recipients)
+    }
+
+    /// What has happened at that time.
+    pub(super) fn at(time: SystemTime, id: String, data: String, recipients: Option<Recipients>) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             id: id.into(),
-            timestamp: humantime::format_rfc3339_millis(now).to_string().into(),
+            timestamp: timestamp(time).into(),
             data: data.into(),
             recipients,
             emitted: Instant::now(),
@@ -62,15 +66,31 @@ impl Occurrence {
         self.decoded.get_or_init(|| payload.decode(&self.data).ok()).clone()
     }
 
-    fn cost(&self) -> usize {
+    pub(super) fn cost(&self) -> usize {
         // what is decoded is about as large as its text
         OVERHEAD + self.id.len() + self.data.len() * 2
     }
 }
 
+/// The wire's form of a time; of one that it cannot have, that of 1970.
+fn timestamp(time: SystemTime) -> String {
+    // year 9999
+    let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    humantime::format_rfc3339_millis(time.clamp(SystemTime::UNIX_EPOCH, last)).to_string()
+}
+
 /// Where a subscription reads on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReadPosition {
+    /// In what a process keeps.
+    Ring(RingPosition),
+    /// In a source, where that has said it is.
+    Source(Option<Position>),
+}
+
+/// A position in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct RingPosition {
     /// The ring that it is of: another process has another one.
     ring: u64,
     /// How many events were emitted before.
@@ -79,23 +99,38 @@ pub(crate) struct Position {
     time: u64,
 }
 
-const POSITION_BYTES: usize = 24;
+/// The first byte of a position in a ring, and of one in a source.
+const IN_RING: u8 = 1;
+const IN_SOURCE: u8 = 2;
+const AT_START: u8 = 3;
 
-impl Position {
-    pub(super) fn to_bytes(self) -> [u8; POSITION_BYTES] {
-        let mut bytes = [0; POSITION_BYTES];
-        for (part, value) in bytes.chunks_exact_mut(8).zip([self.ring, self.next, self.time]) {
-            part.copy_from_slice(&value.to_le_bytes());
+impl ReadPosition {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Ring(RingPosition { ring, next, time }) => {
+                let mut bytes = vec![IN_RING];
+                bytes.extend([ring, next, time].iter().flat_map(|part| part.to_le_bytes()));
+                bytes
+            }
+            Self::Source(Some(position)) => [&[IN_SOURCE], position.as_str().as_bytes()].concat(),
+            Self::Source(None) => vec![AT_START],
         }
-        bytes
     }
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; POSITION_BYTES] = bytes.try_into().ok()?;
-        let part = |n: usize| {
-            bytes.get(n * 8..n * 8 + 8).and_then(|part| part.try_into().ok()).map(u64::from_le_bytes)
-        };
-        Some(Self { ring: part(0)?, next: part(1)?, time: part(2)? })
+        match bytes.split_first()? {
+            (&IN_RING, parts) => {
+                let parts: &[u8; 24] = parts.try_into().ok()?;
+                let part = |n: usize| {
+                    let part = parts.get(n * 8..n * 8 + 8).and_then(|part| part.try_into().ok());
+                    part.map(u64::from_le_bytes)
+                };
+                Some(Self::Ring(RingPosition { ring: part(0)?, next: part(1)?, time: part(2)? }))
+            }
+            (&IN_SOURCE, text) => Some(Self::Source(Some(std::str::from_utf8(text).ok()?.into()))),
+            (&AT_START, []) => Some(Self::Source(None)),
+            _ => None,
+        }
     }
 }
 
@@ -177,26 +212,32 @@ impl EventRing {
     }
 
     /// The position after every event so far.
-    pub(super) fn end(&self) -> Position {
+    pub(super) fn end(&self) -> ReadPosition {
         self.at(self.kept.lock().end())
     }
 
     /// The position after so many events.
-    pub(super) fn at(&self, next: u64) -> Position {
+    pub(super) fn at(&self, next: u64) -> ReadPosition {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Position { ring: self.id, next, time: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) }
+        let time = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        ReadPosition::Ring(RingPosition { ring: self.id, next, time })
     }
 
     /// At most so many events after a position, without those that are older than `max_age`.
-    pub(super) fn read(&self, from: Position, max_age: Option<Duration>, most: usize) -> ReadEvents {
+    pub(super) fn read(&self, from: &ReadPosition, max_age: Option<Duration>, most: usize) -> ReadEvents {
         let mut kept = self.kept.lock();
         kept.remove_older(self.limits.keep_for);
-        let (mut start, mut truncated) = if from.ring == self.id {
-            (from.next.clamp(kept.gone, kept.end()), from.next < kept.gone)
-        } else {
+        let (mut start, mut truncated) = match from {
+            ReadPosition::Ring(from) if from.ring == self.id => {
+                (from.next.clamp(kept.gone, kept.end()), from.next < kept.gone)
+            }
             // of another process: what it has emitted is not known here
-            let earlier = kept.events.iter().take_while(|event| event.time <= from.time).count();
-            (kept.gone + earlier as u64, true)
+            ReadPosition::Ring(from) => {
+                let earlier = kept.events.iter().take_while(|event| event.time <= from.time).count();
+                (kept.gone + earlier as u64, true)
+            }
+            // of an event that had a source
+            ReadPosition::Source(_) => (kept.end(), true),
         };
         let index = |n: u64| usize::try_from(n - kept.gone).unwrap_or(usize::MAX);
         if let Some(max_age) = max_age {
@@ -212,12 +253,13 @@ impl EventRing {
     }
 
     /// Waits until there is something to read after a position.
-    pub(super) async fn wait(&self, from: Position) {
+    pub(super) async fn wait(&self, from: &ReadPosition) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if from.ring != self.id || from.next < self.kept.lock().end() {
-                return;
+            match from {
+                ReadPosition::Ring(from) if from.ring == self.id && from.next >= self.kept.lock().end() => {}
+                _ => return,
             }
             changed.await;
         }
@@ -272,26 +314,26 @@ mod tests {
         for n in 0..3 {
             ring.push(event(n));
         }
-        let read = ring.read(start, None, 2);
+        let read = ring.read(&start, None, 2);
         assert_eq!((ids(&read), read.truncated, read.has_more), (vec!["0", "1"], false, true));
-        let read = ring.read(ring.at(read.end), None, 2);
+        let read = ring.read(&ring.at(read.end), None, 2);
         assert_eq!((ids(&read), read.truncated, read.has_more), (vec!["2"], false, false));
         ring.push(event(3));
-        let read = ring.read(start, None, 9);
+        let read = ring.read(&start, None, 9);
         assert_eq!((ids(&read), read.truncated), (vec!["1", "2", "3"], true), "one of four has gone");
         tokio::time::advance(Duration::from_secs(61)).await;
-        let read = ring.read(start, None, 9);
+        let read = ring.read(&start, None, 9);
         assert!(read.events.is_empty() && read.truncated);
-        assert!(!ring.read(ring.end(), None, 9).truncated, "nothing after the end has gone");
+        assert!(!ring.read(&ring.end(), None, 9).truncated, "nothing after the end has gone");
 
         let ring = EventRing::new(limits().max_kept_bytes(3 * OVERHEAD));
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));
         }
-        assert_eq!(ids(&ring.read(start, None, 9)), ["1", "2"]);
+        assert_eq!(ids(&ring.read(&start, None, 9)), ["1", "2"]);
         ring.push(Arc::new(Occurrence::new("large".into(), " ".repeat(4 * OVERHEAD), None)));
-        assert_eq!(ids(&ring.read(start, None, 9)), ["large"], "the newest is kept, however large");
+        assert_eq!(ids(&ring.read(&start, None, 9)), ["large"], "the newest is kept, however large");
     }
 
     #[tokio::test(start_paused = true)]
@@ -301,9 +343,9 @@ mod tests {
         ring.push(event(0));
         tokio::time::advance(Duration::from_secs(10)).await;
         ring.push(event(1));
-        let read = ring.read(start, Some(Duration::from_secs(5)), 9);
+        let read = ring.read(&start, Some(Duration::from_secs(5)), 9);
         assert_eq!((ids(&read), read.truncated), (vec!["1"], true));
-        let read = ring.read(start, Some(Duration::from_secs(20)), 9);
+        let read = ring.read(&start, Some(Duration::from_secs(20)), 9);
         assert_eq!((ids(&read), read.truncated), (vec!["0", "1"], false));
     }
 
@@ -311,12 +353,19 @@ mod tests {
     async fn a_position_of_another_process_is_found_by_its_time_and_says_that_there_is_a_gap() {
         let (here, there) = (EventRing::new(limits()), EventRing::new(limits()));
         here.push(event(0));
-        let position = Position::from_bytes(&there.end().to_bytes()).unwrap();
+        let position = ReadPosition::from_bytes(&there.end().to_bytes()).unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
         here.push(event(1));
-        let read = here.read(position, None, 9);
+        let read = here.read(&position, None, 9);
         assert_eq!((ids(&read), read.truncated), (vec!["1"], true));
-        assert!(Position::from_bytes(&[0; 23]).is_none());
+        for position in
+            [ReadPosition::Source(None), ReadPosition::Source(Some("a\u{e9}".into())), there.end()]
+        {
+            assert_eq!(ReadPosition::from_bytes(&position.to_bytes()), Some(position));
+        }
+        for bytes in [&[][..], &[1; 24], &[2, 0xff], &[3, 0], &[9]] {
+            assert_eq!(ReadPosition::from_bytes(bytes), None, "{bytes:?}");
+        }
     }
 
     #[tokio::test]

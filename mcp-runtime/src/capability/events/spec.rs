@@ -34,6 +34,8 @@ pub struct EventDescriptor {
     pub function: ToolDescriptor,
     /// What is emitted.
     pub payload: Option<&'static dyn AnyPayload>,
+    /// Whether the function opens a stream, and nothing is emitted.
+    pub is_streamed: bool,
     /// How it may be delivered; empty for every way that the server has.
     pub deliver: &'static [Delivery],
     /// How the return type is converted.
@@ -42,8 +44,13 @@ pub struct EventDescriptor {
 
 impl EventDescriptor {
     /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
-    pub const EMPTY: Self =
-        Self { function: ToolDescriptor::EMPTY, payload: None, deliver: &[], output: None };
+    pub const EMPTY: Self = Self {
+        function: ToolDescriptor::EMPTY,
+        payload: None,
+        is_streamed: false,
+        deliver: &[],
+        output: None,
+    };
 
     /// What an attribute may leave out, of a function with this result.
     #[must_use]

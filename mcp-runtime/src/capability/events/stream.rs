@@ -18,7 +18,7 @@ use super::{
     entry::{EventEntry, EventSubscriber},
     error::{exhausted, forbidden},
     poll::{Waited, Waiting, integer, refusal},
-    ring::Position,
+    ring::ReadPosition,
     subscription::EventSubscription,
 };
 use crate::core::{
@@ -38,7 +38,7 @@ const HEARTBEAT: Duration = Duration::from_secs(25);
 const MAX_BATCH: usize = 32;
 
 /// The messages of one stream: made one at a time, when its transport has room for the next.
-pub(super) struct EventStream {
+pub(super) struct PushedEvents {
     messages: NextMessage,
     run: BoxFuture<Result<(), Reply>>,
     ended: bool,
@@ -75,7 +75,7 @@ enum StreamEnd {
 
 impl Events {
     /// Answers `events/stream`.
-    pub(super) fn stream(&self, server: &Server, request: Request<'_>) -> Result<EventStream, Reply> {
+    pub(super) fn stream(&self, server: &Server, request: Request<'_>) -> Result<PushedEvents, Reply> {
         let (entry, arguments) = self.wanted(server, &request, Delivery::Push)?;
         let cursor = request.cursor()?.map(Into::into);
         let max_age = integer(request.params.max_age_ms, "maxAgeMs")?.map(Duration::from_millis);
@@ -105,7 +105,7 @@ impl Events {
             messages: messages.clone(),
             sent: Instant::now(),
         };
-        let mut stream = EventStream { messages, run: Box::pin(pusher.run()), ended: false, refusal: None };
+        let mut stream = PushedEvents { messages, run: Box::pin(pusher.run()), ended: false, refusal: None };
         // checks the arguments, so that no stream opens for invalid ones; only what an async rule says comes later
         let mut cx = Context::from_waker(Waker::noop());
         match stream.poll_next(&mut cx) {
@@ -115,7 +115,7 @@ impl Events {
     }
 }
 
-impl StreamSource for EventStream {
+impl StreamSource for PushedEvents {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         if self.ended {
             return Poll::Ready(None);
@@ -193,11 +193,11 @@ impl Pusher {
     ) -> Result<StreamEnd, ProtocolError> {
         let mut is_active = false;
         loop {
-            let before = subscription.position;
+            let before = subscription.position.clone();
             let seen = subscription.read(server, self.max_age.take(), MAX_BATCH).await?;
-            missed |= seen.truncated || !seen.failures.is_empty();
+            missed |= seen.truncated;
             if !is_active || missed {
-                let cursor = subscription.cursor(server, seen.resumed.unwrap_or(before))?;
+                let cursor = subscription.cursor(server, seen.resumed.as_ref().unwrap_or(&before))?;
                 self.put("active", |params| {
                     params.str("cursor", &cursor).value("truncated", &missed);
                 })
@@ -211,18 +211,18 @@ impl Pusher {
                 .await;
             }
             for event in &seen.events {
-                let cursor = subscription.cursor(server, event.position)?;
+                let cursor = subscription.cursor(server, &event.position)?;
                 self.put("event", |params| event.write(params, name, Some(&cursor))).await;
             }
             if self.sent.elapsed() >= HEARTBEAT {
-                self.put_heartbeat(&subscription, server, subscription.position).await?;
+                self.put_heartbeat(&subscription, server, &subscription.position).await?;
             }
             if seen.has_more {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let entry = subscription.entry(server)?;
-            if let Waited::Stopped = self.waiting.wait(&entry, &subscription, self.sent + HEARTBEAT).await {
+            let deadline = self.sent + HEARTBEAT;
+            if let Waited::Stopped = self.waiting.wait(&mut subscription, deadline).await {
                 return Ok(StreamEnd::Stopped);
             }
         }
@@ -232,7 +232,7 @@ impl Pusher {
         &mut self,
         subscription: &EventSubscription,
         server: &Server,
-        position: Position,
+        position: &ReadPosition,
     ) -> Result<(), ProtocolError> {
         let cursor = subscription.cursor(server, position)?;
         self.put("heartbeat", |params| {
@@ -277,8 +277,8 @@ async fn lost_access(server: &Server, caller: Option<Arc<Principal>>) -> Protoco
     }
 }
 
-impl fmt::Debug for EventStream {
+impl fmt::Debug for PushedEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventStream").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("PushedEvents").field("ended", &self.ended).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,13 @@
 //! One subscription: who subscribes to what, with which arguments, and how far it has read. Whatever delivers events
 //! reads them here: what the function of the event lets through, as long as the subscriber has access to it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -10,7 +16,8 @@ use super::{
     Events, Seen,
     entry::{EventEntry, EventSubscriber},
     error::{forbidden, unknown_event},
-    ring::{Occurrence, Position},
+    ring::{EventRing, Occurrence, ReadPosition},
+    source::SourceReader,
 };
 use crate::core::{
     connection::{AccessError, principal_digest},
@@ -26,7 +33,7 @@ const MAX_LOOKED_AT: usize = 256;
 /// The longest time of that.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// Bytes of payloads in one go.
-const MAX_BATCH_BYTES: usize = 1 << 20;
+pub(super) const MAX_BATCH_BYTES: usize = 1 << 20;
 
 /// A subscription, while something reads it.
 pub(crate) struct EventSubscription {
@@ -37,7 +44,14 @@ pub(crate) struct EventSubscription {
     /// What its cursors are bound to.
     binding: Box<[u8]>,
     /// Where it reads on.
-    pub(super) position: Position,
+    pub(super) position: ReadPosition,
+    feed: Feed,
+}
+
+/// Where the events come from.
+enum Feed {
+    Ring(Arc<EventRing>),
+    Source(Box<SourceReader>),
 }
 
 /// An event, as a subscription gets it.
@@ -47,7 +61,7 @@ pub(crate) struct SeenEvent {
     /// JSON, if it is not what was emitted.
     seen: Option<String>,
     /// The position after it.
-    pub(super) position: Position,
+    pub(super) position: ReadPosition,
 }
 
 /// What was read of a subscription.
@@ -57,7 +71,7 @@ pub(crate) struct SeenEvents {
     /// Whether it has missed events.
     pub(crate) truncated: bool,
     /// Where it goes on after those.
-    pub(super) resumed: Option<Position>,
+    pub(super) resumed: Option<ReadPosition>,
     /// Whether there may be more.
     pub(crate) has_more: bool,
     /// The errors for the client, of events for which the function has failed.
@@ -77,23 +91,39 @@ impl EventSubscription {
         let binding = binding(server, entry.name(), arguments, &subscriber);
         let opened = cursor.map(|cursor| {
             let opened = server.cursors().open(cursor.as_bytes(), &binding);
-            opened.and_then(|opened| Position::from_bytes(&opened.plain))
+            opened.and_then(|opened| ReadPosition::from_bytes(&opened.plain))
         });
+        let name: Box<str> = entry.name().into();
+        if entry.is_streamed() {
+            let (at, truncated) = match opened {
+                None => (None, false),
+                Some(Some(ReadPosition::Source(at))) => {
+                    // one that has not said where it begins
+                    let truncated = at.is_none();
+                    (at, truncated)
+                }
+                Some(_) => (None, true),
+            };
+            let limits = server.event_limits();
+            let reader = SourceReader::new(server.downgrade(), &name, at.clone(), truncated, &limits);
+            let (position, feed) = (ReadPosition::Source(at), Feed::Source(Box::new(reader)));
+            return (Self { subscriber, name, given, binding: binding.into(), position, feed }, false);
+        }
         let (position, truncated) = match opened {
             None => (entry.ring.end(), false),
             Some(Some(position)) => (position, false),
             // of keys that are gone, or of another subscription: where it was is not known
             Some(None) => (entry.ring.end(), true),
         };
-        let name = entry.name().into();
-        (Self { subscriber, name, given, binding: binding.into(), position }, truncated)
+        let feed = Feed::Ring(entry.ring.clone());
+        (Self { subscriber, name, given, binding: binding.into(), position, feed }, truncated)
     }
 
     /// The cursor of a position.
     ///
     /// # Errors
     /// It cannot be sealed.
-    pub(super) fn cursor(&self, server: &Server, position: Position) -> Result<String, ProtocolError> {
+    pub(super) fn cursor(&self, server: &Server, position: &ReadPosition) -> Result<String, ProtocolError> {
         let sealed = server.cursors().seal(&position.to_bytes(), &self.binding);
         sealed.map_err(|_| ProtocolError::internal("a cursor cannot be sealed"))
     }
@@ -103,21 +133,7 @@ impl EventSubscription {
     /// # Errors
     /// The subscriber has lost access to it, or it does not exist any more.
     pub(super) fn entry(&self, server: &Server) -> Result<Arc<EventEntry>, ProtocolError> {
-        if self.subscriber.caller.as_ref().is_some_and(|caller| caller.has_expired()) {
-            return Err(forbidden("the authentication of the subscriber has expired"));
-        }
-        let registry = server.registry();
-        let Some(events) = registry.capabilities.get::<Events>() else {
-            return Err(unknown_event(&self.name, None));
-        };
-        match events.catalog.find(&self.name, self.subscriber.access()) {
-            Ok(entry) => Ok(entry.clone()),
-            Err(AccessError::Unknown) if events.catalog.iter().any(|event| event.name() == &*self.name) => {
-                Err(forbidden("the subscriber has no access any more"))
-            }
-            Err(AccessError::Unknown) => Err(unknown_event(&self.name, None)),
-            Err(AccessError::MissingScopes(_)) => Err(forbidden("the subscriber lacks scopes")),
-        }
+        find(server, &self.name, &self.subscriber)
     }
 
     /// Reads on: at most so many events that it gets, of those that are not older than `max_age`.
@@ -131,7 +147,10 @@ impl EventSubscription {
         most: usize,
     ) -> Result<SeenEvents, ProtocolError> {
         let entry = self.entry(server)?;
-        let read = entry.ring.read(self.position, max_age, MAX_LOOKED_AT);
+        if let Feed::Source(_) = self.feed {
+            return Ok(self.read_source(server, max_age, most).await);
+        }
+        let read = entry.ring.read(&self.position, max_age, MAX_LOOKED_AT);
         let mut seen =
             SeenEvents { truncated: read.truncated, has_more: read.has_more, ..Default::default() };
         let (started, mut bytes) = (Instant::now(), 0);
@@ -151,13 +170,14 @@ impl EventSubscription {
             left -= 1;
             let position = entry.ring.at(n + 1);
             let looked = entry.look(server, &self.subscriber, &self.given, &occurrence).await;
-            self.position = position;
+            self.position = position.clone();
             let data = match looked {
                 Ok(Seen::Nothing) => continue,
                 Ok(Seen::AsEmitted) => None,
                 Ok(Seen::Json(json)) => Some(json),
                 Err(failure) => {
                     seen.failures.push(reported(server, &self.name, failure));
+                    seen.truncated = true;
                     continue;
                 }
             };
@@ -166,6 +186,117 @@ impl EventSubscription {
         }
         seen.has_more |= left > 0;
         Ok(seen)
+    }
+
+    /// Waits until there may be something to read.
+    pub(super) async fn wait(&mut self) {
+        if let Feed::Ring(ring) = &self.feed {
+            return ring.wait(&self.position).await;
+        }
+        poll_fn(|cx| match self.poll_source(cx, 1) {
+            Some(source) if !source.has_news() => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
+    }
+}
+
+/// What reads a source.
+impl EventSubscription {
+    pub(super) fn has_source(&self) -> bool {
+        matches!(self.feed, Feed::Source(_))
+    }
+
+    /// Whether its source has ended for now, and was read.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(&self.feed, Feed::Source(source) if source.has_ended())
+    }
+
+    /// Opens its source, so that it is known where the subscription begins.
+    ///
+    /// # Errors
+    /// The source cannot be opened.
+    pub(super) async fn begin(&mut self, server: &Server) -> Result<(), ProtocolError> {
+        poll_fn(|cx| {
+            let Self { feed: Feed::Source(source), subscriber, name, given, .. } = &mut *self else {
+                return Poll::Ready(());
+            };
+            let mut open =
+                |at| Some(find(server, name, subscriber).ok()?.open_source(server, subscriber, given, at));
+            source.poll_open(cx, &mut open)
+        })
+        .await;
+        let Feed::Source(source) = &mut self.feed else { return Ok(()) };
+        let failure = source.take_failure();
+        self.position = ReadPosition::Source(source.at.clone());
+        match failure {
+            Some(failure) => Err(reported(server, &self.name, failure)),
+            None => self.entry(server).map(drop),
+        }
+    }
+
+    /// Reads what the source has, until so many events can be taken; `None` without a source.
+    fn poll_source(&mut self, cx: &mut Context<'_>, most: usize) -> Option<&mut SourceReader> {
+        let Self { feed: Feed::Source(source), subscriber, name, given, .. } = self else { return None };
+        let server = source.server.clone();
+        let mut open = |at| {
+            let server = server.upgrade()?;
+            Some(find(&server, name, subscriber).ok()?.open_source(&server, subscriber, given, at))
+        };
+        source.fill(cx, most, &mut open);
+        Some(source)
+    }
+
+    async fn read_source(&mut self, server: &Server, max_age: Option<Duration>, most: usize) -> SeenEvents {
+        if let Feed::Source(source) = &mut self.feed
+            && max_age.is_some()
+        {
+            source.max_age = max_age;
+        }
+        poll_fn(|cx| {
+            let _filled = self.poll_source(cx, most);
+            Poll::Ready(())
+        })
+        .await;
+        let mut seen = SeenEvents::default();
+        let Feed::Source(source) = &mut self.feed else { return seen };
+        while seen.events.len() < most
+            && let Some(event) = source.take()
+        {
+            self.position = event.position.clone();
+            seen.events.push(event);
+        }
+        let failure = if seen.events.is_empty() { source.take_failure() } else { None };
+        seen.has_more = !source.ready.is_empty() || source.has_failed();
+        seen.truncated = std::mem::take(&mut source.truncated);
+        if !seen.has_more {
+            // also after events that are left out
+            self.position = ReadPosition::Source(source.at.clone());
+        }
+        seen.failures.extend(failure.map(|failure| reported(server, &self.name, failure)));
+        seen
+    }
+}
+
+/// The event with a name, as the server has it now.
+///
+/// # Errors
+/// The subscriber has lost access to it, or it does not exist any more.
+fn find(server: &Server, name: &str, subscriber: &EventSubscriber) -> Result<Arc<EventEntry>, ProtocolError> {
+    if subscriber.caller.as_ref().is_some_and(|caller| caller.has_expired()) {
+        return Err(forbidden("the authentication of the subscriber has expired"));
+    }
+    let registry = server.registry();
+    let Some(events) = registry.capabilities.get::<Events>() else {
+        return Err(unknown_event(name, None));
+    };
+    match events.catalog.find(name, subscriber.access()) {
+        Ok(entry) => Ok(entry.clone()),
+        Err(AccessError::Unknown) if events.catalog.iter().any(|event| event.name() == name) => {
+            Err(forbidden("the subscriber has no access any more"))
+        }
+        Err(AccessError::Unknown) => Err(unknown_event(name, None)),
+        Err(AccessError::MissingScopes(_)) => Err(forbidden("the subscriber lacks scopes")),
     }
 }
 
@@ -191,13 +322,35 @@ impl EventSubscription {
         max_age: Option<Duration>,
     ) -> Result<bool, ProtocolError> {
         let entry = self.entry(server)?;
-        let read = entry.ring.read(self.position, max_age, 0);
+        if let Feed::Source(source) = &mut self.feed {
+            source.max_age = max_age;
+            return Ok(std::mem::take(&mut source.truncated));
+        }
+        let read = entry.ring.read(&self.position, max_age, 0);
         self.position = entry.ring.at(read.end);
         Ok(read.truncated)
+    }
+
+    /// Gives back events that were read, the first of which is after `before`.
+    pub(super) fn put_back(&mut self, before: ReadPosition, events: Vec<SeenEvent>) {
+        self.position = before;
+        if let Feed::Source(source) = &mut self.feed {
+            events.into_iter().rev().for_each(|event| source.put_back(event));
+        }
     }
 }
 
 impl SeenEvent {
+    /// An event of a source.
+    pub(super) fn of_source(occurrence: Arc<Occurrence>, position: ReadPosition) -> Self {
+        Self { occurrence, seen: None, position }
+    }
+
+    /// Bytes that it holds.
+    pub(super) fn cost(&self) -> usize {
+        self.occurrence.cost()
+    }
+
     /// The wire's `eventId`.
     #[cfg(feature = "events-webhook")]
     pub(super) fn id(&self) -> &str {

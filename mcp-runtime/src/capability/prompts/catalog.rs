@@ -84,7 +84,7 @@ impl Capability for Prompts {
         server.list(request, List { key: "prompts", entries: &entries, pages: &self.pages })
     }
 
-    fn observed(&self, request: &Request<'_>) -> ObservedItem {
+    fn observed(&self, _: &Registry, request: &Request<'_>) -> ObservedItem {
         if request.method != "prompts/get" {
             return ObservedItem::None;
         }

@@ -188,7 +188,7 @@ impl Capability for Resources {
         }
     }
 
-    fn observed(&self, request: &Request<'_>) -> ObservedItem {
+    fn observed(&self, _: &Registry, request: &Request<'_>) -> ObservedItem {
         if request.method != "resources/read" {
             return ObservedItem::None;
         }

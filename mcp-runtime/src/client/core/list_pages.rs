@@ -42,7 +42,7 @@ pub(crate) enum ListedKind {
     Resources,
     Templates,
     Prompts,
-    #[cfg(feature = "client")]
+    #[cfg(any(feature = "cli", feature = "client"))]
     Events,
     #[cfg(all(feature = "client", feature = "skills"))]
     Skills,
@@ -50,7 +50,8 @@ pub(crate) enum ListedKind {
 
 impl ListedKind {
     #[cfg(feature = "cli")]
-    pub(crate) const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Tools, Self::Resources, Self::Templates, Self::Prompts, Self::Events];
 
     pub(crate) const fn method(self) -> &'static str {
         match self {
@@ -58,7 +59,7 @@ impl ListedKind {
             Self::Resources => "resources/list",
             Self::Templates => "resources/templates/list",
             Self::Prompts => "prompts/list",
-            #[cfg(feature = "client")]
+            #[cfg(any(feature = "cli", feature = "client"))]
             Self::Events => "events/list",
             #[cfg(all(feature = "client", feature = "skills"))]
             Self::Skills => "skills/list",
@@ -72,7 +73,7 @@ impl ListedKind {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
-            #[cfg(feature = "client")]
+            #[cfg(any(feature = "cli", feature = "client"))]
             Self::Events => "events",
             #[cfg(all(feature = "client", feature = "skills"))]
             Self::Skills => "skills",
@@ -86,7 +87,7 @@ impl ListedKind {
             Self::Tools => "tools",
             Self::Resources | Self::Templates => "resources",
             Self::Prompts => "prompts",
-            #[cfg(feature = "client")]
+            #[cfg(any(feature = "cli", feature = "client"))]
             Self::Events => "events",
             #[cfg(all(feature = "client", feature = "skills"))]
             Self::Skills => crate::core::protocol::SKILLS_EXTENSION,

@@ -156,7 +156,7 @@ impl MemoryClient {
     ///
     /// # Errors
     /// The error reply.
-    #[cfg(any(feature = "testing", test))]
+    #[cfg(any(feature = "cli", feature = "testing", test))]
     pub(crate) fn listen(
         &self,
         method: &str,

@@ -64,7 +64,7 @@ impl EventOccurrence {
 pub struct PendingSubscription {
     shared: Arc<SharedClient>,
     name: String,
-    arguments: Value,
+    arguments: Result<Value, Error>,
     handler: Listener<EventOccurrence>,
     on_gap: Option<Listener<()>>,
     cursor: Option<String>,
@@ -140,7 +140,7 @@ impl PendingSubscription {
 
     async fn subscribe(self, options: &CallOptions) -> Result<EventSubscription, Error> {
         let Self { shared, name, arguments, handler, on_gap, cursor, max_age, polls } = self;
-        let arguments = match arguments {
+        let arguments = match arguments? {
             Value::Null => Value::Object(Map::new()),
             arguments @ Value::Object(_) => arguments,
             _ => {
@@ -262,11 +262,21 @@ impl Client {
         arguments: Value,
         f: impl Fn(EventOccurrence) + Send + Sync + 'static,
     ) -> PendingSubscription {
+        self.subscribe_to(name.into(), Ok(arguments), Arc::new(f))
+    }
+
+    /// A subscription with arguments that may be known to be wrong.
+    pub(in crate::client) fn subscribe_to(
+        &self,
+        name: String,
+        arguments: Result<Value, Error>,
+        handler: Listener<EventOccurrence>,
+    ) -> PendingSubscription {
         PendingSubscription {
             shared: self.shared().clone(),
-            name: name.into(),
+            name,
             arguments,
-            handler: Arc::new(f),
+            handler,
             on_gap: None,
             cursor: None,
             max_age: None,

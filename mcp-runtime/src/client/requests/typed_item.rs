@@ -1,17 +1,21 @@
 //! Uses of annotated functions through a client: the compiler checks the types of the arguments, the function's own
 //! schema their values before they are sent, and the result is the function's `Ok` type.
 
-use std::{any::type_name, fmt, marker::PhantomData};
+use std::{any::type_name, fmt, marker::PhantomData, sync::Arc};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::uri_expansion::expand;
 use crate::{
-    capability::{prompts::TypedPrompt, resources::TypedResource},
+    capability::{
+        events::{Delivered, Event, EventOf},
+        prompts::TypedPrompt,
+        resources::TypedResource,
+    },
     client::{
-        CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
-        connect::shared_client::CallOptions, operation::OperationKind,
+        CallResult, Client, Error, EventOccurrence, PendingCall, PendingSubscription, ReadResult, Refresh,
+        RenderedPrompt, connect::shared_client::CallOptions, operation::OperationKind,
     },
     core::{
         arguments::AnyArg,
@@ -22,7 +26,7 @@ use crate::{
     schema::Validator,
 };
 
-/// A tool, resource or prompt that is an annotated function of this program, or of a crate that it depends on; see
+/// A tool, resource, prompt or event that is an annotated function of this program, or of a crate that it depends on; see
 /// [`Client::typed`](crate::client::Client::typed).
 ///
 /// Arguments are a tuple of what the client sends, `(a,)` for one and `()` for none: injected references are left out, and
@@ -185,6 +189,74 @@ impl<T> TypedItem<T> {
         self.request(prepared, move |client, (arguments, _), options, _| async move {
             client.prompt(name, arguments.into()).with_options(options).await
         })
+    }
+}
+
+impl<T> TypedItem<T> {
+    /// Subscribes to an event (preview), as [`Client::on_event`] does: `f` gets what the event says, of the type that its
+    /// function delivers. The function must not block. What is not of that type is left out, with a line in the log.
+    ///
+    /// ```no_run
+    /// use mcp_runtime::{client::Client, prelude::*};
+    ///
+    /// #[mcp_type]
+    /// struct Incident {
+    ///     title: String,
+    ///     severity: u8,
+    /// }
+    ///
+    /// /// A new incident was opened.
+    /// #[mcp_event(name = "incident.created")]
+    /// fn incident_created(#[mcp(payload)] incident: &Incident, severity: u8) -> bool {
+    ///     incident.severity <= severity
+    /// }
+    ///
+    /// # async fn example(client: Client) -> Result<(), mcp_runtime::client::Error> {
+    /// let created = client.typed::<incident_created>();
+    /// let subscription = created.on((2,), |incident: Incident| println!("{}", incident.title)).await?;
+    /// # drop(subscription);
+    /// # Ok(())
+    /// # }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Another type than the event's does not compile:
+    ///
+    /// ```compile_fail,E0631
+    /// # use mcp_runtime::{client::Client, prelude::*};
+    /// # #[mcp_type]
+    /// # struct Incident {
+    /// #     title: String,
+    /// # }
+    /// # /// A new incident was opened.
+    /// # #[mcp_event]
+    /// # fn incident_created(#[mcp(payload)] _incident: &Incident) {}
+    /// async fn subscribe(client: Client) {
+    ///     let _ = client.typed::<incident_created>().on((), |incident: String| drop(incident)).await;
+    /// }
+    /// # fn main() {}
+    /// ```
+    pub fn on<S, P>(
+        &self,
+        arguments: S::Arguments,
+        f: impl Fn(<S::Output as Delivered<P>>::Data) + Send + Sync + 'static,
+    ) -> PendingSubscription
+    where
+        T: Event + EventOf<P> + Signature<S>,
+        S: TypedSignature,
+        S::Output: Delivered<P>,
+        <S::Output as Delivered<P>>::Data: DeserializeOwned,
+    {
+        let item = &T::DESCRIPTOR.function.item;
+        let name = self.name_or(item.name);
+        let arguments = S::write(arguments, item.args).and_then(|arguments| check(&name, item, arguments));
+        let listener = move |event: EventOccurrence| match serde_json::from_value(event.data) {
+            Ok(data) => f(data),
+            Err(error) => {
+                tracing::warn!(event = event.name, id = event.id, %error, "an event is not of its type");
+            }
+        };
+        self.client.subscribe_to(name, arguments.map(|(members, _)| members.into()), Arc::new(listener))
     }
 }
 

@@ -70,6 +70,7 @@ const FILTER: &str = "core/changes/hub.rs";
 const EVENTS: &str = "core/store/event.rs";
 const RING: &str = "capability/events/ring.rs";
 const SUBSCRIPTION: &str = "capability/events/subscription.rs";
+const SOURCE: &str = "capability/events/source.rs";
 const WEBHOOK: &str = "capability/events/webhook/mod.rs";
 const DELIVERY: &str = "capability/events/webhook/delivery.rs";
 const ENDPOINT: &str = "capability/events/webhook/endpoint.rs";
@@ -136,6 +137,8 @@ const BUDGETS: &[Budget] = &[
     budget("one message to an endpoint", FixedBytes("MAX_BODY"), "", Subscriber, "is not sent; clients are told of a gap", DELIVERY),
     budget("events that one request looks at in one go", FixedCount("MAX_LOOKED_AT"), "", Request, "come with the next", SUBSCRIPTION),
     budget("events that one stream reads at once", FixedCount("MAX_BATCH"), "", Stream, "wait; the oldest go, and clients are told of a gap", "capability/events/stream.rs"),
+    budget("events that are taken from a source in one go", FixedCount("MAX_TAKEN"), "", Subscriber, "wait", SOURCE),
+    budget("bytes of events that are read ahead from a source", FixedBytes("MAX_READ_AHEAD"), "", Subscriber, "wait", SOURCE),
     budget("tasks that run", Count(|_| TaskOptions::default().max_running), "tasks.max_running", All, "an error", "capability/tasks/mod.rs"),
     budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
     budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "capability/tasks/store.rs"),
@@ -153,6 +156,7 @@ const BUDGETS: &[Budget] = &[
 /// Constants that look like a budget and are none, or that limit one value: by file.
 const OTHERS: &[(&str, &[&str])] = &[
     ("capability/events/emit.rs", &["MAX_ID"]),
+    ("capability/events/streamed.rs", &["MAX_POSITION"]),
     ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
     ("capability/events/webhook/delivery.rs", &["MAX_FAREWELLS"]),
     ("capability/events/webhook/endpoint.rs", &["MAX_ANSWER"]),

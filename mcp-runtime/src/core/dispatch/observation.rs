@@ -557,7 +557,7 @@ impl ObservedItem {
                 }
             }
             method => match registry.capabilities.of_method(method) {
-                Some(capability) => capability.observed(request),
+                Some(capability) => capability.observed(registry, request),
                 // the server has no items of that kind
                 None => match method {
                     "prompts/get" => Self::missing("prompt", false, &AccessError::Unknown, request),

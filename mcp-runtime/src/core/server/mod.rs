@@ -137,6 +137,7 @@ impl Drop for ServerInner {
 }
 
 /// A server that may have been dropped; for work that does not belong to a connection.
+#[derive(Clone)]
 pub(crate) struct WeakServer(Weak<ServerInner>);
 
 impl WeakServer {

@@ -44,8 +44,8 @@ pub(crate) trait Capability: Any + Send + Sync {
     }
 
     /// What a request for one of its methods is about, as logs have it.
-    fn observed(&self, request: &Request<'_>) -> ObservedItem {
-        let _of_no_item = request;
+    fn observed(&self, registry: &Registry, request: &Request<'_>) -> ObservedItem {
+        let _of_no_item = (registry, request);
         ObservedItem::None
     }
 

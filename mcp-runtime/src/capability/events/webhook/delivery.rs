@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     capability::events::{
-        ring::Position,
+        ring::ReadPosition,
         subscription::{EventSubscription, SeenEvent},
     },
     core::{
@@ -63,7 +63,7 @@ enum DeliveryEnd {
 struct Outstanding {
     number: u64,
     /// The position before the event.
-    before: Position,
+    before: ReadPosition,
     is_done: bool,
 }
 
@@ -122,12 +122,12 @@ impl Deliverer {
             };
             if gap.is_none() && self.webhook.take_gap() {
                 gap = Some(next_number);
-                let cursor = self.cursor(&server, &outstanding, self.subscription.position).ok()?;
+                let cursor = self.cursor(&server, &outstanding, &self.subscription.position).ok()?;
                 let delivery = self.delivery(&turns, control_id("gap")?, gap_body(&cursor), None);
                 deliveries.spawn(delivery.run(next_number));
                 next_number += 1;
             }
-            let (ring, position) = (entry.ring.clone(), self.subscription.position);
+            let position = self.subscription.position.clone();
             let has_room = outstanding.len() < MAX_OUTSTANDING && !is_full;
             // neither keeps a server that the program has dropped
             drop((server, entry));
@@ -150,7 +150,7 @@ impl Deliverer {
                     }
                     self.note_watermark(&outstanding);
                 }
-                () = ring.wait(position), if has_room => {
+                () = self.subscription.wait(), if has_room => {
                     let server = self.server.upgrade()?;
                     let most = MAX_OUTSTANDING - outstanding.len();
                     let mut before = position;
@@ -158,12 +158,13 @@ impl Deliverer {
                         Ok(read) => read,
                         Err(error) => return Some(error),
                     };
-                    if read.truncated || !read.failures.is_empty() {
+                    if read.truncated {
                         self.webhook.record_gap();
                     }
-                    for event in read.events {
-                        let after = event.position;
-                        let cursor = self.cursor(&server, &outstanding, after).ok()?;
+                    let mut events = read.events.into_iter();
+                    while let Some(event) = events.next() {
+                        let after = event.position.clone();
+                        let cursor = self.cursor(&server, &outstanding, &after).ok()?;
                         let body = event_body(&event, &self.webhook.name, &cursor);
                         if body.len() > MAX_BODY {
                             self.webhook.record_gap();
@@ -178,11 +179,16 @@ impl Deliverer {
                         }
                         let Some(permit) = self.bytes.try_acquire(&self.webhook.owner, body.len()) else {
                             // it is read again when there is room
-                            self.subscription.position = before;
+                            let unsent = std::iter::once(event).chain(events).collect();
+                            self.subscription.put_back(before, unsent);
                             is_full = true;
                             break;
                         };
-                        outstanding.push_back(Outstanding { number: next_number, before, is_done: false });
+                        outstanding.push_back(Outstanding {
+                            number: next_number,
+                            before: before.clone(),
+                            is_done: false,
+                        });
                         let delivery = self.delivery(&turns, event.id().to_owned(), body, Some(permit));
                         deliveries.spawn(delivery.run(next_number));
                         next_number += 1;
@@ -218,16 +224,16 @@ impl Deliverer {
         &self,
         server: &Server,
         outstanding: &VecDeque<Outstanding>,
-        after: Position,
+        after: &ReadPosition,
     ) -> Result<String, ProtocolError> {
-        let position = outstanding.front().map_or(after, |first| first.before);
+        let position = outstanding.front().map_or(after, |first| &first.before);
         self.subscription.cursor(server, position)
     }
 
     /// Keeps the position below which everything was delivered or given up.
     fn note_watermark(&self, outstanding: &VecDeque<Outstanding>) {
-        let position = outstanding.front().map_or(self.subscription.position, |first| first.before);
-        self.webhook.set_watermark(position);
+        let position = outstanding.front().map_or(&self.subscription.position, |first| &first.before);
+        self.webhook.set_watermark(position.clone());
     }
 
     /// Tells the endpoint that the subscription has ended.

@@ -21,13 +21,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use self::endpoint::{DeliveryFailure, Endpoints};
-use super::{EventLimits, ring::Position};
+use super::{EventLimits, Events, ring::ReadPosition};
 use crate::{
     core::{
         admission::{Owner, Permit, Quota, Rate, RateLimiter, Shares},
         config::LONGEST,
         connection::Principal,
-        dispatch::{Reply, Request, Response},
+        dispatch::{ObservedItem, Reply, Request, Response},
         server::{Assembly, Capability, Declared, Lasting, Registry, Server},
         sync::Mutex,
         webhook_secret::Secret,
@@ -144,7 +144,7 @@ struct WebhookState {
     /// The secret before, and until when it signs.
     previous: Option<(Secret, Instant)>,
     expires: Instant,
-    watermark: Position,
+    watermark: ReadPosition,
     /// Whether the endpoint has to be told of a gap.
     gap: bool,
     /// Whether the next response has to tell of one.
@@ -188,7 +188,7 @@ impl Webhook {
         }
     }
 
-    fn set_watermark(&self, position: Position) {
+    fn set_watermark(&self, position: ReadPosition) {
         self.state.lock().watermark = position;
     }
 
@@ -295,6 +295,13 @@ impl Capability for Webhooks {
         match request.method {
             "events/subscribe" => self.subscribe(server, registry, request),
             _ => self.unsubscribe(server, &request),
+        }
+    }
+
+    fn observed(&self, registry: &Registry, request: &Request<'_>) -> ObservedItem {
+        match registry.capabilities.get::<Events>() {
+            Some(events) => events.observed(registry, request),
+            None => ObservedItem::None,
         }
     }
 }

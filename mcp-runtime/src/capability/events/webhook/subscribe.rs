@@ -184,6 +184,7 @@ impl EventCall<Subscribe> {
             given.clone(),
             self.cursor.as_deref(),
         );
+        subscription.begin(&self.server).await?;
         if self.cursor.is_some() {
             truncated |= subscription.skip_older(&self.server, self.max_age)?;
         }
@@ -199,7 +200,7 @@ impl EventCall<Subscribe> {
                 secret: self.own.secret.clone(),
                 previous: None,
                 expires,
-                watermark: subscription.position,
+                watermark: subscription.position.clone(),
                 gap: false,
                 truncated: false,
                 last_delivery: None,
@@ -222,7 +223,7 @@ impl EventCall<Subscribe> {
                 None => drop(table.by_key.insert(key, webhook.clone())),
             }
         }
-        let cursor = subscription.cursor(&self.server, subscription.position)?;
+        let cursor = subscription.cursor(&self.server, &subscription.position)?;
         let deliverer = Deliverer {
             server: self.server.downgrade(),
             webhooks: Arc::downgrade(&self.own.webhooks),
@@ -283,13 +284,13 @@ impl EventCall<Subscribe> {
             }
             state.caller = self.own.caller.clone();
             state.expires = expires;
-            (state.watermark, std::mem::take(&mut state.truncated))
+            (state.watermark.clone(), std::mem::take(&mut state.truncated))
         };
         webhook.renewed.notify_one();
         let (subscriber, arguments) = (self.subscriber.clone(), &self.arguments);
         let (subscription, _) =
             EventSubscription::open(&self.server, &self.entry, subscriber, arguments, given, None);
-        let cursor = subscription.cursor(&self.server, watermark)?;
+        let cursor = subscription.cursor(&self.server, &watermark)?;
         Ok(SubscribeResult { webhook, refresh_before, cursor, truncated, is_renewed: true })
     }
 }

@@ -1,0 +1,11 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_type]
+struct Mail {
+    subject: String,
+}
+
+#[mcp_event(deliver)]
+fn received(#[mcp(payload)] _mail: &Mail) {}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use mcp_runtime::prelude::*;
+
+struct Mail {
+    subject: String,
+}
+
+#[mcp_event]
+fn received(#[mcp(payload)] mail: &Mail) -> bool {
+    mail.subject.is_empty()
+}
+
+fn main() {}

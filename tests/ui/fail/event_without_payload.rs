@@ -1,0 +1,13 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_type]
+struct Mail {
+    subject: String,
+}
+
+#[mcp_event]
+fn received(mail: &Mail) -> bool {
+    mail.subject.is_empty()
+}
+
+fn main() {}

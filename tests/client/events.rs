@@ -450,7 +450,8 @@ async fn typed_subscriptions_get_values_of_the_type_that_the_event_delivers() {
             .add(event::of::<note_short>())
             .add(event::of::<numbers>());
         let server = builder.build().expect("a server");
-        let client = super::connect(&server, way, Client::builder()).await.expect("a client").client;
+        let connected = super::connect(&server, way, Client::builder()).await.expect("a client");
+        let client = &connected.client;
         let log = Log::default();
         let (notes, shorts, counts) = (log.clone(), log.clone(), log.clone());
         let subscribing =

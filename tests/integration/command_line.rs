@@ -76,7 +76,7 @@ fn events_are_listed_described_and_printed_from_a_shell() {
         let keys: Vec<_> = event.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["data", "eventId", "name", "timestamp"]);
     }
-    // what nobody reads ends it
+    // closing its stdout ends it
     drop(lines);
     assert!(program.wait().unwrap().success());
 

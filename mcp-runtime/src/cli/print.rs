@@ -164,7 +164,7 @@ fn parsed(message: &[u8]) -> Value {
     serde_json::from_slice(message).unwrap_or_default()
 }
 
-/// Prints the occurrences of an event, until the server ends the stream or nobody reads them.
+/// Prints the occurrences of an event, until the server ends the stream, or stdout is closed.
 async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Result<()> {
     let params = Map::from_iter([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
     let failed = |error: &Value| {

@@ -10,7 +10,6 @@ use axum::{body::Bytes, http::HeaderMap};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_runtime::{
     Principal, Server, ServerHandle,
-    audit::Audit,
     event::{self, EventStream, Position},
     prelude::*,
 };
@@ -231,8 +230,7 @@ fn numbers(#[mcp(position)] since: Option<Position>, step: u64) -> Result<EventS
 async fn the_stream_of_an_event_is_sent_to_an_endpoint_as_well_and_the_audit_log_names_the_event() {
     within(async {
         let lines = AuditLines::default();
-        let builder =
-            Server::builder("notes", "1").add(event::of::<numbers>()).audit(Audit::to_writer(lines.clone()));
+        let builder = Server::builder("notes", "1").add(event::of::<numbers>()).audit(lines.sink());
         let limits = |events: event::EventLimits| {
             events.webhooks_on_loopback().poll_interval(Duration::from_millis(20))
         };

@@ -158,7 +158,7 @@ async fn drain(
         bytes += read.events.iter().map(SeenEvent::cost).sum::<usize>();
         all.truncated |= read.truncated;
         all.events.append(&mut read.events);
-        // what is missed is no error: the client would poll the same again
+        // an error would have the client poll the same again
         if let Some(error) = read.failures.pop().filter(|_| !read.truncated) {
             if all.events.is_empty() && !all.truncated {
                 return Err(error);

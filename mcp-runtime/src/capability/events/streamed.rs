@@ -229,14 +229,14 @@ impl<T: Serialize + 'static> EventStream<T> {
 
     /// Says where the stream begins, for a subscriber that begins now: the position of the source at this moment.
     ///
-    /// Without it, a subscription that was interrupted before its first event cannot know what it has missed, and is told
-    /// that it has a gap.
+    /// Without it, a subscription that was interrupted before its first event cannot know what it has missed, which is
+    /// a gap.
     pub fn begins_at(mut self, position: impl Into<Position>) -> Self {
         self.begins_at = Some(position.into());
         self
     }
 
-    /// Says that the source does not have all events after the position any more: the subscriber is told of a gap.
+    /// Says that the source does not have all events after the position any more: the subscriber gets a gap.
     pub fn truncated(mut self) -> Self {
         self.truncated = true;
         self

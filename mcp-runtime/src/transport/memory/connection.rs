@@ -206,7 +206,7 @@ impl MemoryConnection {
     ///
     /// # Errors
     /// The error reply.
-    #[cfg(any(feature = "testing", test))]
+    #[cfg(any(feature = "cli", feature = "testing", test))]
     pub(crate) fn listen(
         &self,
         method: &str,

@@ -5,6 +5,7 @@
 mod changes;
 mod killed;
 mod operations;
+mod rates;
 mod reached;
 mod replicas;
 #[path = "../../examples/shared_store/sqlite.rs"]

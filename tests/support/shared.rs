@@ -1,4 +1,4 @@
-//! A store that replicas share, and that can be out of order.
+//! A store that replicas share, and that can be out of order or silent.
 
 use std::sync::{
     Arc,
@@ -15,6 +15,7 @@ use mcp_runtime::store::{
 pub struct BreakableStore {
     memory: Memory,
     broken: Arc<AtomicBool>,
+    silent: Arc<AtomicBool>,
     operations: Arc<AtomicUsize>,
 }
 
@@ -24,6 +25,11 @@ impl BreakableStore {
         self.broken.store(broken, Ordering::Relaxed);
     }
 
+    /// From now on no operation is answered, or each is.
+    pub fn set_silent(&self, silent: bool) {
+        self.silent.store(silent, Ordering::Relaxed);
+    }
+
     /// How many operations there were.
     pub fn operations(&self) -> usize {
         self.operations.load(Ordering::Relaxed)
@@ -31,6 +37,9 @@ impl BreakableStore {
 
     fn unless_broken<'a, T: Send + 'a>(&self, operation: Stored<'a, T>) -> Stored<'a, T> {
         self.operations.fetch_add(1, Ordering::Relaxed);
+        if self.silent.load(Ordering::Relaxed) {
+            return Box::pin(std::future::pending());
+        }
         match self.broken.load(Ordering::Relaxed) {
             true => Box::pin(std::future::ready(Err("out of order".into()))),
             // as over a network

@@ -16,12 +16,13 @@ use serde_json::{Map, Value};
 
 use crate::{
     core::{
-        admission::{CallLimits, Rate},
+        admission::Rate,
         arguments::{AnyArg, BoundRule, BoxFuture, Call, HandlerResult, Inject, ItemRules, TextLimit},
         blocking::run_blocking,
         content::{ContentWriter, Icon},
         context::ClientFeature,
         error::{Failure, ToolError},
+        gates::Gates,
         item_output::ItemOutput,
         jsonrpc::Object,
         protocol::Revision,
@@ -179,8 +180,8 @@ pub(crate) struct ItemSpec {
     pub(crate) max_concurrency_per_caller: Option<usize>,
     /// How many bytes a result may have.
     pub(crate) max_result: Option<ResultLimit>,
-    /// The limits that hold for its calls on this server, if any do.
-    pub(crate) call_limits: Option<Arc<CallLimits>>,
+    /// What its calls pass on this server before its function starts, if anything.
+    pub(crate) gates: Option<Arc<Gates>>,
     /// How long its function may take on this server; a tool has its own limit besides.
     pub(crate) timeout: Option<Duration>,
     /// `None` for items made at run time.
@@ -219,7 +220,7 @@ impl ItemSpec {
             rate: descriptor.rate.map(|(times, ms)| Ok(Rate::new(times, Duration::from_millis(ms)))),
             max_concurrency_per_caller: descriptor.max_concurrency_per_caller,
             max_result: descriptor.max_result,
-            call_limits: None,
+            gates: None,
             timeout: None,
             location: Some(descriptor.location),
             layers: Arc::default(),

@@ -15,6 +15,7 @@ pub(crate) mod crypto;
 pub(crate) mod dispatch;
 pub(crate) mod error;
 pub(crate) mod extensions;
+pub(crate) mod gates;
 pub(crate) mod invoke;
 pub(crate) mod item;
 pub(crate) mod item_output;

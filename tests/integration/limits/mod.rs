@@ -4,6 +4,7 @@ mod concurrency;
 mod pages;
 mod rates;
 mod results;
+mod shared_rates;
 
 use mcp_runtime::{Principal, Server, testing::TestServer};
 use mcp_tests::support::HttpRequest;

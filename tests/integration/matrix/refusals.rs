@@ -12,7 +12,7 @@ use mcp_runtime::{
     prelude::*,
     tool::Cursor,
 };
-use mcp_tests::support::{Transport, soon};
+use mcp_tests::support::{BreakableStore, Transport, server_key, soon};
 use serde_json::{Value, json};
 
 use super::{Cell, Protocol, cells, connect_to, no_requests};
@@ -166,13 +166,17 @@ fn methods() -> [Method; 3] {
     [tool, resource, prompt]
 }
 
-fn served(runs: &Arc<Runs>) -> Server {
-    let builder = mcp_runtime::server!()
+/// The rates are counted by the server, or by the store that it shares with replicas.
+fn served(runs: &Arc<Runs>, is_shared: bool) -> Server {
+    let mut builder = mcp_runtime::server!()
         .tool::<guarded_tool>()
         .resource::<guarded_resource>()
         .prompt::<guarded_prompt>()
         .layer(gatekeeper)
         .state(Arc::clone(runs));
+    if is_shared {
+        builder = builder.stores(|stores| stores.keys([server_key(7)])).shared(BreakableStore::default());
+    }
     builder.build().unwrap()
 }
 
@@ -197,12 +201,12 @@ fn refusal(reply: &Value) -> Option<&str> {
 
 #[tokio::test]
 async fn a_call_with_several_faults_is_refused_for_the_first_one() {
-    for cell in cells("order of refusals") {
+    for (cell, is_shared) in cells("order of refusals").flat_map(|cell| [(cell, false), (cell, true)]) {
         for Method { name, params, faults } in methods() {
             let faults: Vec<_> = faults.iter().filter(|fault| (fault.applies)(cell)).collect();
             for first in 0..=faults.len() {
                 let runs = Arc::<Runs>::default();
-                let server = served(&runs);
+                let server = served(&runs, is_shared);
                 let make = || Attempt {
                     params: params(),
                     roots: true,

@@ -23,8 +23,11 @@ use super::{
 };
 use crate::core::{
     arguments::BoxFuture,
+    blocking::CallPermit,
     connection::Principal,
-    dispatch::{Reply, Request, StreamSource, admit, write_subscription_meta},
+    dispatch::{Reply, Request, StreamSource, write_subscription_meta},
+    error::Failure,
+    gates::{Decision, Stage},
     jsonrpc::{Object, ProtocolError, notification},
     log_limit::LogLine,
     protocol::Revision,
@@ -44,6 +47,9 @@ pub(super) struct PushedEvents {
     ended: bool,
     refusal: Option<Reply>,
 }
+
+/// The gates of an event, at one of which a stream waits.
+type Entering = BoxFuture<Result<Vec<CallPermit>, Failure>>;
 
 /// The message that has been made, and not been taken.
 type NextMessage = Arc<Mutex<Option<Vec<u8>>>>;
@@ -80,8 +86,16 @@ impl Events {
         let cursor = request.cursor()?.map(Into::into);
         let max_age = integer(request.params.max_age_ms, "maxAgeMs")?.map(Duration::from_millis);
         let owner = request.context.owner();
-        admit(entry.item(), || owner.clone(), &mut Vec::new())
-            .map_err(|failure| refusal(server, entry.name(), failure, request.revision))?;
+        let entering = match &entry.item().gates {
+            None => None,
+            Some(gates) => match gates.enter(Stage::Whole, &owner) {
+                Decision::Made(Ok(_)) => None,
+                Decision::Made(Err(failure)) => {
+                    return Err(refusal(server, entry.name(), failure, request.revision));
+                }
+                Decision::Awaited(entering) => Some(entering),
+            },
+        };
         let subscriber = EventSubscriber::of(request.context);
         let Some(waiting) = Waiting::begin(server, &subscriber, &owner) else {
             if let Some(LogLine { suppressed }) = server.log_limits().subscribers.line() {
@@ -105,7 +119,8 @@ impl Events {
             messages: messages.clone(),
             sent: Instant::now(),
         };
-        let mut stream = PushedEvents { messages, run: Box::pin(pusher.run()), ended: false, refusal: None };
+        let run = Box::pin(pusher.run(entering));
+        let mut stream = PushedEvents { messages, run, ended: false, refusal: None };
         // checks the arguments, so that no stream opens for invalid ones; only what an async rule says comes later
         let mut cx = Context::from_waker(Waker::noop());
         match stream.poll_next(&mut cx) {
@@ -141,7 +156,12 @@ impl Pusher {
     ///
     /// # Errors
     /// The reply that refuses the request.
-    async fn run(mut self) -> Result<(), Reply> {
+    async fn run(mut self, entering: Option<Entering>) -> Result<(), Reply> {
+        if let Some(entering) = entering
+            && let Err(failure) = entering.await
+        {
+            return Err(refusal(&self.server, self.entry.name(), failure, Revision::LATEST));
+        }
         let (server, caller) = (self.server.clone(), self.subscriber.caller.clone());
         let end = {
             let mut lost_access = pin!(lost_access(&server, caller));

@@ -2,8 +2,6 @@
 
 use std::{future::poll_fn, pin::pin, sync::Arc};
 
-use tokio::sync::Semaphore;
-
 use super::{
     FinalReply, TaskEnd, TaskPermit, Tasks,
     methods::{TaskResult, declares_tasks, tasks_not_declared},
@@ -15,6 +13,7 @@ use crate::core::{
     context::{Context, Continuation, Suspension},
     dispatch::{PendingReply, Reply, Response, SuspendedCall, encode_result},
     error::Failure,
+    gates::{Gates, Stage},
     invoke::for_current_call,
     jsonrpc::{Meta, ProtocolError},
     protocol::Revision,
@@ -33,9 +32,9 @@ pub const fn task(mode: TaskMode) -> ToolTask {
 fn open_for_tool(
     assembly: &mut Assembly<'_>,
     mode: TaskMode,
-    permits: Option<Arc<Semaphore>>,
+    gates: Option<Arc<Gates>>,
 ) -> Arc<dyn Continuation> {
-    Arc::new(TasksOfTool { tasks: assembly.open(), mode, permits })
+    Arc::new(TasksOfTool { tasks: assembly.open(), mode, gates })
 }
 
 /// Turns the call into a task, if it may become one.
@@ -62,8 +61,7 @@ pub fn blocking_task<R: Send + 'static>(
 struct TasksOfTool {
     tasks: Arc<Tasks>,
     mode: TaskMode,
-    /// The permits of the tool's `max_concurrency`.
-    permits: Option<Arc<Semaphore>>,
+    gates: Option<Arc<Gates>>,
 }
 
 impl Continuation for TasksOfTool {
@@ -82,16 +80,16 @@ impl Continuation for TasksOfTool {
     }
 
     fn suspend(&self, context: &Context) {
-        let permits = self.permits.clone().filter(|_| self.starts_at_once());
-        context.suspend(ContinueAsTask { tasks: self.tasks.clone(), permits });
+        let gates = self.gates.clone().filter(|_| self.starts_at_once());
+        context.suspend(ContinueAsTask { tasks: self.tasks.clone(), gates });
     }
 }
 
 /// The function of a tool continues as a task.
 struct ContinueAsTask {
     tasks: Arc<Tasks>,
-    /// Those of which the function waits for one.
-    permits: Option<Arc<Semaphore>>,
+    /// Those that the call enters outside of its request.
+    gates: Option<Arc<Gates>>,
 }
 
 impl Suspension for ContinueAsTask {
@@ -103,7 +101,7 @@ impl Suspension for ContinueAsTask {
         let Some(server) = call.server() else { return Reply::server_dropped().into() };
         // dropping the server ends its tasks
         call.leave_request();
-        let Self { tasks, permits } = *self;
+        let Self { tasks, gates } = *self;
         let (context, threads) = (call.context().clone(), call.threads());
         let call_context = context.clone();
         let reply: BoxFuture<Reply> = Box::pin(async move {
@@ -113,7 +111,7 @@ impl Suspension for ContinueAsTask {
             };
             let created = TaskResult::Created(permit.task.clone());
             let observation = permit.observe(&server, &context, call.binding().name);
-            let task: BoxFuture<()> = Box::pin(run_task(server.downgrade(), permit, permits, call));
+            let task: BoxFuture<()> = Box::pin(run_task(server.downgrade(), permit, gates, call));
             spawn(for_current_call(match observation {
                 None => task,
                 Some(observation) => observation.watch(task),
@@ -138,7 +136,7 @@ impl Tasks {
 async fn run_task(
     server: WeakServer,
     permit: Arc<TaskPermit>,
-    permits: Option<Arc<Semaphore>>,
+    gates: Option<Arc<Gates>>,
     mut call: Box<SuspendedCall>,
 ) {
     let task = permit.task.clone();
@@ -148,11 +146,11 @@ async fn run_task(
     let function = async {
         let finished = {
             let mut body = pin!(async {
-                if let Some(permits) = permits
-                    // the semaphore is never closed
-                    && let Ok(permit) = permits.acquire_owned().await
-                {
-                    call.hold_permit(CallPermit::Concurrency(permit));
+                if let Some(gates) = gates {
+                    let caller = call.context().inner().request.owner();
+                    // queues refuse no one
+                    let entered = gates.enter(Stage::Outside, &caller).get().await.unwrap_or_default();
+                    entered.into_iter().for_each(|permit| call.hold_permit(permit));
                 }
                 call.finish().await
             });

@@ -1,18 +1,9 @@
-//! The limits on one caller's calls: how often, and how many at once. An item has its own, and those of the mounts and of
-//! the server that it is in.
+//! How many calls of one caller run at once, and what a caller is told that has reached this limit or a rate.
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Owner, Permit, Quota, Rate, RateLimiter, Shares, rate::count};
+use super::{Owner, Permit, Quota, Rate, Shares, rate::count};
 use crate::core::reason::Reason;
-
-/// The limits that hold for the calls of one item.
-#[derive(Debug, Default)]
-pub(crate) struct CallLimits {
-    /// The innermost first, so that what an item refuses is not counted by its server.
-    pub(crate) rates: Vec<Arc<RateLimiter>>,
-    pub(crate) concurrency: Vec<Arc<CallerConcurrency>>,
-}
 
 /// How many calls one caller may run at once.
 #[derive(Debug)]
@@ -33,26 +24,13 @@ impl CallerConcurrency {
         let calls = calls.max(1);
         Self { calls, shares: Shares::new(Quota::of_each_owner(calls)) }
     }
-}
 
-impl CallLimits {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rates.is_empty() && self.concurrency.is_empty()
-    }
-
-    /// Admits a call, which holds the permits while it runs.
+    /// The permit of a call, which holds it while it runs.
     ///
     /// # Errors
-    /// The owner has reached a limit.
-    pub(crate) fn admit(&self, owner: &Owner) -> Result<Vec<Permit>, LimitReached> {
-        let acquire = |limit: &Arc<CallerConcurrency>| {
-            limit.shares.try_acquire(owner, 1).ok_or(LimitReached::Concurrency(limit.calls))
-        };
-        let permits = self.concurrency.iter().map(acquire).collect::<Result<_, _>>()?;
-        for limiter in &self.rates {
-            limiter.take(owner).map_err(|wait| LimitReached::Rate(limiter.rate(), wait))?;
-        }
-        Ok(permits)
+    /// The caller runs as many as it may.
+    pub(crate) fn acquire(&self, caller: &Owner) -> Result<Permit, LimitReached> {
+        self.shares.try_acquire(caller, 1).ok_or(LimitReached::Concurrency(self.calls))
     }
 }
 
@@ -106,28 +84,14 @@ mod tests {
 
     #[test]
     fn a_caller_has_its_calls_and_no_more_while_others_have_theirs() {
-        let limits =
-            CallLimits { concurrency: vec![Arc::new(CallerConcurrency::new(2))], ..CallLimits::default() };
+        let limit = CallerConcurrency::new(2);
         for owner in [Owner::principal("ada".into()), Owner::principal("bob".into()), Owner::local()] {
-            let first = limits.admit(&owner).unwrap();
-            let _second = limits.admit(&owner).unwrap();
-            assert_eq!(limits.admit(&owner).unwrap_err(), LimitReached::Concurrency(2));
+            let first = limit.acquire(&owner).unwrap();
+            let _second = limit.acquire(&owner).unwrap();
+            assert_eq!(limit.acquire(&owner).unwrap_err(), LimitReached::Concurrency(2));
             drop(first);
-            assert!(limits.admit(&owner).is_ok());
+            assert!(limit.acquire(&owner).is_ok());
         }
-    }
-
-    #[test]
-    fn what_an_item_refuses_is_not_counted_by_its_server() {
-        let limiter = |rate: &str| Arc::new(RateLimiter::new(Rate::parse(rate).unwrap(), 10));
-        let (own, server) = (limiter("1/1h"), limiter("2/1h"));
-        let limits = CallLimits { rates: vec![own, server.clone()], ..CallLimits::default() };
-        let ada = Owner::principal("ada".into());
-        assert!(limits.admit(&ada).is_ok());
-        for _ in 0..5 {
-            assert!(matches!(limits.admit(&ada), Err(LimitReached::Rate(..))));
-        }
-        assert_eq!((server.take(&ada).is_ok(), server.take(&ada).is_ok()), (true, false));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Limits that clients share. Whatever is limited has a quota, of which one owner may use a share, so that no client
 //! exhausts what all of them need: [`Shares`] for what is held while something runs, [`OwnedTable`] for what is kept
-//! until it expires, and [`Usage`] for tables that evict. [`CallLimits`] are what one caller may do, however little the
-//! others do.
+//! until it expires, and [`Usage`] for tables that evict. [`Rate`] and
+//! [`CallerConcurrency`] are what one caller may do, however little the others do.
 
 mod call_limits;
 mod owned_table;
@@ -13,7 +13,7 @@ mod usage;
 
 #[cfg(feature = "http")]
 pub(crate) use call_limits::whole_seconds;
-pub(crate) use call_limits::{CallLimits, CallerConcurrency, LimitReached};
+pub(crate) use call_limits::{CallerConcurrency, LimitReached};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
 pub(crate) use owner::Owner;
 pub use rate::Rate;

@@ -188,34 +188,66 @@ impl RateLimiter {
     ///
     /// # Errors
     /// The owner has used up its rate, and has to wait for so long.
-    #[cfg(feature = "auth")]
     pub(crate) fn check(&self, owner: &Owner) -> Result<(), Duration> {
         self.look(owner, false)
     }
 
-    fn look(&self, owner: &Owner, counts: bool) -> Result<(), Duration> {
+    /// Counts one time of an owner that was granted elsewhere, at that moment.
+    pub(crate) fn count(&self, owner: &Owner, at: Instant) {
+        let (now, at) = (self.now(), self.since_start(at));
+        self.in_bucket(owner, |bucket, owner| {
+            let slot = find_slot(bucket, owner);
+            let restored = (slot.restored.max(at) + self.interval).min(now + self.window);
+            *slot = Slot { owner, restored };
+        });
+    }
+
+    /// Refuses an owner for so long, as was decided elsewhere.
+    pub(crate) fn refuse(&self, owner: &Owner, wait: Duration) {
+        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX).min(self.window);
+        let refused = self.now() + wait + self.window - self.interval;
+        self.in_bucket(owner, |bucket, owner| {
+            let slot = find_slot(bucket, owner);
+            *slot = Slot { owner, restored: slot.restored.max(refused) };
+        });
+    }
+
+    fn now(&self) -> u64 {
+        self.since_start(Instant::now())
+    }
+
+    fn since_start(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX / 2)
+    }
+
+    /// Looks at the slots where an owner may be, which is a hash there.
+    fn in_bucket<T>(&self, owner: &Owner, look: impl FnOnce(&mut [Slot], u64) -> T) -> T {
         let hash = self.hasher.hash_one(owner);
-        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX / 2);
         // the parts of the hash that choose the shard and the bucket overlap little
         let mut slots = self.shards[(hash >> 60) as usize % SHARDS].lock();
         let buckets = slots.len() / BUCKET;
         let bucket = usize::try_from((hash & 0xFFFF_FFFF) % buckets as u64).unwrap_or(0) * BUCKET;
-        let owner = hash.max(1);
-        let bucket = &mut slots[bucket..bucket + BUCKET];
-        if !counts && bucket.iter().all(|slot| slot.owner != owner) {
-            return Ok(());
-        }
-        let slot = find_slot(bucket, owner);
-        let restored = slot.restored.max(now) + self.interval;
-        match (restored - now).checked_sub(self.window) {
-            None | Some(0) => {
-                if counts {
-                    *slot = Slot { owner, restored };
-                }
-                Ok(())
+        look(&mut slots[bucket..bucket + BUCKET], hash.max(1))
+    }
+
+    fn look(&self, owner: &Owner, counts: bool) -> Result<(), Duration> {
+        let now = self.now();
+        self.in_bucket(owner, |bucket, owner| {
+            if !counts && bucket.iter().all(|slot| slot.owner != owner) {
+                return Ok(());
             }
-            Some(wait) => Err(Duration::from_nanos(wait)),
-        }
+            let slot = find_slot(bucket, owner);
+            let restored = slot.restored.max(now) + self.interval;
+            match (restored - now).checked_sub(self.window) {
+                None | Some(0) => {
+                    if counts {
+                        *slot = Slot { owner, restored };
+                    }
+                    Ok(())
+                }
+                Some(wait) => Err(Duration::from_nanos(wait)),
+            }
+        })
     }
 
     /// Bytes of its table.

@@ -1,10 +1,7 @@
 //! One call of a user's function, from the item that was looked up to the reply. The order is the same for every kind
-//! of item: the limits on its caller, the permit of `max_concurrency`, then the function. An item with layers starts with
-//! the outermost layer.
+//! of item: its gates, then the function. An item with layers starts with the outermost layer.
 
 use std::{sync::Arc, time::Duration};
-
-use tokio::sync::Semaphore;
 
 use super::{
     Request,
@@ -13,13 +10,13 @@ use super::{
 };
 use crate::{
     core::{
-        admission::Owner,
         arguments::{BoxFuture, CallParts, Input, TextArgument},
         blocking::{CallPermit, CallThreads, WithPermits},
         client_request::CallBinding,
         context::Context,
         error::Failure,
         extensions::Extensions,
+        gates::{Decision, Stage},
         invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
         item::{Function, ItemSpec},
         item_output::ItemOutput,
@@ -57,9 +54,9 @@ pub(crate) trait ItemCall: Send + Sync {
     /// Configures a new context of the call.
     fn prepare_context(&self, _context: &Context) {}
 
-    /// The permits of `max_concurrency`.
-    fn semaphore(&self) -> Option<&Arc<Semaphore>> {
-        None
+    /// Whether the call leaves its request before its function starts.
+    fn starts_outside(&self) -> bool {
+        false
     }
 
     /// Whether the item says that a second run may destroy more than the first.
@@ -67,7 +64,7 @@ pub(crate) trait ItemCall: Send + Sync {
         false
     }
 
-    /// How long the call may take; it may wait as long for its permit before.
+    /// How long the call may take; it may wait as long at the gates of its item before.
     fn time_limit(&self) -> Option<Duration> {
         None
     }
@@ -187,14 +184,16 @@ impl Server {
                 let call_layered = layer.call_item;
                 return call_layered(self, request, call.into_owned());
             }
-            if let Err(failure) = admit(item, || request.context.owner(), &mut permits) {
-                return call.respond(self, request.revision, Err(failure));
-            }
-        }
-        if let Some(semaphore) = call.semaphore() {
-            match semaphore.clone().try_acquire_owned() {
-                Ok(permit) => permits.push(CallPermit::Concurrency(permit)),
-                Err(_) => return self.call_item_later(request, call.into_owned(), permits),
+            if let Some(gates) = &item.gates {
+                match gates.enter(stage(&call), &request.context.owner()) {
+                    Decision::Made(Ok(entered)) => permits = entered,
+                    Decision::Made(Err(failure)) => {
+                        return call.respond(self, request.revision, Err(failure));
+                    }
+                    Decision::Awaited(entering) => {
+                        return self.call_item_later(request, call.into_owned(), entering);
+                    }
+                }
             }
         }
         match call.start(request.start_options(self), &|| make_context(self, request, &call)) {
@@ -203,24 +202,21 @@ impl Server {
         }
     }
 
-    /// Calls an item that must wait for a permit.
+    /// Calls an item that waits at one of its gates.
     fn call_item_later(
         &self,
         request: Request<'_>,
         call: Arc<dyn ItemCall>,
-        mut permits: Vec<CallPermit>,
+        entering: BoxFuture<Result<Vec<CallPermit>, Failure>>,
     ) -> Response {
         let (revision, options) = (request.revision, request.start_options(self));
         let context = make_context(self, request, &*call);
         let (server, call_context) = (self.clone(), context.clone());
         let reply: BoxFuture<Reply> = Box::pin(async move {
-            if let Some(semaphore) = call.semaphore() {
-                match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
-                    // the semaphore is never closed
-                    Ok(permit) => permits.extend(permit.ok().map(CallPermit::Concurrency)),
-                    Err(failure) => return call.respond(&server, revision, Err(failure)).reply().await,
-                }
-            }
+            let permits = match with_timeout(call.time_limit(), entering).await.flatten() {
+                Ok(permits) => permits,
+                Err(failure) => return call.respond(&server, revision, Err(failure)).reply().await,
+            };
             let invocation = call.start(options, &|| call_context.clone());
             server.finish_later(revision, call, invocation, permits).reply().await
         });
@@ -251,19 +247,9 @@ impl Server {
     }
 }
 
-/// Takes the permits of a call within the limits on its caller.
-///
-/// # Errors
-/// The caller has reached one of them.
-pub(crate) fn admit(
-    item: &ItemSpec,
-    owner: impl FnOnce() -> Owner,
-    permits: &mut Vec<CallPermit>,
-) -> Result<(), Failure> {
-    let Some(limits) = &item.call_limits else { return Ok(()) };
-    let taken = limits.admit(&owner()).map_err(Failure::limited)?;
-    permits.extend(taken.into_iter().map(CallPermit::Caller));
-    Ok(())
+/// Which gates a call enters in its request.
+pub(super) fn stage(call: &dyn ItemCall) -> Stage {
+    if call.starts_outside() { Stage::Request } else { Stage::Whole }
 }
 
 pub(super) fn make_context(server: &Server, request: Request<'_>, call: &dyn ItemCall) -> Context {

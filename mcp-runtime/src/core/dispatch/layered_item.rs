@@ -11,13 +11,12 @@ use std::{
 
 use super::{
     Request,
-    item_call::{ItemCall, SuspendedCall, admit, make_context},
+    item_call::{ItemCall, SuspendedCall, make_context, stage},
     response::{Response, ResultBody},
 };
 use crate::{
     core::{
         arguments::{BoxFuture, MaybeFuture},
-        blocking::CallPermit,
         client_request::CallBinding,
         context::Context,
         error::{Failure, ToolError},
@@ -127,15 +126,13 @@ impl FunctionOfItem {
         let call = replaced.as_ref().unwrap_or(&self.call);
         let context = layered.context().for_run();
         self.release_keys(&context);
-        let mut permits = Vec::new();
-        if let Some(item) = call.item() {
-            admit(item, || context.inner().request.owner(), &mut permits)?;
-        }
-        if let Some(semaphore) = call.semaphore() {
-            let acquired = with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await?;
-            // the semaphore is never closed
-            permits.extend(acquired.ok().map(CallPermit::Concurrency));
-        }
+        let permits = match call.item().and_then(|item| item.gates.as_ref()) {
+            None => Vec::new(),
+            Some(gates) => {
+                let entering = gates.enter(stage(&**call), &context.inner().request.owner());
+                with_timeout(call.time_limit(), entering.get()).await.flatten()?
+            }
+        };
         if self.has_run.swap(true, Ordering::Relaxed) && call.runs_once() {
             warn_of_second_run(layered.name());
         }

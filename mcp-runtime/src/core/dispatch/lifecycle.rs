@@ -67,7 +67,7 @@ impl Server {
         connection: Option<&dyn ClientConnection>,
     ) -> (Reply, Option<Handshake>) {
         self.observe_initialize(connection, || {
-            match uncounted.map_or(Ok(()), |owner| self.take_rate(|| owner)) {
+            match uncounted.map_or(Ok(()), |owner| self.take_rate_at_once(|| owner)) {
                 Ok(()) => self.negotiate(params, can_notify),
                 Err(reached) => (Reply::limited(&reached), None),
             }

@@ -23,7 +23,7 @@ pub(crate) use inbound::{
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
 pub(crate) use input_required::AwaitInput;
-pub(crate) use item_call::{ItemCall, SuspendedCall, admit, into_protocol_error, start_with_strings};
+pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_with_strings};
 pub(crate) use layered_item::call_layered;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;

@@ -9,16 +9,19 @@ use std::{
 use serde_json::value::RawValue;
 
 use super::{
-    response::{Reply, Response, ResultBody},
+    response::{PendingReply, Reply, Response, ResultBody},
     subscriptions::ListenStream,
 };
 use crate::core::{
+    admission::LimitReached,
+    arguments::BoxFuture,
     client_request::CallBinding,
     connection::{Access, ClientData, RequestContext, principal_digest},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, has_forwarder},
     extensions::Extensions,
+    gates::Decision,
     invoke::StartOptions,
-    jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
+    jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id, parse},
     protocol::{self, LogLevel, META_LOG_LEVEL, Method, Revision},
     reason::Reason,
     server::{List, Registry, Server},
@@ -33,6 +36,8 @@ pub(crate) struct Request<'a> {
     /// Raw JSON.
     pub(crate) id: &'a str,
     pub(crate) params: &'a Params<'a>,
+    /// The whole message.
+    text: &'a str,
     pub(crate) revision: Revision,
     pub(crate) context: &'a RequestContext,
 }
@@ -52,7 +57,7 @@ impl<'a> Request<'a> {
         context: &'a RequestContext,
     ) -> Option<Self> {
         let (id, method) = (message.id()?, message.method()?);
-        Some(Self { method, id, params: message.params(), revision, context })
+        Some(Self { method, id, params: message.params(), text: message.text(), revision, context })
     }
 
     /// Whether it opens a subscription, which is answered with a stream.
@@ -259,7 +264,7 @@ impl Server {
 
     pub(super) fn route_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
         if !request.context.counted {
-            self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
+            self.take_rate_at_once(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
         }
         request.check()?;
         if request.method == "subscriptions/listen" {
@@ -271,7 +276,10 @@ impl Server {
 
     pub(super) fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
         if !request.context.counted && request.method != "ping" {
-            self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
+            match self.take_rate(|| request.context.owner()) {
+                Decision::Made(counted) => counted.map_err(|reached| Reply::limited(&reached))?,
+                Decision::Awaited(counting) => return Ok(self.route_once_counted(request, counting)),
+            }
         }
         request.check()?;
         let registry: &Registry = &self.registry();
@@ -298,5 +306,29 @@ impl Server {
                 None => Err(Reply::unknown_method(method)),
             },
         }
+    }
+
+    /// Answers a request of which another process decides whether its client may send it.
+    #[cold]
+    fn route_once_counted(
+        &self,
+        request: Request<'_>,
+        counting: BoxFuture<Result<(), LimitReached>>,
+    ) -> Response {
+        let (server, text, revision) = (self.clone(), Box::<str>::from(request.text), request.revision);
+        let context = RequestContext { counted: true, ..request.context.clone() };
+        Response::Pending(PendingReply::without_call(async move {
+            if let Err(reached) = counting.await {
+                return Reply::limited(&reached);
+            }
+            let response = match parse(text.as_bytes()) {
+                Ok(message) => match Request::from_message(&message, revision, &context) {
+                    Some(request) => server.route(request).unwrap_or_else(Response::Ready),
+                    None => Reply::from(ProtocolError::internal("the message is not a request")).into(),
+                },
+                Err(malformed) => Reply::from(malformed.error).into(),
+            };
+            response.reply().await
+        }))
     }
 }

@@ -3,7 +3,6 @@
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::Semaphore;
 
 use super::{
     Request,
@@ -197,8 +196,8 @@ impl ItemCall for CallTool<'_> {
         }
     }
 
-    fn semaphore(&self) -> Option<&Arc<Semaphore>> {
-        self.entry.permits.as_ref().filter(|_| !self.starts_outside())
+    fn starts_outside(&self) -> bool {
+        self.continuation.as_ref().is_some_and(|continuation| continuation.starts_at_once())
     }
 
     fn runs_once(&self) -> bool {
@@ -276,11 +275,6 @@ impl ItemCall for CallTool<'_> {
 }
 
 impl CallTool<'_> {
-    /// Whether the call leaves its request before its function starts.
-    fn starts_outside(&self) -> bool {
-        self.continuation.as_ref().is_some_and(|continuation| continuation.starts_at_once())
-    }
-
     /// Calls the handler of a run-time tool with arguments that match the tool's schema.
     fn call_runtime_handler(
         &self,

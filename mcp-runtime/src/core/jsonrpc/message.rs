@@ -31,6 +31,9 @@ pub(crate) struct JsonRpcMessage<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_raw")]
     error: Option<&'a RawValue>,
+    /// All of it.
+    #[serde(skip)]
+    text: &'a str,
 }
 
 /// Unlike `Option<Cow<str>>`, does not accept `null`.
@@ -51,6 +54,10 @@ impl<'a> JsonRpcMessage<'a> {
 
     pub(crate) fn params(&self) -> &Params<'a> {
         &self.params
+    }
+
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
     }
 
     pub(crate) fn is_response(&self) -> bool {
@@ -87,7 +94,9 @@ pub(crate) fn parse(text: &[u8]) -> Result<JsonRpcMessage<'_>, MalformedMessage>
     let Ok(text) = std::str::from_utf8(text) else { return Err(diagnose(None)) };
     // a derived struct also accepts an array, by position
     match serde_json::from_str::<JsonRpcMessage<'_>>(text) {
-        Ok(m) if text.trim_ascii_start().starts_with('{') && is_well_formed(&m) => Ok(m),
+        Ok(m) if text.trim_ascii_start().starts_with('{') && is_well_formed(&m) => {
+            Ok(JsonRpcMessage { text, ..m })
+        }
         _ => Err(diagnose(Some(text))),
     }
 }

@@ -14,12 +14,14 @@ use super::{
     transform::Transforms,
 };
 use crate::core::{
-    admission::{CallLimits, CallerConcurrency, Rate, RateLimiter},
+    admission::CallerConcurrency,
     arguments::Inject,
     changes::Hub,
     config::Options,
     connection::ItemKind,
+    gates::{Concurrency, Gate, Gates},
     item::{BuildError, ItemSpec, Location},
+    store::{CallerRate, RateStore},
     tool::ToolEntry,
 };
 
@@ -29,6 +31,8 @@ pub(crate) struct ItemDefaults<'a> {
     pub(crate) options: &'a Options,
     /// How many calls one caller may run at once.
     pub(crate) caller_concurrency: &'a Option<Arc<CallerConcurrency>>,
+    /// Where rates are counted.
+    pub(crate) rates: &'a RateStore,
     /// Where capabilities publish changes.
     pub(crate) hub: &'a Hub,
 }
@@ -201,16 +205,13 @@ impl Assembly<'_> {
         let limits = &options.limits;
         entry.input.max_values = limits.max_argument_values;
         entry.input.max_attempts = limits.max_alternatives;
-        if let Some(permits) = entry.permits.take() {
-            entry.permits = Some(item.permits.get_or_init(|| permits).clone());
-        }
-        let permits = entry.permits.clone();
-        entry.continuation = entry.spec.task.map(|task| (task.open)(self, task.mode, permits));
+        self.rules.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
+        let gates = entry.spec.item.gates.clone();
+        entry.continuation = entry.spec.task.map(|task| (task.open)(self, task.mode, gates));
         // what continues outside of its request is meant to take long
         if entry.continuation.is_none() {
             entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
         }
-        self.rules.apply_to(item, &mut entry.spec.item);
         self.tools.push((entry, item.prefix.clone()));
     }
 
@@ -243,29 +244,39 @@ pub(crate) fn unknown_page(tool: &ToolEntry, page: &str, nearest: Option<&str>) 
 }
 
 impl ItemDefaults<'_> {
-    /// Sets in an item its layers, what the options of the server say, and the limits that it had in registries before.
+    /// Sets in an item its layers, what the options of the server say, and the gates that it had in registries before.
     pub(crate) fn apply_to(&self, item: &RegisteredItem, spec: &mut ItemSpec) {
+        self.apply_with_concurrency(item, spec, None);
+    }
+
+    /// The same for an item of which so many calls may run at once.
+    fn apply_with_concurrency(&self, item: &RegisteredItem, spec: &mut ItemSpec, calls: Option<usize>) {
         let limits = &self.options.limits;
         spec.layers = item.layers.clone();
         spec.timeout = limits.timeout;
         spec.max_result = spec.max_result.or(limits.max_result);
-        spec.call_limits = self.call_limits(item, spec);
+        spec.gates = item.gates.get_or_init(|| self.make_gates(item, spec, calls)).clone();
     }
 
-    /// The limits on the callers of an item.
-    fn call_limits(&self, item: &RegisteredItem, spec: &ItemSpec) -> Option<Arc<CallLimits>> {
-        let make = || {
-            let limiter = |rate: Rate| Arc::new(RateLimiter::new(rate, self.options.limits.max_rate_callers));
-            let own = spec.rate.iter().flatten().copied().map(limiter);
-            let concurrency =
-                spec.max_concurrency_per_caller.map(|calls| Arc::new(CallerConcurrency::new(calls)));
-            let limits = CallLimits {
-                rates: own.chain(item.mount_rates.iter().cloned()).collect(),
-                concurrency: concurrency.into_iter().chain(self.caller_concurrency.clone()).collect(),
-            };
-            (!limits.is_empty()).then(|| Arc::new(limits))
-        };
-        item.call_limits.get_or_init(make).clone()
+    /// The gates of an item. The innermost rate comes first, so that what an item refuses is not counted by its server.
+    fn make_gates(&self, item: &RegisteredItem, spec: &ItemSpec, calls: Option<usize>) -> Option<Arc<Gates>> {
+        let mut gates: Vec<Box<dyn Gate>> = Vec::new();
+        let own = spec.max_concurrency_per_caller.map(|calls| Arc::new(CallerConcurrency::new(calls)));
+        for of_caller in own.iter().chain(self.caller_concurrency) {
+            gates.push(Box::new(of_caller.clone()));
+        }
+        if let Some(Ok(rate)) = spec.rate {
+            let rate = CallerRate::new(rate, self.options.limits.max_rate_callers);
+            let _is_new = self.rates.share(&rate, item.source.kind().noun(), &spec.name);
+            gates.push(Box::new(rate));
+        }
+        for rate in &item.mount_rates {
+            gates.push(Box::new(rate.clone()));
+        }
+        if let Some(calls) = calls {
+            gates.push(Box::new(Concurrency::new(calls)));
+        }
+        Gates::new(gates)
     }
 }
 

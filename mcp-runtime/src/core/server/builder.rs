@@ -29,7 +29,7 @@ use crate::core::server::PendingSettings;
 use crate::{
     capability::{OF_HANDLE, prompts::Prompt, resources::Resource},
     core::{
-        admission::{CallerConcurrency, RateLimiter},
+        admission::CallerConcurrency,
         arguments::StateValue,
         bound::Configure,
         changes::Hub,
@@ -40,7 +40,7 @@ use crate::{
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
         log_limit::ServerLogLimits,
-        store::{MAX_CALLS, SealedStore, Shared, SingleUse},
+        store::{CallerRate, MAX_CALLS, RateStore, SealedStore, Shared, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -319,7 +319,7 @@ impl ServerBuilder {
         let limits = &other.options.limits;
         let rate = match &limits.rate {
             None => None,
-            Some(Ok(rate)) => Some(Arc::new(RateLimiter::new(*rate, limits.max_rate_callers))),
+            Some(Ok(rate)) => Some(CallerRate::new(*rate, limits.max_rate_callers)),
             Some(Err(text)) => {
                 self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
                 None
@@ -645,12 +645,23 @@ impl ServerBuilder {
         }
         let rate = match &options.limits.rate {
             None => None,
-            Some(Ok(rate)) => Some(RateLimiter::new(*rate, options.limits.max_rate_callers)),
+            Some(Ok(rate)) => Some(CallerRate::new(*rate, options.limits.max_rate_callers)),
             Some(Err(text)) => {
                 errors.push(BuildError::new(text.clone()));
                 None
             }
         };
+        let rates = RateStore::new(&store);
+        if let Some(rate) = &rate {
+            let _is_new = rates.share(rate, "server", "requests");
+        }
+        let mut mounts = 0;
+        for of_mount in items.iter().flat_map(|item| &item.mount_rates) {
+            // by the order of the mounts, which is that of every replica
+            if rates.share(of_mount, "mount", &mounts.to_string()) {
+                mounts += 1;
+            }
+        }
         let concurrency = options.limits.max_concurrency_per_caller;
         let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
         let audit = self.audit.map(|open| open()).transpose().unwrap_or_else(|error| {
@@ -658,7 +669,12 @@ impl ServerBuilder {
             None
         });
         let hub = Hub::new(options.limits.subscriptions);
-        let rules = ItemDefaults { options: &options, caller_concurrency: &caller_concurrency, hub: &hub };
+        let rules = ItemDefaults {
+            options: &options,
+            caller_concurrency: &caller_concurrency,
+            rates: &rates,
+            hub: &hub,
+        };
         let opens = self.named.iter().map(|named| named.open).chain(options.limits.open).collect::<Vec<_>>();
         let assembled =
             assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
@@ -712,6 +728,7 @@ impl ServerBuilder {
                 store,
                 relay,
                 rate,
+                rates,
                 caller_concurrency,
                 items: RwLock::new(items),
                 state,

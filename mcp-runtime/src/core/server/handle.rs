@@ -409,6 +409,7 @@ impl ServerInner {
         let rules = ItemDefaults {
             options: &self.options,
             caller_concurrency: &self.caller_concurrency,
+            rates: &self.rates,
             hub: &self.hub,
         };
         assemble(self.identity.name(), items, &opens, own, rules, open)

@@ -6,18 +6,17 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tokio::sync::Semaphore;
-
 use super::{Assembly, Open, ServerBuilder, service_block::ServiceInstance, transform::Transform};
 use crate::core::{
-    admission::{CallLimits, RateLimiter},
     arguments::Inject,
     config::Options,
     connection::ItemKind,
     extensions::Extensions,
+    gates::Gates,
     item::{BuildError, ItemDescriptor, ItemLayer, ItemSpec},
     protocol::{normalize_uri, uri_with_prefix},
     sort::sort_by,
+    store::CallerRate,
 };
 
 /// An item, without or with the state of the builder that it was registered with.
@@ -87,11 +86,10 @@ impl BuilderItem {
                     this,
                     state,
                     requested: requested.clone(),
-                    permits: Arc::default(),
                     layers,
                     transforms: own.into_iter().chain(transforms.iter().cloned()).collect(),
                     mount_rates: Vec::new(),
-                    call_limits: Arc::default(),
+                    gates: Arc::default(),
                 }
             }
             Self::Mounted(item) => {
@@ -105,7 +103,7 @@ impl BuilderItem {
 
 /// A registered item, with the state of its builder.
 ///
-/// A clone, in a registry that is assembled again, is the same item: it has the same permits.
+/// A clone, in a registry that is assembled again, is the same item: it has the same gates.
 #[derive(Clone)]
 pub(crate) struct RegisteredItem {
     pub(crate) source: ItemSource,
@@ -115,16 +113,14 @@ pub(crate) struct RegisteredItem {
     /// Of the builder that it was registered with.
     pub(crate) state: Arc<Extensions>,
     pub(crate) requested: Arc<[TypeId]>,
-    /// The permits of `max_concurrency`, once its entry has been made.
-    pub(crate) permits: Arc<OnceLock<Arc<Semaphore>>>,
     /// Those of the builders that it was registered with and its own, outermost first.
     pub(crate) layers: Arc<[ItemLayer]>,
     /// Those of its service and of the builders that it was registered with, innermost first.
     pub(crate) transforms: Arc<[Transform]>,
     /// The rates of the builders that it was mounted with, innermost first.
-    pub(crate) mount_rates: Vec<Arc<RateLimiter>>,
-    /// The limits on its callers, once its entry has been made.
-    pub(crate) call_limits: Arc<OnceLock<Option<Arc<CallLimits>>>>,
+    pub(crate) mount_rates: Vec<CallerRate>,
+    /// What its calls pass, once its entry has been made.
+    pub(crate) gates: Arc<OnceLock<Option<Arc<Gates>>>>,
 }
 
 /// Where an item comes from.
@@ -140,6 +136,13 @@ impl ItemSource {
         match self {
             Self::Annotated(item) => item.descriptor().layers.iter().map(|make| make()).collect(),
             Self::Runtime(item) => item.spec().layers.to_vec(),
+        }
+    }
+
+    pub(super) fn kind(&self) -> ItemKind {
+        match self {
+            Self::Annotated(item) => item.kind(),
+            Self::Runtime(item) => item.key().kind,
         }
     }
 }

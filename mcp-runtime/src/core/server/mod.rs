@@ -54,17 +54,18 @@ pub use transform::{ItemChanges, Transformed};
 use crate::{
     capability::OF_HANDLE,
     core::{
-        admission::{CallerConcurrency, LimitReached, Owner, RateLimiter},
+        admission::{CallerConcurrency, LimitReached, Owner},
         changes::{Hub, ListChanges},
         config::Options,
         connection::{AccessRules, RequestContext},
         context::Settings,
         crypto::{KeyRing, Seal},
         extensions::Extensions,
+        gates::Decision,
         invoke::ErrorContext,
         item::ItemLayer,
         log_limit::ServerLogLimits,
-        store::{KeepResults, SealedStore},
+        store::{CallerRate, KeepResults, RateStore, SealedStore},
         sync::RwLock,
     },
     gate::{audit::AuditLog, telemetry::Telemetry},
@@ -100,7 +101,9 @@ struct ServerInner {
     transforms: Arc<[Transform]>,
     access_rules: Arc<AccessRules>,
     /// How often one caller may send a request.
-    rate: Option<RateLimiter>,
+    rate: Option<CallerRate>,
+    /// Where rates are counted.
+    rates: RateStore,
     /// Results that were too large to be sent at once.
     kept_results: Option<Arc<dyn KeepResults>>,
     /// How many calls one caller may run at once.
@@ -209,12 +212,19 @@ impl Server {
     }
 
     /// Counts one request towards the rate of its owner, if there is one.
+    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> Decision<Result<(), LimitReached>> {
+        match &self.0.rate {
+            None => Decision::Made(Ok(())),
+            Some(rate) => rate.take(&owner()),
+        }
+    }
+
+    /// The same where nothing can be waited for.
     ///
     /// # Errors
-    /// The owner has used up its rate.
-    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> Result<(), LimitReached> {
-        let Some(limiter) = &self.0.rate else { return Ok(()) };
-        limiter.take(&owner()).map_err(|wait| LimitReached::Rate(limiter.rate(), wait))
+    /// The owner has used up its rate, as far as this process knows.
+    pub(crate) fn take_rate_at_once(&self, owner: impl FnOnce() -> Owner) -> Result<(), LimitReached> {
+        self.0.rate.as_ref().map_or(Ok(()), |rate| rate.take_at_once(&owner()))
     }
 
     /// Results that were too large to be sent at once, if the server keeps them.

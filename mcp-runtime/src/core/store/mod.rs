@@ -1,6 +1,7 @@
 //! What a server keeps outside of its calls: in memory, or in a store that replicas share. Both are the same trait with
 //! the same limits, and what a server puts into a shared one is sealed.
 
+mod caller_rate;
 #[cfg(feature = "http")]
 mod event;
 mod kept_result;
@@ -18,6 +19,7 @@ use std::pin::Pin;
 pub use self::redis::Redis;
 pub use crate::capability::tasks::{MemoryTasks, TaskRecord, TaskStore};
 pub use crate::core::admission::Rate;
+pub(crate) use caller_rate::{CallerRate, RateStore};
 #[cfg(feature = "http")]
 pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
@@ -25,7 +27,6 @@ pub use event::{EventStore, StoredEvent};
 pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
 pub(crate) use sealed::SealedStore;
-#[cfg(feature = "http")]
 pub(crate) use sealed::StoreError;
 pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,

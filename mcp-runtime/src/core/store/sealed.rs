@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     Append, Appended, Condition, LogPage, Memory, Stored,
-    shared::{Received, Shared, Subscription, Table, Value, Write, Written},
+    shared::{Received, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
 use crate::core::{
-    admission::Owner,
+    admission::{Owner, Rate},
     crypto::{GENERATE, KeyRing, Seal},
     sync::Mutex,
 };
@@ -201,6 +201,19 @@ impl SealedStore {
 }
 
 impl SealedStore {
+    /// Takes once from an owner's rate, of which a table has one. What is left of it is not secret and not sealed.
+    ///
+    /// # Errors
+    /// The store cannot be reached; it is not known whether it was taken.
+    pub(crate) async fn take(&self, table: &Table, owner: &str, rate: Rate) -> Result<Taken, StoreError> {
+        let take = Take { owner, rate, times: 1 };
+        let Some(sealing) = &self.sealing else { return self.backend.take(table, "", take).await };
+        self.ready(sealing).await?;
+        let table = table.renamed(&format!("{}/{}", sealing.server, table.name()));
+        let owner = owner_digest(owner);
+        limited(self.backend.take(&table, "", Take { owner: &owner, ..take })).await
+    }
+
     /// Appends an entry to a log, if that has the place for it, see [`Shared::append`]. A shared store cannot move it to
     /// another place, or to another log.
     ///
@@ -399,7 +412,7 @@ fn owner_digest(owner: &str) -> String {
 }
 
 /// A name of letters and digits; of a name that has others, what tells it apart is appended.
-fn plain_name(name: &str) -> String {
+pub(super) fn plain_name(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     if plain == name { plain } else { format!("{plain}-{}", digest(&[name], 6)) }

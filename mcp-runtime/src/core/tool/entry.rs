@@ -3,7 +3,6 @@
 use std::{any::Any, collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
 
 use super::{
     Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
@@ -35,8 +34,6 @@ pub(crate) struct ToolEntry {
     /// For keywords of the input schema that decoding does not enforce.
     pub(crate) input_validator: Option<Validator>,
     pub(crate) output: Option<OutputSchema>,
-    /// Permits of `max_concurrency`.
-    pub(crate) permits: Option<Arc<Semaphore>>,
     /// How its calls continue outside of their requests; set when the server's options are known.
     pub(crate) continuation: Option<Arc<dyn Continuation>>,
     /// The arguments that the server has sealed.
@@ -214,8 +211,6 @@ impl ToolEntry {
     ) -> Result<Self, BuildError> {
         check_tool_name(&spec).map_err(|text| spec.item.build_error(text))?;
         let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
-        let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
-        let permits = spec.max_concurrency.map(permits);
         let parameters = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name().to_owned());
         let cursors: Vec<String> = parameters.chain(spec.cursors.iter().cloned()).collect();
         if spec.returns_page && cursors.is_empty() {
@@ -234,7 +229,6 @@ impl ToolEntry {
             input,
             input_validator,
             output,
-            permits,
             continuation: None,
             cursors,
             header_params,

@@ -2,13 +2,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tokio::sync::Semaphore;
-
 use super::schema::HandWrittenSchema;
 use crate::core::{
     arguments::{Call, HandlerResult},
     context::Continuation,
     error::Failure,
+    gates::Gates,
     item::{BuildError, Handler, ItemDescriptor, ItemSpec},
     item_output::ItemOutput,
     server::Assembly,
@@ -53,8 +52,8 @@ pub struct ToolTask {
     pub(crate) open: OpenTasks,
 }
 
-/// Opens the capability for a tool whose `max_concurrency` has these permits.
-pub(crate) type OpenTasks = fn(&mut Assembly<'_>, TaskMode, Option<Arc<Semaphore>>) -> Arc<dyn Continuation>;
+/// Opens the capability for a tool with these gates.
+pub(crate) type OpenTasks = fn(&mut Assembly<'_>, TaskMode, Option<Arc<Gates>>) -> Arc<dyn Continuation>;
 
 /// One annotated tool.
 #[derive(Clone, Copy)]

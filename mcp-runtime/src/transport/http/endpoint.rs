@@ -31,6 +31,7 @@ use crate::core::{
     connection::{AccessRules, ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
+    gates::Decision,
     reason::Reason,
     server::Server,
 };
@@ -207,8 +208,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// `429`: the sender has used up its rate.
-    pub(super) fn count(&self, connection: &RequestConnection) -> Result<(), HttpError> {
-        self.server.take_rate(|| connection.owner()).map_err(HttpError::too_many_requests)
+    pub(super) async fn count(&self, connection: &RequestConnection) -> Result<(), HttpError> {
+        let counted = match self.server.take_rate(|| connection.owner()) {
+            Decision::Made(counted) => counted,
+            Decision::Awaited(counting) => counting.await,
+        };
+        counted.map_err(HttpError::too_many_requests)
     }
 
     /// The declared values that middleware has put into a request.

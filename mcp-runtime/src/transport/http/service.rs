@@ -193,7 +193,7 @@ impl HttpHandler {
             _ => {}
         }
         if let Route::Document(number) = route {
-            return self.document(connection, &headers, number);
+            return Box::pin(self.document(connection, &headers, number)).await;
         }
         let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check(parts, &headers));
         if let Err(error) = checked {
@@ -217,11 +217,11 @@ impl HttpHandler {
         let identified = match (route, &parts.method) {
             // browsers send it without credentials
             (_, &Method::OPTIONS) => Ok(()),
-            (Route::Mcp | Route::HttpSse, _) => match endpoint.identify(connection).await {
-                Ok(()) => endpoint.count(connection),
+            (Route::Mcp | Route::HttpSse, _) => {
+                let identified = endpoint.identify(connection).await;
                 // guesses count towards the rate of their address
-                Err(refused) => Err(endpoint.count(connection).err().unwrap_or(refused)),
-            },
+                endpoint.count(connection).await.and(identified)
+            }
             _ => Ok(()),
         };
         let refuses_caller = identified.is_err();
@@ -259,7 +259,7 @@ impl HttpHandler {
 
     /// Answers a request for a public document: pages of every origin may read it, and it needs no token.
     #[cold]
-    fn document(
+    async fn document(
         &self,
         connection: &Arc<RequestConnection>,
         headers: &ProtocolHeaders<'_>,
@@ -267,7 +267,11 @@ impl HttpHandler {
     ) -> Response<ResponseBody> {
         let (endpoint, parts) = (&self.endpoint, connection.parts());
         let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check_host(parts, headers));
-        if let Err(error) = checked.and_then(|()| endpoint.count(connection)) {
+        let counted = match checked {
+            Ok(()) => endpoint.count(connection).await,
+            refused => refused,
+        };
+        if let Err(error) = counted {
             let response = error.into();
             self.record(connection, &response);
             return response;

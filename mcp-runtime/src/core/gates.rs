@@ -1,0 +1,210 @@
+//! What the calls of an item pass before its function starts, in this order: the limits on their callers, then the wait
+//! for `max_concurrency`. An item has gates only if it has limits. A gate that decides at once allocates nothing.
+
+use std::{fmt, sync::Arc};
+
+use tokio::sync::Semaphore;
+
+use crate::core::{
+    admission::{CallerConcurrency, Owner},
+    arguments::BoxFuture,
+    blocking::CallPermit,
+    error::Failure,
+};
+
+/// A decision that is made, or has to be waited for.
+pub(crate) enum Decision<T> {
+    Made(T),
+    Awaited(BoxFuture<T>),
+}
+
+impl<T> Decision<T> {
+    pub(crate) async fn get(self) -> T {
+        match self {
+            Self::Made(made) => made,
+            Self::Awaited(decision) => decision.await,
+        }
+    }
+}
+
+/// What limits the calls of an item.
+pub(crate) trait Gate: fmt::Debug + Send + Sync {
+    /// Lets a call of this caller in, or refuses it. The call holds the permit as long as its function runs.
+    fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>>;
+
+    /// Whether calls wait here for others to end. A call that leaves its request before its function starts waits outside
+    /// of its request.
+    fn is_queue(&self) -> bool {
+        false
+    }
+}
+
+/// The gates of an item, of which there is at least one.
+#[derive(Debug)]
+pub(crate) struct Gates {
+    gates: Box<[Box<dyn Gate>]>,
+    /// Where those begin that are queues.
+    queues: usize,
+}
+
+/// Which gates a call enters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stage {
+    /// All of them.
+    Whole,
+    /// In the request of a call that leaves it before its function starts.
+    Request,
+    /// Outside of that request.
+    Outside,
+}
+
+impl Gates {
+    /// `None` without gates. Queues come last.
+    pub(crate) fn new(mut gates: Vec<Box<dyn Gate>>) -> Option<Arc<Self>> {
+        let queues: Vec<_> = gates.extract_if(.., |gate| gate.is_queue()).collect();
+        let first_queue = gates.len();
+        gates.extend(queues);
+        (!gates.is_empty()).then(|| Arc::new(Self { gates: gates.into(), queues: first_queue }))
+    }
+
+    fn of_stage(&self, stage: Stage) -> (usize, usize) {
+        match stage {
+            Stage::Whole => (0, self.gates.len()),
+            Stage::Request => (0, self.queues),
+            Stage::Outside => (self.queues, self.gates.len()),
+        }
+    }
+
+    fn between(&self, first: usize, end: usize) -> &[Box<dyn Gate>] {
+        self.gates.get(first..end).unwrap_or_default()
+    }
+
+    /// Lets a call in, through one gate after the other.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        stage: Stage,
+        caller: &Owner,
+    ) -> Decision<Result<Vec<CallPermit>, Failure>> {
+        let (first, end) = self.of_stage(stage);
+        let mut permits = Vec::new();
+        for (index, gate) in (first..).zip(self.between(first, end)) {
+            match gate.enter(caller) {
+                Decision::Made(Ok(permit)) => permits.extend(permit),
+                Decision::Made(Err(failure)) => return Decision::Made(Err(failure)),
+                Decision::Awaited(entering) => {
+                    let (gates, caller) = (self.clone(), caller.clone());
+                    return Decision::Awaited(Box::pin(async move {
+                        permits.extend(entering.await?);
+                        for gate in gates.between(index + 1, end) {
+                            permits.extend(gate.enter(&caller).get().await?);
+                        }
+                        Ok(permits)
+                    }));
+                }
+            }
+        }
+        Decision::Made(Ok(permits))
+    }
+}
+
+/// How many calls one caller may run at once.
+impl Gate for Arc<CallerConcurrency> {
+    fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
+        let acquired = self.acquire(caller);
+        Decision::Made(acquired.map(|permit| Some(CallPermit::Caller(permit))).map_err(Failure::limited))
+    }
+}
+
+/// How many calls may run at once; further ones wait.
+#[derive(Debug)]
+pub(crate) struct Concurrency(Arc<Semaphore>);
+
+impl Concurrency {
+    pub(crate) fn new(calls: usize) -> Self {
+        Self(Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))))
+    }
+}
+
+impl Gate for Concurrency {
+    fn enter(&self, _: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
+        match self.0.clone().try_acquire_owned() {
+            Ok(permit) => Decision::Made(Ok(Some(CallPermit::Concurrency(permit)))),
+            Err(_) => {
+                let acquiring = self.0.clone().acquire_owned();
+                // the semaphore is never closed
+                Decision::Awaited(Box::pin(async { Ok(acquiring.await.ok().map(CallPermit::Concurrency)) }))
+            }
+        }
+    }
+
+    fn is_queue(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Refuses a caller that is not `ada`, and keeps no one waiting who is.
+    #[derive(Debug)]
+    struct OnlyAda {
+        asks: bool,
+    }
+
+    impl Gate for OnlyAda {
+        fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
+            let is_ada = **caller.as_str() == *"ada";
+            let entered = if is_ada { Ok(None) } else { Err(Failure::private("not Ada")) };
+            if self.asks { Decision::Awaited(Box::pin(async { entered })) } else { Decision::Made(entered) }
+        }
+    }
+
+    fn owner(name: &str) -> Owner {
+        Owner::principal(name.into())
+    }
+
+    fn gates(asks: bool) -> Arc<Gates> {
+        let calls: Arc<CallerConcurrency> = Arc::new(CallerConcurrency::new(2));
+        Gates::new(vec![Box::new(Concurrency::new(1)), Box::new(calls), Box::new(OnlyAda { asks })]).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_call_passes_every_gate_and_holds_its_permits() {
+        for asks in [false, true] {
+            let gates = gates(asks);
+            let entered = gates.enter(Stage::Whole, &owner("ada"));
+            assert_eq!(matches!(entered, Decision::Awaited(_)), asks);
+            let first = entered.get().await.unwrap();
+            assert_eq!(first.len(), 2);
+            let Decision::Awaited(mut second) = gates.enter(Stage::Whole, &owner("ada")) else {
+                panic!("one call runs at once");
+            };
+            assert!(tokio::time::timeout(std::time::Duration::from_millis(1), &mut second).await.is_err());
+            let third = gates.enter(Stage::Whole, &owner("ada")).get().await;
+            assert!(third.is_err(), "two of one caller may wait or run");
+            drop(first);
+            assert_eq!(second.await.unwrap().len(), 2);
+            assert!(gates.enter(Stage::Whole, &owner("bob")).get().await.is_err());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_leaves_its_request_waits_outside_of_it() {
+        let gates = gates(false);
+        let running = gates.enter(Stage::Whole, &owner("ada")).get().await.unwrap();
+        let in_request = gates.enter(Stage::Request, &owner("ada"));
+        let Decision::Made(Ok(permits)) = in_request else { panic!("its request does not wait") };
+        assert!(matches!(*permits, [CallPermit::Caller(_)]));
+        let Decision::Awaited(outside) = gates.enter(Stage::Outside, &owner("ada")) else {
+            panic!("one call runs at once");
+        };
+        drop(running);
+        assert!(matches!(*outside.await.unwrap(), [CallPermit::Concurrency(_)]));
+    }
+
+    #[test]
+    fn an_item_without_limits_has_no_gates() {
+        assert!(Gates::new(Vec::new()).is_none());
+    }
+}

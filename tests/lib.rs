@@ -39,6 +39,8 @@ mod docs {
     struct Settings;
     #[doc = include_str!("../docs/install.md")]
     struct Install;
+    #[doc = include_str!("../docs/dev.md")]
+    struct Dev;
     #[doc = include_str!("../docs/skills.md")]
     struct Skills;
     #[doc = include_str!("../docs/prompts.md")]

@@ -22,11 +22,18 @@ fn cargo(folder: &Path, target: &Path) -> Command {
     cargo
 }
 
-/// Packages both crates, and unpacks them beside each other.
+/// Packages the crates, and unpacks them beside each other.
 fn unpack(workspace: &Path, target: &Path, folder: &Path) {
     let arguments = ["package", "--quiet", "--offline", "--no-verify", "--allow-dirty"];
-    run(cargo(workspace, target).args(arguments).args(["-p", "mcp-runtime-macros", "-p", "mcp-runtime"]));
-    for name in ["mcp-runtime-macros", "mcp-runtime"] {
+    run(cargo(workspace, target).args(arguments).args([
+        "-p",
+        "mcp-runtime-macros",
+        "-p",
+        "mcp-runtime",
+        "-p",
+        "mcp-dev",
+    ]));
+    for name in ["mcp-runtime-macros", "mcp-runtime", "mcp-dev"] {
         let file = target.join(format!("package/{name}-{VERSION}.crate"));
         // `m`: all files of an archive have one and the same time, by which cargo would take the build of an earlier archive
         // for this one's
@@ -52,7 +59,7 @@ fn the_packages_build_from_their_own_contents() {
     fs::create_dir_all(hello.join("src")).expect("the folders");
     unpack(workspace, target, &folder);
 
-    for name in ["mcp-runtime-macros", "mcp-runtime"] {
+    for name in ["mcp-runtime-macros", "mcp-runtime", "mcp-dev"] {
         for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             let path = folder.join(format!("{name}-{VERSION}/{file}"));
             assert!(path.is_file(), "`{name}` does not contain `{file}`");

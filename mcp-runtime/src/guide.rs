@@ -25,6 +25,7 @@ pages! {
     state = "state.md";
     settings = "settings.md";
     install = "install.md";
+    dev = "dev.md";
     apps = "apps.md";
     layers = "layers.md";
     telemetry = "telemetry.md";

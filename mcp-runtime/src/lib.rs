@@ -38,6 +38,13 @@ pub mod skill {
     pub use crate::capability::skills::SkillsDir;
 }
 
+/// What `mcp-dev` shares with the command line of a server; it changes without notice.
+#[doc(hidden)]
+#[cfg(feature = "cli")]
+pub mod __dev {
+    pub use crate::cli::{answer_question, content_value, list_text, result_bytes};
+}
+
 #[doc(hidden)]
 #[path = "macro_support.rs"]
 pub mod __private;

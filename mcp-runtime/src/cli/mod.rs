@@ -14,6 +14,8 @@ use std::{
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use command::Command;
+pub use print::{content_value, list_text, result_bytes};
+pub use terminal::answer_question;
 
 use crate::core::{
     config::Stores,

@@ -14,6 +14,8 @@ use crate::{
     client::core::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
     core::{
         connection::Principal,
+        content::{Content, ContentWriter},
+        protocol::Revision,
         server::{Error, Result, Server},
     },
     schema::signature,
@@ -230,14 +232,28 @@ fn heading(kind: ListedKind) -> &'static str {
 }
 
 async fn print_lists(client: &MemoryClient) -> Result<()> {
+    let lists = fetch_lists(client).await?;
+    let headed: Vec<_> = lists.into_iter().map(|(kind, entries)| (heading(kind), entries)).collect();
+    let mut text = list_text(&headed);
+    if headed.iter().all(|(_, entries)| entries.is_empty()) {
+        for line in crate::core::server::unregistered() {
+            text.push_str(&format!("{line}\n"));
+        }
+    }
+    print_bytes(text.as_bytes())
+}
+
+/// Lists as people read them, each under its heading.
+#[must_use]
+pub fn list_text(lists: &[(&str, Vec<Value>)]) -> String {
     let mut text = String::new();
-    for (kind, entries) in fetch_lists(client).await? {
+    for (heading, entries) in lists {
         let rows: Vec<(&str, &str)> = entries.iter().map(name_and_description).collect();
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         if rows.is_empty() {
             continue;
         }
-        text.push_str(&format!("{}\n", heading(kind)));
+        text.push_str(&format!("{heading}\n"));
         for (entry, (name, description)) in entries.iter().zip(rows) {
             text.push_str(format!("  {name:width$}  {description}").trim_end());
             text.push('\n');
@@ -248,11 +264,8 @@ async fn print_lists(client: &MemoryClient) -> Result<()> {
     }
     if text.is_empty() {
         text.push_str("the server offers nothing\n");
-        for line in crate::core::server::unregistered() {
-            text.push_str(&format!("{line}\n"));
-        }
     }
-    print_bytes(text.as_bytes())
+    text
 }
 
 /// The name or URI of a list entry, and the first line of its description.
@@ -299,7 +312,22 @@ fn print_reply(reply: &MemoryReply, member: &str) -> Result<()> {
         let hint = terminal::unanswered_hint(error);
         return Err(Error::call(format!("JSON-RPC error {}: {message}{hint}", error["code"])));
     }
-    let result = reply.result();
+    print_bytes(&result_bytes(reply.result(), member)?)
+}
+
+/// A block of content as the newest revision writes it.
+#[must_use]
+pub fn content_value(content: &Content) -> Value {
+    let mut text = Vec::new();
+    ContentWriter(Revision::LATEST).write_content(&mut text, content);
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// A result as it is printed: texts and a resource's bytes unchanged, anything else as JSON.
+///
+/// # Errors
+/// The result is that of a failed tool, or asks for input.
+pub fn result_bytes(result: &Value, member: &str) -> Result<Vec<u8>> {
     if result["resultType"] == "input_required" {
         return Err(Error::call("a question of the function was not answered"));
     }
@@ -308,19 +336,20 @@ fn print_reply(reply: &MemoryReply, member: &str) -> Result<()> {
         let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();
         return Err(Error::call(if texts.is_empty() { result.to_string() } else { texts.join("\n") }));
     }
+    let mut bytes = Vec::new();
     for entry in result[member].as_array().into_iter().flatten() {
         let (role, block) =
             entry.get("content").map_or((None, entry), |content| (entry["role"].as_str(), content));
         if let Some(role) = role {
-            print_bytes(format!("{role}: ").as_bytes())?;
+            bytes.extend(format!("{role}: ").as_bytes());
         }
         if let Some(text) = block["text"].as_str() {
-            print_line(text)?;
+            bytes.extend(format!("{text}\n").as_bytes());
         } else if let Some(blob) = block["blob"].as_str().and_then(|text| BASE64_STANDARD.decode(text).ok()) {
-            print_bytes(&blob)?;
+            bytes.extend(blob);
         } else {
-            print_line(&block.to_string())?;
+            bytes.extend(format!("{block}\n").as_bytes());
         }
     }
-    Ok(())
+    Ok(bytes)
 }

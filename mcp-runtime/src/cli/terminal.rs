@@ -16,19 +16,22 @@ pub(super) fn answer_in_terminal(client: MemoryClient) -> MemoryClient {
         return client;
     }
     let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
-    // one question at a time
-    let asking = Mutex::new(());
-    let answer = move |method: &str, params: &Value| {
-        let _one = asking.lock();
-        match method {
-            "elicitation/create" => {
-                let mut dialog = Dialog { input: io::stdin().lock(), output: io::stderr() };
-                dialog.answer(params).map_err(|error| error.to_string())
-            }
-            other => Err(format!("`{other}` cannot be answered in a terminal")),
-        }
+    let answer = |method: &str, params: &Value| match method {
+        "elicitation/create" => answer_question(params),
+        other => Err(format!("`{other}` cannot be answered in a terminal")),
     };
     client.with_answers(capabilities, Arc::new(answer))
+}
+
+/// The user's answer to these params of `elicitation/create`, one question at a time: the wire's result.
+///
+/// # Errors
+/// The terminal cannot be read or written.
+pub fn answer_question(params: &Value) -> Result<Value, String> {
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _one = ASKING.lock();
+    let mut dialog = Dialog { input: io::stdin().lock(), output: io::stderr() };
+    dialog.answer(params).map_err(|error| error.to_string())
 }
 
 /// What to do about an error that is due to a missing terminal; empty for any other.

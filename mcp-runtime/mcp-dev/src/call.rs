@@ -1,0 +1,149 @@
+//! The commands that call a server once: `list`, `call`, `read`, `prompt` and `schema`. They print as the command line of a
+//! server of `mcp-runtime` does, by the same code.
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use mcp_runtime::{__dev, client::Client};
+use serde_json::{Map, Value, json};
+
+use crate::{Failure, Outcome, print, server::Progress};
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// The server refuses it, or its tool has failed.
+pub(crate) async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome {
+    let name = || arguments.get_one::<String>("name").cloned().unwrap_or_default();
+    let as_json = || arguments.get_flag("as-json");
+    match command {
+        "list" => {
+            let lists = fetch_lists(client).await?;
+            match as_json() {
+                true => print_json(&Value::Object(to_members(lists)))?,
+                false => {
+                    let headed: Vec<_> = lists.into_iter().map(|(kind, list)| (kind.heading, list)).collect();
+                    print(__dev::list_text(&headed).as_bytes())?;
+                }
+            }
+        }
+        "schema" => print_json(&fetch_schema(client).await?)?,
+        "call" => {
+            let result = call(client, name(), read_object(arguments)?).await?;
+            match as_json() {
+                true => print_json(&result)?,
+                false => print(&__dev::result_bytes(&result, "content")?)?,
+            }
+            if result["isError"] == true {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        "read" => {
+            let result = client.send("resources/read", json!({ "uri": name() })).await?;
+            print(&__dev::result_bytes(&result, "contents")?)?;
+        }
+        "prompt" => {
+            let mut texts = read_object(arguments)?;
+            // those of prompts are texts
+            for value in texts.as_object_mut().into_iter().flat_map(|own| own.values_mut()) {
+                if !value.is_string() {
+                    *value = value.to_string().into();
+                }
+            }
+            let result = client.send("prompts/get", json!({ "name": name(), "arguments": texts })).await?;
+            print(&__dev::result_bytes(&result, "messages")?)?;
+        }
+        other => return Err(format!("unknown command `{other}`").into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The result of a call as the wire has it; its progress is shown.
+async fn call(client: &Client, tool: String, arguments: Value) -> Result<Value, Failure> {
+    let progress = Progress::new();
+    let shown = progress.clone();
+    let pending = client.call(tool, arguments).progress_extends_timeout();
+    let result = pending.on_progress(move |update| shown.update(&update)).await;
+    progress.end();
+    let result = result?;
+    let mut members = Map::new();
+    members.insert("content".into(), result.content.iter().map(__dev::content_value).collect());
+    if let Some(structured) = result.structured {
+        members.insert("structuredContent".into(), structured);
+    }
+    if result.is_error {
+        members.insert("isError".into(), true.into());
+    }
+    if !result.meta.is_empty() {
+        members.insert("_meta".into(), result.meta.into());
+    }
+    Ok(members.into())
+}
+
+/// The arguments of a call.
+fn read_object(arguments: &ArgMatches) -> Result<Value, Failure> {
+    let Some(text) = arguments.get_one::<String>("json") else { return Ok(json!({})) };
+    match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => Ok(members.into()),
+        Ok(_) => Err("the arguments are not a JSON object".into()),
+        Err(error) => {
+            Err(format!("the arguments are not JSON: {error}\nquote them for the shell: '{{\"key\": 1}}'")
+                .into())
+        }
+    }
+}
+
+/// A list of a server.
+#[derive(Clone, Copy)]
+struct Kind {
+    capability: &'static str,
+    member: &'static str,
+    heading: &'static str,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind { capability: "tools", member: "tools", heading: "tools" },
+    Kind { capability: "resources", member: "resources", heading: "resources" },
+    Kind { capability: "resources", member: "resourceTemplates", heading: "resource templates" },
+    Kind { capability: "prompts", member: "prompts", heading: "prompts" },
+    Kind { capability: "events", member: "events", heading: "events" },
+];
+
+/// Every list that the server has.
+async fn fetch_lists(client: &Client) -> Result<Vec<(Kind, Vec<Value>)>, Failure> {
+    let mut lists = Vec::new();
+    for kind in KINDS.into_iter().filter(|kind| client.supports(kind.capability)) {
+        let entries: Vec<Value> = match kind.member {
+            "tools" => client.tools().await?.iter().map(|entry| entry.raw().clone()).collect(),
+            "resources" => client.resources().await?.iter().map(|entry| entry.raw().clone()).collect(),
+            "resourceTemplates" => {
+                client.templates().await?.iter().map(|entry| entry.raw().clone()).collect()
+            }
+            "prompts" => client.prompts().await?.iter().map(|entry| entry.raw().clone()).collect(),
+            _ => client.events().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        };
+        lists.push((kind, entries));
+    }
+    Ok(lists)
+}
+
+fn to_members(lists: Vec<(Kind, Vec<Value>)>) -> Map<String, Value> {
+    lists.into_iter().map(|(kind, entries)| (kind.member.to_owned(), entries.into())).collect()
+}
+
+/// Everything that clients see of a server.
+async fn fetch_schema(client: &Client) -> Result<Value, Failure> {
+    let (name, version) = client.server_info();
+    let mut all = Map::new();
+    all.insert("server".into(), json!({ "name": name, "version": version }));
+    if let Some(instructions) = client.instructions() {
+        all.insert("instructions".into(), instructions.into());
+    }
+    all.insert("capabilities".into(), client.capabilities());
+    all.extend(to_members(fetch_lists(client).await?));
+    Ok(all.into())
+}
+
+fn print_json(value: &Value) -> Result<(), Failure> {
+    print(format!("{value:#}\n").as_bytes())
+}

@@ -1,0 +1,172 @@
+//! The server of a command: a process or a URL, as the arguments name it.
+
+use std::{io::IsTerminal as _, process, sync::Arc, time::Duration};
+
+use clap::ArgMatches;
+use indicatif::{ProgressBar, ProgressStyle};
+use mcp_runtime::client::{
+    Client, ClientBuilder, ElicitAnswer, ProgressUpdate, UrlRequest, end_children_on_signal,
+};
+use serde_json::{Value, json};
+
+use crate::{Failure, report};
+
+/// The token that is sent to servers over HTTP.
+const TOKEN: &str = "MCP_TOKEN";
+
+/// Without `Debug`: headers and variables may be secret.
+pub(crate) struct ServerOptions {
+    target: Target,
+    env: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
+    timeout: Duration,
+}
+
+enum Target {
+    Command(Vec<String>),
+    Url(String),
+}
+
+impl ServerOptions {
+    /// # Errors
+    /// No server is named, or a value is not what it should be; the message has none of the value.
+    pub(crate) fn read(arguments: &ArgMatches) -> Result<Self, &'static str> {
+        let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().cloned();
+        let words: Vec<String> = texts("server").collect();
+        let is_url = |text: &str| {
+            let text = text.to_ascii_lowercase();
+            text.starts_with("http://") || text.starts_with("https://")
+        };
+        let target = match (arguments.get_one::<String>("http"), words.as_slice()) {
+            (Some(_), [_, ..]) => return Err("`--http URL` and `-- SERVER` are two servers: name one"),
+            (Some(url), []) if is_url(url) => Target::Url(url.clone()),
+            (Some(_), []) => return Err("`--http` needs a URL: `--http https://example.com/mcp`"),
+            (None, []) => return Err("a server is missing: `-- COMMAND`, or `-- URL`"),
+            (None, [url]) if is_url(url) => Target::Url(url.clone()),
+            (None, words) => Target::Command(words.to_vec()),
+        };
+        let pair = |text: String, separator: char| {
+            let (name, value) = text.split_once(separator)?;
+            Some((name.trim().to_owned(), value.to_owned())).filter(|(name, _)| !name.is_empty())
+        };
+        let env = texts("env").map(|text| pair(text, '=')).collect::<Option<_>>();
+        let headers = texts("header").map(|text| pair(text, ':')).collect::<Option<Vec<_>>>();
+        let seconds = arguments.get_one::<u64>("timeout").copied().unwrap_or(60);
+        Ok(Self {
+            target,
+            env: env.ok_or("`--env` needs a name and a value: `--env NAME=VALUE`")?,
+            headers: headers.ok_or("`--header` needs a name and a value: `--header 'Name: value'`")?,
+            timeout: Duration::from_secs(seconds),
+        })
+    }
+
+    /// # Errors
+    /// The server cannot be started or reached, or does not speak the protocol.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        end_children_on_signal();
+        let mut builder = Client::builder()
+            .info("mcp-dev", env!("CARGO_PKG_VERSION"))
+            .inherit_environment()
+            .request_timeout(self.timeout)
+            .on_log(|log| {
+                let text = log.data.as_str().map_or_else(|| log.data.to_string(), str::to_owned);
+                report(&visible(&format!("{}: {text}", log.level)));
+            });
+        for (name, value) in &self.env {
+            builder = builder.env(name, value);
+        }
+        for (name, value) in &self.headers {
+            builder = builder.header(name, value.trim());
+        }
+        let builder = answer_in_terminal(builder);
+        let client = match &self.target {
+            Target::Url(url) => {
+                let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+                let builder = match token {
+                    Some(token) => builder.bearer_token(&token),
+                    None => builder,
+                };
+                builder.connect(url.as_str()).await?
+            }
+            Target::Command(words) => {
+                let (program, arguments) = words.split_first().ok_or("a command is missing")?;
+                let mut command = process::Command::new(program);
+                command.args(arguments);
+                builder.connect(command).await?
+            }
+        };
+        Ok(client)
+    }
+}
+
+/// A text of a server, without characters that control the terminal.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).collect()
+}
+
+/// The same client, which asks its user what the server asks, if there is a terminal.
+fn answer_in_terminal(builder: ClientBuilder) -> ClientBuilder {
+    if !std::io::stdin().is_terminal() {
+        return builder;
+    }
+    async fn ask(params: Value) -> Result<ElicitAnswer, Failure> {
+        // on a thread: the connection goes on while the user types
+        let answer =
+            tokio::task::spawn_blocking(move || mcp_runtime::__dev::answer_question(&params)).await??;
+        Ok(match answer["action"].as_str() {
+            Some("accept") => ElicitAnswer::Accept(answer["content"].clone()),
+            Some("decline") => ElicitAnswer::Decline,
+            _ => ElicitAnswer::Cancel,
+        })
+    }
+    let or_cancel = |answer: Result<ElicitAnswer, Failure>| answer.unwrap_or(ElicitAnswer::Cancel);
+    builder
+        .on_elicit(move |form| async move {
+            or_cancel(ask(json!({ "message": form.message, "requestedSchema": form.schema })).await)
+        })
+        .on_elicit_url(move |request: UrlRequest| async move {
+            or_cancel(ask(json!({ "mode": "url", "message": request.message, "url": request.url })).await)
+        })
+}
+
+/// The progress of a call: a bar in a terminal, and lines elsewhere.
+#[derive(Clone)]
+pub(crate) struct Progress(Option<Arc<ProgressBar>>);
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        let is_shown = std::io::stderr().is_terminal();
+        Self(is_shown.then(|| Arc::new(ProgressBar::no_length())))
+    }
+
+    pub(crate) fn update(&self, update: &ProgressUpdate) {
+        let message = visible(update.message.as_deref().unwrap_or_default());
+        let Some(bar) = &self.0 else {
+            let total = update.total.map(|total| format!("/{total}")).unwrap_or_default();
+            report(format!("progress: {}{total} {message}", update.progress).trim_end());
+            return;
+        };
+        // parts of a whole, in thousands: progress may be a fraction
+        let template = match update.total {
+            Some(total) if total > 0.0 => {
+                bar.set_length(1000);
+                bar.set_position(((update.progress / total).clamp(0.0, 1.0) * 1000.0) as u64);
+                "{elapsed} {bar:30} {percent}% {msg}"
+            }
+            _ => {
+                bar.set_position(update.progress.max(0.0) as u64);
+                "{elapsed} {spinner} {pos} {msg}"
+            }
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(message);
+    }
+
+    pub(crate) fn end(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The program against servers that are small scripts, over stdio, and against clients' files: what is printed, where, and
+//! with which exit code. The scripts need Python, and speak an older revision, as most servers do.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::Value;
+
+/// A server in another language.
+const SERVER: &str = r#"
+import json, os, sys
+
+tools = [
+    {"name": "echo", "description": "Says it again.\nAnd again.", "inputSchema": {
+        "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
+    {"name": "slow", "description": "Takes its time.", "inputSchema": {"type": "object"}},
+    {"name": "fails", "inputSchema": {"type": "object"}},
+]
+for line in sys.stdin:
+    message = json.loads(line)
+    method, params = message.get("method"), message.get("params", {})
+    if "id" not in message:
+        continue
+    def send(value):
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **value}) + "\n")
+        sys.stdout.flush()
+    result, error = {}, None
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "script", "version": "3"},
+                  "instructions": "Be brief.", "capabilities": {"tools": {}, "resources": {}, "prompts": {}}}
+    elif method == "tools/list":
+        result = {"tools": tools}
+    elif method == "resources/list":
+        result = {"resources": [{"uri": "note://1", "name": "one"}]}
+    elif method == "resources/templates/list":
+        result = {"resourceTemplates": []}
+    elif method == "prompts/list":
+        result = {"prompts": [{"name": "ask", "arguments": [{"name": "what", "required": True}]}]}
+    elif method == "prompts/get":
+        text = json.dumps(params["arguments"])
+        result = {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+    elif method == "resources/read":
+        result = {"contents": [{"uri": params["uri"], "text": "a note"}]}
+    elif method == "tools/call":
+        name, token = params["name"], params.get("_meta", {}).get("progressToken")
+        text = params.get("arguments", {}).get("text", "")
+        if name == "slow":
+            for step in (1, 2):
+                send({"method": "notifications/progress", "params": {
+                    "progressToken": token, "progress": step, "total": 2, "message": "step\u001b[2J"}})
+            text = os.environ.get("GIVEN", "")
+        result = {"content": [{"type": "text", "text": text or "it failed"}], "isError": name == "fails"}
+    else:
+        error = {"code": -32601, "message": "unknown method"}
+    send({"id": message["id"], "error": error} if error else {"id": message["id"], "result": result})
+"#;
+
+/// A folder with the server, which is also the home of the program.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("mcp-dev-{}-{count}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("server.py"), SERVER).expect("a file");
+        Self(folder.canonicalize().expect("a path"))
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
+        command.args(arguments).stdin(Stdio::null()).current_dir(&self.0);
+        command.env("HOME", &self.0).env_remove("XDG_CONFIG_HOME").output().expect("the program")
+    }
+
+    /// With the server behind the arguments.
+    fn run_with_server(&self, arguments: &[&str]) -> Output {
+        let server = ["--", "python3", "server.py"];
+        self.run(&arguments.iter().copied().chain(server).collect::<Vec<_>>())
+    }
+
+    fn stdout(&self, arguments: &[&str]) -> String {
+        let output = self.run_with_server(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _result = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_server_in_another_language_is_listed_called_and_read() {
+    let folder = Folder::new();
+    let list = folder.stdout(&["list"]);
+    for part in
+        ["tools\n  echo   Says it again.\n      echo(text: string)\n", "resources\n  note://1\n", "ask(what)"]
+    {
+        assert!(list.contains(part), "{part}: {list}");
+    }
+    assert_eq!(folder.stdout(&["call", "echo", r#"{"text": "tea"}"#]), "tea\n");
+    assert_eq!(folder.stdout(&["read", "note://1"]), "a note\n");
+    assert_eq!(folder.stdout(&["prompt", "ask", r#"{"what": 5}"#]), "user: {\"what\": \"5\"}\n");
+    let schema: Value = serde_json::from_str(&folder.stdout(&["schema"])).expect("JSON");
+    assert_eq!(schema["server"]["name"], "script");
+    assert_eq!(schema["instructions"], "Be brief.");
+    assert_eq!(schema["tools"][0]["inputSchema"]["required"][0], "text");
+    assert_eq!(schema["resourceTemplates"].as_array().map(Vec::len), Some(0));
+    let result: Value =
+        serde_json::from_str(&folder.stdout(&["call", "--json", "echo", r#"{"text":"a"}"#])).expect("JSON");
+    assert_eq!(result["content"][0]["text"], "a");
+}
+
+#[test]
+fn progress_of_a_long_call_goes_to_stderr_and_its_result_to_stdout() {
+    let folder = Folder::new();
+    let output = folder.run_with_server(&["call", "slow", "--env", "GIVEN=given"]);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(out, "given\n");
+    assert!(err.contains("progress: 1/2 step[2J") && err.contains("progress: 2/2"), "{err}");
+}
+
+#[test]
+fn failures_exit_with_1_and_mistakes_of_the_arguments_with_2() {
+    let folder = Folder::new();
+    for (arguments, code, message) in [
+        (&["call", "fails", "--", "python3", "server.py"][..], 1, "error: it failed"),
+        (&["call", "echo", "[1]", "--", "python3", "server.py"], 1, "not a JSON object"),
+        (&["read", "note://1", "--", "no-such-program"], 1, "no-such-program"),
+        (&["list", "--http", "http://127.0.0.1:9/mcp"], 1, "error: "),
+        (&["list"], 2, "a server is missing"),
+        (&["list", "--http", "ftp://planted"], 2, "`--http` needs a URL"),
+        (&["list", "--http", "http://a", "--", "b"], 2, "are two servers"),
+        (&["list", "--env", "=planted", "--", "b"], 2, "`--env` needs a name and a value"),
+        (&["list", "--header", "planted", "--", "b"], 2, "`--header` needs a name and a value"),
+        (&["lsit"], 2, "list"),
+        (&["install", "cursor"], 2, "a server is missing"),
+        (&["install", "cursor", "--", "npx", "x"], 2, "a name is missing"),
+    ] {
+        let output = folder.run(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(message) && !text.contains("planted"), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn any_server_is_added_to_a_client_and_removed() {
+    let folder = Folder::new();
+    let path = folder.0.join(".cursor/mcp.json");
+    let line = ["install", "cursor", "--name", "files", "--env", "LEVEL=1", "--", "npx", "-y", "a-server"];
+    let output = folder.run(&line);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let written: Value = serde_json::from_str(&fs::read_to_string(&path).expect("a file")).expect("JSON");
+    let entry = serde_json::json!({ "command": "npx", "args": ["-y", "a-server"], "env": { "LEVEL": "1" } });
+    assert_eq!(written["mcpServers"]["files"], entry);
+    assert!(String::from_utf8_lossy(&folder.run(&line).stdout).contains("already"));
+    assert!(folder.run(&["install", "cursor", "--name", "files", "--remove"]).status.success());
+    assert!(!fs::read_to_string(&path).expect("a file").contains("files"));
+    let help = folder.run(&["install", "--help"]);
+    assert!(
+        String::from_utf8_lossy(&help.stdout)
+            .contains("usage: mcp-dev install [CLIENT] [OPTIONS] [-- COMMAND]")
+    );
+}

@@ -5,7 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mcp_runtime::{Principal, Server, prelude::*, store::Shared};
+use mcp_runtime::{
+    Principal, Server,
+    prelude::*,
+    store::{Rate, Redis, Shared, Table, Take, Taken},
+};
 use mcp_tests::{
     external::{redis::RedisServer, skip},
     support::{HttpRequest, HttpServer, server_key, text_of, within},
@@ -166,6 +170,29 @@ async fn while_redis_is_gone_or_hangs_each_replica_counts_and_no_call_fails() {
         assert_eq!(let_in(&replicas, "cut off again", "seldom", 60).await, 30);
         redis.go_on();
         until_shared("goes on").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_clock_of_redis_that_goes_back_locks_no_one_out_for_longer_than_the_period() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("a_clock_of_redis_that_goes_back", &missing),
+    };
+    within(async {
+        let (store, table) = (Redis::at(redis.url()), Table::new("rates", 10, 1000, 100));
+        let rate = Rate::new(1, Duration::from_millis(300));
+        let take =
+            async || store.take(&table, "key", Take { owner: "ada", rate, times: 1 }).await.expect("Redis");
+        assert_eq!(take().await, Taken::Granted);
+        // in a hundred years
+        let answer =
+            redis.command(&["ZADD", "mcp:{rates}:restored", "XX", "CH", "4900000000000000", "3:adakey"]);
+        assert_eq!(answer.trim(), ":1");
+        assert_eq!(take().await, Taken::Wait(Duration::from_millis(300)));
+        sleep(Duration::from_millis(600)).await;
+        assert_eq!(take().await, Taken::Granted);
     })
     .await;
 }

@@ -10,7 +10,13 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
 local before = redis.call('ZSCORE', restored, member)
-local left = math.max(tonumber(before or 0) - now, 0) + cost
+local used = math.max(tonumber(before or 0) - now, 0)
+if used > window then
+  -- the clock has gone back, or is that of another server after a failover
+  used = window
+  redis.call('ZADD', restored, string.format('%.0f', now + window), member)
+end
+local left = used + cost
 if left > window then return left - window end
 
 local function forget(members)

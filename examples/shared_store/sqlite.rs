@@ -94,8 +94,8 @@ fn find_log(database: &Connection, table: &str, log: &str) -> Result<Option<(i64
     database.query_row(found, params![table, log, now()], read).optional()
 }
 
-/// Removes what does not fit any more: of an owner with too much, or of the one that has most if all have too much. One of
-/// its other logs goes, the one that nothing was appended to for longest, or else the oldest entry of this one.
+/// Removes what does not fit any more: of an owner with too much, or of the one that has most if all have too much. Its log
+/// goes that nothing was appended to for longest, other than this one; of its only log, the oldest entries.
 fn evict(database: &Connection, table: &Table, log: &str, owner: &str) -> Result<()> {
     let name = table.name();
     let used = |owner: Option<&str>| {
@@ -106,32 +106,34 @@ fn evict(database: &Connection, table: &Table, log: &str, owner: &str) -> Result
             |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
         )
     };
+    let most = |of: &str| {
+        let most = format!("SELECT owner FROM log WHERE tab = ?1 GROUP BY owner ORDER BY {of} DESC LIMIT 1");
+        database.query_row(&most, [name], |row| row.get::<_, String>(0))
+    };
     loop {
         let (own_logs, own_bytes) = used(Some(owner))?;
         let (logs, bytes) = used(None)?;
-        let most = |of: &str| {
-            let most =
-                format!("SELECT owner FROM log WHERE tab = ?1 GROUP BY owner ORDER BY {of} DESC LIMIT 1");
-            database.query_row(&most, [name], |row| row.get::<_, String>(0))
-        };
-        let of =
-            if own_logs > limit(table.max_values_of(owner)) || own_bytes > limit(table.max_bytes_of(owner)) {
-                owner.to_owned()
-            } else if bytes > limit(table.max_bytes()) {
-                most("sum(length(bytes))")?
-            } else if logs > limit(table.max_values()) {
-                most("count(DISTINCT log)")?
-            } else {
-                return Ok(());
-            };
-        let other = "DELETE FROM log WHERE tab = ?1 AND log = (
-                         SELECT log FROM log WHERE tab = ?1 AND owner = ?2 AND log <> ?3
-                         GROUP BY log ORDER BY max(id) LIMIT 1)";
-        if database.execute(other, params![name, of, log])? == 0
-            && (of != owner || !drop_first(database, name, log)?)
-        {
+        let (of, by_count) = if own_logs > limit(table.max_values_of(owner)) {
+            (owner.to_owned(), true)
+        } else if own_bytes > limit(table.max_bytes_of(owner)) {
+            (owner.to_owned(), false)
+        } else if bytes > limit(table.max_bytes()) {
+            (most("sum(length(bytes))")?, false)
+        } else if logs > limit(table.max_values()) {
+            (most("count(DISTINCT log)")?, true)
+        } else {
             return Ok(());
+        };
+        let own = "SELECT log FROM log WHERE tab = ?1 AND owner = ?2 GROUP BY log ORDER BY max(id) LIMIT 2";
+        let own: Vec<String> =
+            database.prepare(own)?.query_map(params![name, of], |row| row.get(0))?.collect::<Result<_>>()?;
+        if let ([only], false) = (&*own, by_count)
+            && drop_first(database, name, only)?
+        {
+            continue;
         }
+        let Some(other) = own.iter().find(|other| *other != log) else { return Ok(()) };
+        database.execute("DELETE FROM log WHERE tab = ?1 AND log = ?2", params![name, other])?;
     }
 }
 

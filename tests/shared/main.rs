@@ -8,6 +8,7 @@ mod operations;
 mod rates;
 mod reached;
 mod replicas;
+mod sessions;
 #[path = "../../examples/shared_store/sqlite.rs"]
 mod sqlite;
 mod trouble;

@@ -419,6 +419,18 @@ async fn an_owner_has_its_share_of_the_logs(store: &dyn Shared) {
     }
     assert!(total <= 200, "{total} bytes of all together");
 
+    let few = CheckedLogs { store, table: table(4, 200, 50) };
+    for (owner, position) in [("ada", 1), ("bob", 1), ("ada", 2), ("bob", 2)] {
+        assert_eq!(few.append(owner, owner, position, &[0; 50]).await, Appended::Stored);
+    }
+    assert_eq!(few.append("eve", "eve", 1, &[0; 10]).await, Appended::Stored);
+    let kept = [few.positions("ada").await, few.positions("bob").await];
+    let [all, newest] = [Some(vec![1, 2]), Some(vec![2])];
+    assert!(
+        kept == [all.clone(), newest.clone()] || kept == [newest, all],
+        "of the only log of an owner, the oldest entry goes: {kept:?}"
+    );
+
     let alone = CheckedLogs { store, table: table(2, 200, 50) };
     for (log, position) in [("a", 1), ("b", 1), ("a", 2)] {
         assert_eq!(alone.append("local", log, position, &[0; 50]).await, Appended::Stored);

@@ -67,12 +67,13 @@ const HTTP: &str = "transport/http/endpoint.rs";
 const OUTBOUND: &str = "core/connection/outbound.rs";
 const WRITER: &str = "transport/writer.rs";
 const FILTER: &str = "core/changes/hub.rs";
-const EVENTS: &str = "core/store/event.rs";
+const EVENTS: &str = "transport/http/legacy/event_log.rs";
 const RING: &str = "capability/events/ring.rs";
 const SUBSCRIPTION: &str = "capability/events/subscription.rs";
 const SOURCE: &str = "capability/events/source.rs";
 const WEBHOOK: &str = "capability/events/webhook/mod.rs";
 const DELIVERY: &str = "capability/events/webhook/delivery.rs";
+const PEERS: &str = "core/server/peers.rs";
 const ENDPOINT: &str = "capability/events/webhook/endpoint.rs";
 
 #[rustfmt::skip]
@@ -149,6 +150,8 @@ const BUDGETS: &[Budget] = &[
     budget("changes that were not sent to other replicas yet", FixedCount("MAX_UNSENT"), "", All, "are told as a change of everything", "core/server/relay.rs"),
     budget("messages of other replicas that wait to be read", FixedCount("MAX_MESSAGES"), "", All, "are lost, which is noticed", "core/store/shared.rs"),
     budget("operations that wait for an answer of Redis", FixedCount("MAX_OPERATIONS"), "", All, "fail within two seconds", "core/store/redis/link.rs"),
+    budget("messages of more than 64 KiB to other replicas", FixedCount("MAX_STORED"), "", All, "`503`", PEERS),
+    budget("bytes of them", FixedBytes("MAX_STORED_BYTES"), "", All, "`503`", PEERS),
     budget("proofs that were used", FixedCount("MAX_PROOFS"), "", All, "`401`", "core/server/builder.rs"),
     budget("calls that have used their responses", FixedCount("MAX_CALLS"), "", All, "an error", "core/store/single_use.rs"),
 ];
@@ -157,6 +160,7 @@ const BUDGETS: &[Budget] = &[
 const OTHERS: &[(&str, &[&str])] = &[
     ("capability/events/emit.rs", &["MAX_ID"]),
     ("capability/events/streamed.rs", &["MAX_POSITION"]),
+    ("core/server/peers.rs", &["MAX_SENT"]),
     ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
     ("capability/events/webhook/delivery.rs", &["MAX_FAREWELLS"]),
     ("capability/events/webhook/endpoint.rs", &["MAX_ANSWER"]),
@@ -179,6 +183,7 @@ const OTHERS: &[(&str, &[&str])] = &[
 const COUNTERS: &[&str] = &[
     "core/admission/",
     "core/store/memory.rs",
+    "core/store/memory_logs.rs",
     "auth/",
     "client/",
     "core/changes/filter.rs",

@@ -18,8 +18,25 @@ use crate::core::{
     bound::Texts,
     connection::{ImpliesFn, Principal},
     extensions::Extensions,
-    store::{EventBounds, SealedStore},
+    store::SealedStore,
 };
+
+/// What is kept of events for clients that resume a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventBounds {
+    /// Bytes of all events.
+    pub(crate) bytes: usize,
+    /// Number of streams.
+    pub(crate) streams: usize,
+    /// Events of one stream.
+    pub(crate) events: usize,
+}
+
+impl Default for EventBounds {
+    fn default() -> Self {
+        Self { bytes: 16 << 20, streams: 4096, events: 1024 }
+    }
+}
 
 /// Copies one type from the request extensions of `http` into those of a request.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
@@ -136,7 +153,7 @@ pub struct HttpOptions {
     pub(crate) max_unread_bytes: usize,
     /// Whether events have ids.
     pub(crate) resumable: bool,
-    /// What is kept of them in memory.
+    /// What is kept of them.
     pub(crate) event_bounds: EventBounds,
     pub(crate) caller: Option<FindCaller>,
     /// Authenticates callers, instead of `caller`.
@@ -470,20 +487,20 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many bytes of events are kept in memory for clients that resume a stream; 16 MiB by default. The oldest
+    /// Sets how many bytes of events are kept for clients that resume a stream; 16 MiB by default. The oldest
     /// are removed first.
     pub fn max_event_bytes(mut self, bytes: usize) -> Self {
         self.event_bounds.bytes = bytes;
         self
     }
 
-    /// Sets of how many streams events are kept in memory; 4096 by default.
+    /// Sets of how many streams events are kept; 4096 by default.
     pub fn max_event_streams(mut self, streams: usize) -> Self {
         self.event_bounds.streams = streams;
         self
     }
 
-    /// Sets how many events of one stream are kept in memory; 1024 by default.
+    /// Sets how many events of one stream are kept; 1024 by default.
     pub fn max_events_per_stream(mut self, events: usize) -> Self {
         self.event_bounds.events = events;
         self

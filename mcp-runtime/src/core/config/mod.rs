@@ -13,7 +13,7 @@ use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 pub use crate::gate::telemetry::TelemetryOptions;
 #[cfg(feature = "http")]
-pub(crate) use http::{Documents, HealthOptions, MakeDocuments, ReadinessCheck};
+pub(crate) use http::{Documents, EventBounds, HealthOptions, MakeDocuments, ReadinessCheck};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
@@ -582,9 +582,6 @@ pub struct Stores {
     /// Whether sessions go on while it cannot be found out whether they have ended.
     #[cfg(feature = "http")]
     pub(crate) allows_unchecked_sessions: bool,
-    /// Unset for one in memory with the bounds of the HTTP options.
-    #[cfg(feature = "http")]
-    pub(crate) events: Option<Arc<dyn crate::core::store::EventStore>>,
     /// What clients carry for the server is sealed with these; or what is wrong with them.
     keys: Option<Result<KeyRing, String>>,
     /// Where the keys are, if they are in a file.
@@ -668,13 +665,6 @@ impl Stores {
     #[cfg(feature = "http")]
     pub fn allow_unchecked_sessions(mut self) -> Self {
         self.allows_unchecked_sessions = true;
-        self
-    }
-
-    /// Sets where the events of resumable streams are kept, instead of in memory.
-    #[cfg(feature = "http")]
-    pub fn events(mut self, store: impl crate::core::store::EventStore + 'static) -> Self {
-        self.events = Some(Arc::new(store));
         self
     }
 }

@@ -290,6 +290,11 @@ impl Receiver {
         Poll::Ready(Some(self.0.take()))
     }
 
+    /// Whether there is nothing to take from the queue.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether the stream has ended.
     pub(crate) fn is_finished(&self) -> bool {
         let state = self.0.state.lock();

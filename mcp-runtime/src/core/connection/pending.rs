@@ -15,6 +15,9 @@ use crate::core::{crypto::random_id, sync::Mutex};
 /// Raw JSON of a result, or of an error.
 pub(crate) type ClientResponse = Result<Box<str>, Box<str>>;
 
+/// What the ids of requests begin with.
+const PREFIX: &str = "mcp-";
+
 /// The identity of a client's session.
 pub(crate) type ClientId = [u8; 16];
 
@@ -35,10 +38,21 @@ impl PendingRequests {
     /// The operating system provides no randomness.
     pub(crate) fn expect_response(&self, client: ClientId) -> Result<PendingResponse, &'static str> {
         let id = random_id().map_err(|_| "the operating system provides no randomness for a request id")?;
-        let id: Box<str> = format!("\"mcp-{id}\"").into();
+        Ok(self.expect_response_to(client, &id))
+    }
+
+    /// The same, with an id that is given, without its prefix.
+    pub(crate) fn expect_response_to(&self, client: ClientId, id: &str) -> PendingResponse {
+        let id: Box<str> = format!("\"{PREFIX}{id}\"").into();
         let (sender, response) = oneshot::channel();
         self.0.lock().insert(id.clone(), WaitingRequest { client, response: sender });
-        Ok(PendingResponse { id, requests: self.clone(), response })
+        PendingResponse { id, requests: self.clone(), response }
+    }
+
+    /// An id without its prefix, from raw JSON; `None` if it does not have the form of the server's ids.
+    #[cfg(feature = "http")]
+    pub(crate) fn id_without_prefix(raw: &str) -> Option<&str> {
+        raw.strip_prefix('"')?.strip_prefix(PREFIX)?.strip_suffix('"')
     }
 
     /// Delivers a response, by the raw JSON of its id; `false` if no request to that client has this id.

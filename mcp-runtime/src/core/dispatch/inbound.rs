@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     core::{
-        connection::{ClientId, PendingRequests, RequestContext},
+        connection::{ClientId, ClientResponse, PendingRequests, RequestContext},
         jsonrpc::{JsonRpcMessage, MalformedMessage, Meta, ProtocolError, RequestId, decode_string, parse},
         log_limit::LogLine,
         protocol::{self, Revision},
@@ -148,16 +148,22 @@ impl InFlight {
         Some(Registration { in_flight: self.clone(), client, id, serial, cancelled })
     }
 
-    /// Cancels a request.
-    pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) {
+    /// Cancels a request; `false` if no request of that id is being answered.
+    pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) -> bool {
         let cancel = {
             let mut table = self.lock();
             let requests = table.by_client.get_mut(client);
             let request = requests.and_then(|requests| requests.iter_mut().find(|r| r.id == *id));
-            request.and_then(|request| request.cancel.take())
+            request.map(|request| request.cancel.take())
         };
-        // after the lock is released, since this wakes the request
-        drop(cancel);
+        // after the lock is released, since dropping this wakes the request
+        cancel.is_some()
+    }
+
+    /// The clients with requests that are being answered.
+    #[cfg(feature = "http")]
+    pub(crate) fn clients(&self) -> Vec<ClientId> {
+        self.lock().by_client.keys().copied().collect()
     }
 
     /// Cancels every request of a client.
@@ -236,11 +242,23 @@ pub(crate) struct OpenRequests<'a> {
     pub(crate) client: ClientId,
     pub(crate) in_flight: &'a InFlight,
     pub(crate) pending: &'a PendingRequests,
+    /// Those of the same client at other replicas, where these share a store.
+    pub(crate) elsewhere: Option<&'a dyn OpenElsewhere>,
+}
+
+/// The open requests between a client and other replicas of the server. Messages are passed on in the background.
+pub(crate) trait OpenElsewhere {
+    /// Passes a response on; `false` if its id is not of a request that a replica has sent to this client.
+    fn pass_response(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool;
+
+    /// Passes on that a request is cancelled; `id` is raw JSON.
+    fn pass_cancellation(&self, client: &ClientId, id: &str);
 }
 
 impl OpenRequests<'_> {
-    /// Handles a notification; all but `notifications/cancelled` are ignored.
-    pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) {
+    /// Handles a notification; all but `notifications/cancelled` are ignored. Returns the raw JSON of the id if that
+    /// cancels a request which is not being answered here.
+    pub(crate) fn handle_notification<'m>(&self, message: &JsonRpcMessage<'m>) -> Option<&'m str> {
         if message.method() == Some("notifications/cancelled")
             && let Some(raw) = message.params().request_id
             && let Some(id) = RequestId::from_raw(raw)
@@ -248,14 +266,19 @@ impl OpenRequests<'_> {
             let reason = message.params().reason.and_then(decode_string).unwrap_or_default();
             // quoted, so that it cannot imitate other log entries
             tracing::debug!(id = raw.get(), reason = ?truncate(&reason), "the client cancels a request");
-            self.in_flight.cancel(&self.client, &id);
+            if !self.in_flight.cancel(&self.client, &id) {
+                return Some(raw.get());
+            }
         }
+        None
     }
 
     /// Delivers a response to the request that waits for it; `false` if none does.
     pub(crate) fn deliver_response(&self, message: &JsonRpcMessage<'_>) -> bool {
         let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
-        self.pending.deliver(&self.client, id, response.map(Into::into).map_err(Into::into))
+        let convert = |response: Result<&str, &str>| response.map(Into::into).map_err(Into::into);
+        self.pending.deliver(&self.client, id, convert(response))
+            || self.elsewhere.is_some_and(|open| open.pass_response(&self.client, id, convert(response)))
     }
 
     /// Registers a request.
@@ -352,8 +375,11 @@ impl Server {
                 continue;
             }
             let Some(request) = Request::from_message(message, revision, context) else {
-                if let Some(open) = open {
-                    open.handle_notification(message);
+                if let Some(open) = open
+                    && let Some(id) = open.handle_notification(message)
+                    && let Some(elsewhere) = open.elsewhere
+                {
+                    elsewhere.pass_cancellation(&open.client, id);
                 }
                 continue;
             };
@@ -432,6 +458,16 @@ impl Calls {
     #[cfg(feature = "http")]
     pub(crate) fn single(running: RunningRequest, revision: Revision) -> Self {
         Self { states: vec![CallState::Running(running)], batch: false, revision }
+    }
+
+    /// Raw JSON of the ids of the requests whose replies were not taken yet.
+    #[cfg(feature = "http")]
+    pub(crate) fn open_ids(&self) -> impl Iterator<Item = &str> {
+        self.states.iter().filter_map(|state| match state {
+            CallState::Running(running) => Some(&*running.id),
+            CallState::Replied(id, _) => Some(&**id),
+            CallState::Done => None,
+        })
     }
 
     pub(crate) fn len(&self) -> usize {

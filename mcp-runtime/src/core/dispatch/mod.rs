@@ -16,6 +16,8 @@ mod subscriptions;
 mod tools;
 
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
+#[cfg(feature = "http")]
+pub(crate) use inbound::OpenElsewhere;
 pub(crate) use inbound::{
     Batch, Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
     cut_off_error, id_in_use, is_initialized, resolve_revision,

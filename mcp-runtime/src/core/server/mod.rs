@@ -9,6 +9,8 @@ mod identity;
 mod item;
 mod list_cache;
 mod open_capabilities;
+#[cfg(feature = "http")]
+mod peers;
 mod registry;
 mod relay;
 mod service_block;
@@ -40,6 +42,8 @@ pub(crate) use list_cache::{EncodedPage, List, PageCache, page_of};
 pub(crate) use open_capabilities::{
     Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
 };
+#[cfg(feature = "http")]
+pub(crate) use peers::{PROCESS_ID, PeerHandler, Peers};
 pub(crate) use registry::{Registry, write_entry};
 use relay::ChangeRelay;
 pub(crate) use relay::OpenRelay;
@@ -287,6 +291,12 @@ impl Server {
         if let Some(relay) = &self.0.relay {
             relay.start(self);
         }
+    }
+
+    /// What the replicas of this server say to each other; `None` if they share no store.
+    #[cfg(feature = "http")]
+    pub(crate) fn peers(&self) -> Option<Arc<dyn Peers>> {
+        self.0.relay.as_ref().map(|relay| relay.peers())
     }
 
     /// Checks what the store needs, without connecting to it.

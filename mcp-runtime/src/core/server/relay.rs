@@ -18,7 +18,17 @@ use tokio::{
     time::sleep,
 };
 
+#[cfg(feature = "http")]
+use super::{
+    PeerHandler, Peers,
+    peers::{PeerState, answer_peers},
+};
 use super::{Server, WeakServer};
+#[cfg(feature = "http")]
+use crate::core::{
+    admission::Owner,
+    store::{StoreError, StoreFuture},
+};
 use crate::core::{
     changes::Change,
     crypto::random_id,
@@ -42,6 +52,10 @@ pub(crate) trait ChangeRelay: fmt::Debug + Send + Sync {
 
     /// Sends a change to other replicas, later.
     fn send(&self, change: RelayedChange);
+
+    /// What the replicas say to each other about sessions.
+    #[cfg(feature = "http")]
+    fn peers(&self) -> Arc<dyn Peers>;
 }
 
 /// What makes one for a store. An option has it, so that only a program that sets it contains the code.
@@ -60,6 +74,8 @@ struct RelayState {
     id: String,
     /// Whether changes could not be sent.
     has_lost: AtomicBool,
+    #[cfg(feature = "http")]
+    peers: Arc<PeerState>,
 }
 
 /// A change as other replicas are told of it.
@@ -76,6 +92,9 @@ pub(crate) enum RelayedChange {
         by: Option<String>,
     },
     Everything,
+    /// What the sessions of older clients are told, in order with changes.
+    #[cfg(feature = "http")]
+    Session(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -94,7 +113,14 @@ impl fmt::Debug for StoreRelay {
 /// The operating system provides no randomness.
 pub(super) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error> {
     let (unsent, queue) = channel(MAX_UNSENT);
-    let state = RelayState { store: store.clone(), id: random_id()?, has_lost: AtomicBool::new(false) };
+    let id = random_id()?;
+    let state = RelayState {
+        store: store.clone(),
+        #[cfg(feature = "http")]
+        peers: Arc::new(PeerState::new(store, id.clone())),
+        id,
+        has_lost: AtomicBool::new(false),
+    };
     Ok(Box::new(StoreRelay { state: Arc::new(state), unsent, queue: Mutex::new(Some(queue)) }))
 }
 
@@ -105,6 +131,8 @@ impl ChangeRelay for StoreRelay {
         {
             let _sends = spawn_on(&runtime, send_changes(self.state.clone(), queue));
             let _receives = spawn_on(&runtime, receive_changes(self.state.clone(), server.downgrade()));
+            #[cfg(feature = "http")]
+            let _answers = spawn_on(&runtime, answer_peers(self.state.peers.clone(), server.downgrade()));
         }
     }
 
@@ -112,6 +140,50 @@ impl ChangeRelay for StoreRelay {
         if self.unsent.try_send(change).is_err() {
             self.state.has_lost.store(true, Ordering::Relaxed);
         }
+    }
+
+    #[cfg(feature = "http")]
+    fn peers(&self) -> Arc<dyn Peers> {
+        self.state.clone()
+    }
+}
+
+#[cfg(feature = "http")]
+impl fmt::Debug for RelayState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RelayState").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "http")]
+impl Peers for RelayState {
+    fn id(&self) -> &str {
+        self.peers.id()
+    }
+
+    fn add_handler(&self, handler: std::sync::Weak<dyn PeerHandler>) {
+        self.peers.add_handler(handler);
+    }
+
+    fn ask<'a>(
+        &'a self,
+        process: &'a str,
+        question: &'a [u8],
+        owner: &'a Owner,
+    ) -> StoreFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        Box::pin(self.peers.ask(process, question, owner))
+    }
+
+    fn tell<'a>(&'a self, process: &'a str, message: &'a [u8]) -> StoreFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.peers.tell(process, message))
+    }
+
+    fn tell_all<'a>(&'a self, message: &'a str) -> StoreFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let change = RelayedChange::Session(message.to_owned());
+            let message = serde_json::to_vec(&RelayedMessage { from: self.id.clone(), change })?;
+            self.store.publish(TOPIC, &message).await
+        })
     }
 }
 
@@ -150,7 +222,7 @@ async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
             }
         };
         if has_missed && let Some(server) = server.upgrade() {
-            server.publish_relayed(RelayedChange::Everything);
+            server.publish_relayed(&relay, RelayedChange::Everything);
         }
         loop {
             let received = tokio::select! {
@@ -163,12 +235,12 @@ async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
             };
             let (Some(received), Some(server)) = (received, server.upgrade()) else { break };
             match received {
-                Received::Missed => server.publish_relayed(RelayedChange::Everything),
+                Received::Missed => server.publish_relayed(&relay, RelayedChange::Everything),
                 Received::Message(message) => match serde_json::from_slice::<RelayedMessage>(&message) {
                     Ok(message) if message.from == relay.id => {}
-                    Ok(message) => server.publish_relayed(message.change),
+                    Ok(message) => server.publish_relayed(&relay, message.change),
                     // of a newer version of this crate: something has changed
-                    Err(_) => server.publish_relayed(RelayedChange::Everything),
+                    Err(_) => server.publish_relayed(&relay, RelayedChange::Everything),
                 },
             }
         }
@@ -178,14 +250,27 @@ async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
 
 impl Server {
     /// Tells the subscribers of this process.
-    fn publish_relayed(&self, change: RelayedChange) {
+    fn publish_relayed(
+        &self,
+        #[cfg_attr(not(feature = "http"), allow(unused_variables))] relay: &RelayState,
+        change: RelayedChange,
+    ) {
         let change = match change {
             RelayedChange::Tools => Change::Tools,
             RelayedChange::Prompts => Change::Prompts,
             RelayedChange::Resources => Change::Resources,
             RelayedChange::Events => Change::Events,
             RelayedChange::Updated { uri, by } => return self.publish_update(&uri, None, by.as_deref()),
-            RelayedChange::Everything => return self.publish_everything(),
+            RelayedChange::Everything => {
+                #[cfg(feature = "http")]
+                relay.peers.handlers().into_iter().for_each(PeerHandler::missed);
+                return self.publish_everything();
+            }
+            #[cfg(feature = "http")]
+            RelayedChange::Session(message) => {
+                let handlers = relay.peers.handlers();
+                return handlers.into_iter().for_each(|handler| handler.receive(message.as_bytes()));
+            }
         };
         self.hub().publish(change);
     }

@@ -124,33 +124,46 @@ impl MemoryLogs {
         }
         self.order.insert((owner.clone(), appended), name.clone());
         self.by_expiry.insert((expires, name.clone()));
-        while (!self.count.fits_share(&owner, 0) || !self.bytes.fits_share(&owner, 0))
-            && self.evict(&owner, &name)
-        {}
-        while let Some(largest) = self.largest_beyond()
-            && self.evict(&largest, &name)
-        {}
+        loop {
+            let beyond_count = !self.count.fits_share(&owner, 0);
+            let is_beyond = beyond_count || !self.bytes.fits_share(&owner, 0);
+            if !is_beyond || !self.evict(&owner, beyond_count, &name) {
+                break;
+            }
+        }
+        loop {
+            let beyond_bytes = !self.bytes.fits(0);
+            let used = match (beyond_bytes, self.count.fits(0)) {
+                (true, _) => &self.bytes,
+                (false, false) => &self.count,
+                (false, true) => break,
+            };
+            let Some(largest) = used.largest().cloned() else { break };
+            if !self.evict(&largest, !beyond_bytes, &name) {
+                break;
+            }
+        }
         Appended::Stored
     }
 
-    /// The owner that has most of what all of them together have too much of.
-    fn largest_beyond(&self) -> Option<Owner> {
-        let beyond = [&self.bytes, &self.count].into_iter().find(|used| !used.fits(0));
-        beyond.and_then(Usage::largest).cloned()
-    }
-
-    /// Removes the log of an owner that nothing was appended to for longest, other than `kept`; or else the oldest entry of
-    /// `kept`, if that is the owner's. `false` if there is nothing to remove.
-    fn evict(&mut self, owner: &Owner, kept: &Arc<str>) -> bool {
-        let mut own = self.order.range((owner.clone(), 0)..=(owner.clone(), u64::MAX));
-        if let Some((_, oldest)) = own.find(|(_, name)| *name != kept) {
-            let oldest = oldest.clone();
-            self.remove(&oldest);
+    /// Removes the log of an owner that nothing was appended to for longest, other than `kept`; of its only log, the oldest
+    /// entry, if that helps. `false` if there is nothing to remove.
+    fn evict(&mut self, owner: &Owner, beyond_count: bool, kept: &Arc<str>) -> bool {
+        let mut own = self.order.range((owner.clone(), 0)..=(owner.clone(), u64::MAX)).map(|(_, name)| name);
+        let Some(first) = own.next() else { return false };
+        let second = own.next();
+        if second.is_none()
+            && !beyond_count
+            && let Some(size) = self.logs.get_mut(first).and_then(MemoryLog::drop_first)
+        {
+            self.bytes.remove(owner, size);
             return true;
         }
-        let log = self.logs.get_mut(kept).filter(|log| log.owner == *owner);
-        let Some(size) = log.and_then(MemoryLog::drop_first) else { return false };
-        self.bytes.remove(owner, size);
+        let Some(oldest) = [Some(first), second].into_iter().flatten().find(|name| *name != kept) else {
+            return false;
+        };
+        let oldest = oldest.clone();
+        self.remove(&oldest);
         true
     }
 

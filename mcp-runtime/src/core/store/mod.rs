@@ -2,8 +2,6 @@
 //! the same limits, and what a server puts into a shared one is sealed.
 
 mod caller_rate;
-#[cfg(feature = "http")]
-mod event;
 mod kept_result;
 mod memory;
 mod memory_logs;
@@ -20,10 +18,6 @@ pub use self::redis::Redis;
 pub use crate::capability::tasks::{MemoryTasks, TaskRecord, TaskStore};
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
-#[cfg(feature = "http")]
-pub(crate) use event::{EventBounds, MemoryEvents};
-#[cfg(feature = "http")]
-pub use event::{EventStore, StoredEvent};
 pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
 pub(crate) use sealed::SealedStore;

@@ -62,7 +62,7 @@ pub trait Shared: Send + Sync {
     /// [conflict](Appended::Conflict). The oldest entries of the log go while it has more entries or bytes than the append
     /// allows. The table has at most [`max_values`](Table::max_values) logs, whose entries have at most
     /// [`max_bytes`](Table::max_bytes). If the owner has more than its share of either, those of its logs go that nothing
-    /// was appended to for longest, and then the oldest entries of this one; if all owners together have too much, those of
+    /// was appended to for longest, and of its only log the oldest entries; if all owners together have too much, those of
     /// the owner that has most of it. The entry that is appended never goes. A log belongs to the owner that began it.
     fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended>;
 

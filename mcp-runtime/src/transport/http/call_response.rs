@@ -40,6 +40,8 @@ const MAX_SILENCE: Duration = Duration::from_secs(10);
 pub(super) enum StartedResponse {
     Ready(Response<ResponseBody>),
     Pending(Box<HttpResponseFuture>),
+    /// Until another replica has answered.
+    Waiting(Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>),
 }
 
 impl From<Response<ResponseBody>> for StartedResponse {

@@ -165,6 +165,10 @@ impl HttpError {
         Self::unavailable("sessions cannot be looked up at the moment\ntry again")
     }
 
+    pub(super) fn replica_unavailable() -> Self {
+        Self::unavailable("the replica that waits for this does not answer\ntry again")
+    }
+
     pub(super) fn too_many_body_bytes() -> Self {
         Self::unavailable("too many bytes of request bodies are being received\ntry again")
     }

@@ -13,12 +13,31 @@ use super::{
     response_body::charged,
     sse::{StreamDeadline, write_event, write_event_start},
 };
-use crate::core::{admission::Permit, store::StoredEvent};
+use crate::core::admission::Permit;
 
 /// Bytes of a message up to which it is copied, since a part of its own would cost more.
 const MAX_COPIED: usize = 4 << 10;
 /// Bytes that an event is charged in addition to its message.
 const OVERHEAD: usize = 64;
+
+/// An event of a stream, as its log has it.
+#[derive(Debug, Clone)]
+pub(super) struct StoredEvent {
+    /// Its number in the stream.
+    pub(super) number: u64,
+    pub(super) entry: Arc<[u8]>,
+    /// Where the message begins in the entry.
+    pub(super) start: usize,
+    /// Whether it is the last of its stream.
+    pub(super) last: bool,
+}
+
+impl StoredEvent {
+    /// A JSON-RPC message; empty if the event has none.
+    pub(super) fn message(&self) -> &[u8] {
+        self.entry.get(self.start..).unwrap_or_default()
+    }
+}
 
 /// Events that are sent again, and then end.
 pub(super) struct Replay {
@@ -27,27 +46,25 @@ pub(super) struct Replay {
     events: VecDeque<StoredEvent>,
     /// The parts of the event that is being sent.
     parts: VecDeque<Bytes>,
-    /// After the last event.
-    tail: Bytes,
     permit: Permit,
     end: StreamDeadline,
 }
 
 /// The text of a message, which others share, and which stays charged until it is written: its store may have removed it.
 struct SharedText {
-    text: Arc<str>,
+    event: StoredEvent,
     _permit: Permit,
 }
 
 impl AsRef<[u8]> for SharedText {
     fn as_ref(&self) -> &[u8] {
-        self.text.as_bytes()
+        self.event.message()
     }
 }
 
 /// What events cost that wait to be sent again.
 pub(super) fn replay_cost(events: &[StoredEvent]) -> usize {
-    events.iter().map(|event| event.message.len() + OVERHEAD).sum()
+    events.iter().map(|event| event.message().len() + OVERHEAD).sum()
 }
 
 /// Appends the `id` field of an event.
@@ -56,20 +73,13 @@ pub(super) fn write_event_id(out: &mut Vec<u8>, stream: &str, number: u64) {
 }
 
 impl Replay {
-    /// `permit` is for the [cost](replay_cost) of the events, which are sent with `tail` after them, or until `end` completes.
-    pub(super) fn new(
-        stream: &str,
-        events: Vec<StoredEvent>,
-        tail: String,
-        permit: Permit,
-        end: StreamDeadline,
-    ) -> Self {
-        let (stream, tail) = (stream.into(), tail.into_bytes().into());
-        Self { stream, events: events.into(), parts: VecDeque::new(), tail, permit, end }
+    /// `permit` is for the [cost](replay_cost) of the events, which are sent until `end` completes.
+    pub(super) fn new(stream: &str, events: Vec<StoredEvent>, permit: Permit, end: StreamDeadline) -> Self {
+        Self { stream: stream.into(), events: events.into(), parts: VecDeque::new(), permit, end }
     }
 
     pub(super) fn is_finished(&self) -> bool {
-        self.parts.is_empty() && self.events.is_empty() && self.tail.is_empty()
+        self.parts.is_empty() && self.events.is_empty()
     }
 
     /// The next part of the text.
@@ -77,32 +87,30 @@ impl Replay {
         if !self.is_finished() && self.end.as_mut().poll(cx).is_ready() {
             self.events.clear();
             self.parts.clear();
-            self.tail = Bytes::new();
         }
         while self.parts.is_empty()
             && let Some(event) = self.events.pop_front()
         {
             self.write(event);
         }
-        let next = self.parts.pop_front().or_else(|| Some(std::mem::take(&mut self.tail)));
-        Poll::Ready(next.filter(|part| !part.is_empty()))
+        Poll::Ready(self.parts.pop_front())
     }
 
     fn write(&mut self, event: StoredEvent) {
-        let StoredEvent { number, message, .. } = event;
+        let message = event.message();
         let permit = self.permit.split(message.len() + OVERHEAD);
         if message.is_empty() {
             return;
         }
         let mut start = Vec::with_capacity(64);
-        write_event_id(&mut start, &self.stream, number);
+        write_event_id(&mut start, &self.stream, event.number);
         // a store may have kept what is not one line
-        if message.len() <= MAX_COPIED || memchr::memchr2(b'\n', b'\r', message.as_bytes()).is_some() {
-            write_event(&mut start, message.as_bytes());
+        if message.len() <= MAX_COPIED || memchr::memchr2(b'\n', b'\r', message).is_some() {
+            write_event(&mut start, message);
             return self.parts.push_back(charged(start, Some(permit)));
         }
         write_event_start(&mut start);
-        let text = Bytes::from_owner(SharedText { text: message, _permit: permit });
+        let text = Bytes::from_owner(SharedText { event, _permit: permit });
         self.parts.extend([start.into(), text, Bytes::from_static(b"\n\n")]);
     }
 }

@@ -346,13 +346,18 @@ impl HttpHandler {
         };
         if headers.session.first().is_some()
             && self.legacy.asks_for_revocations()
-            && let Err(error) = Box::pin(self.legacy.check_revocations(headers, caller.as_deref())).await
+            && let Err(error) =
+                Box::pin(self.legacy.check_revocations(&endpoint.server, headers, caller.as_deref())).await
         {
             return error.into();
         }
         match self.start(&body.text, PostRequest { connection, headers, caller, permit }) {
             StartedResponse::Ready(response) => response,
             StartedResponse::Pending(response) => {
+                drop(body);
+                response.await
+            }
+            StartedResponse::Waiting(response) => {
                 drop(body);
                 response.await
             }

@@ -83,21 +83,42 @@ local function drop_first()
   return true
 end
 
--- removes another log of an owner, the one that nothing was appended to for longest, or else an entry of this one
-local function evict(of)
+-- the same of another log
+local function drop_first_of(other)
+  local key = prefix .. ':' .. other
+  if redis.call('LLEN', key) <= 1 then return false end
+  local other_last, other_size, other_at, other_owner = read(other)
+  local gone = string.len(redis.call('LPOP', key))
+  redis.call('HSET', entries, other,
+    string.format('%.0f %.0f %s %s', other_last, other_size - gone, other_at, other_owner))
+  charge(other_owner, 0, -gone)
+  return true
+end
+
+-- removes the log of an owner that nothing was appended to for longest, other than this one; of its only log, the oldest
+-- entry, if that helps
+local function evict(of, beyond_count)
   local own = redis.call('ZRANGEBYLEX', order, '[' .. of .. '\0', '(' .. of .. '\1', 'LIMIT', 0, 2)
-  for _, member in ipairs(own) do
-    local other = string.sub(member, string.len(of) + 18)
+  for n, member in ipairs(own) do own[n] = string.sub(member, string.len(of) + 18) end
+  if #own == 1 and not beyond_count then
+    if own[1] == log then return drop_first() end
+    if drop_first_of(own[1]) then return true end
+  end
+  for _, other in ipairs(own) do
     if other ~= log then
       remove(other)
       return true
     end
   end
-  return of == whose and drop_first()
+  return false
 end
 
 while (length > log_entries or size > log_bytes) and drop_first() do end
-while (used(count_of, whose) > own_logs or used(bytes_of, whose) > own_bytes) and evict(whose) do end
+while true do
+  local beyond_count = used(count_of, whose) > own_logs
+  if not beyond_count and used(bytes_of, whose) <= own_bytes then break end
+  if not evict(whose, beyond_count) then break end
+end
 while true do
   local key = nil
   if total_bytes() > max_bytes then key = bytes_of
@@ -105,7 +126,7 @@ while true do
   if not key then break end
   if more then
     more = expire()
-  elseif not evict(redis.call('ZREVRANGE', key, 0, 0)[1]) then
+  elseif not evict(redis.call('ZREVRANGE', key, 0, 0)[1], key == count_of) then
     break
   end
 end

@@ -9,7 +9,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use super::{resumable::ResumableStream, session_id::Session, sessions::Sessions};
+use super::{event_id::StreamKind, resumable::ResumableStream, session_id::Session, sessions::Sessions};
 use crate::{
     core::{
         connection::{
@@ -91,9 +91,11 @@ impl SessionConnection {
     /// The resumable event stream of the response; `None` if streams cannot be resumed.
     pub(super) fn stream(&self) -> Option<&Arc<ResumableStream>> {
         let stream = self.stream.get_or_init(|| {
-            let store = self.sessions.event_store.clone()?;
+            let logs = self.sessions.stream_logs()?;
             let guard = self.sessions.table.open_stream(self.session.uid, &self.request.owner())?;
-            ResumableStream::for_calls(guard, self.session.revision, store)
+            let Session { revision, expires, .. } = *self.session;
+            let unread = self.request.unread();
+            ResumableStream::new(StreamKind::Call, guard, (revision, expires), Some(logs), unread)
         });
         stream.as_ref()
     }
@@ -114,10 +116,16 @@ impl ClientConnection for SessionConnection {
     }
 
     fn expect_response(&self) -> Result<PendingResponse, &'static str> {
-        if self.sessions.records.is_initializing(&self.session) {
-            return Err(NOT_INITIALIZED);
-        }
-        let pending = self.sessions.pending.expect_response(self.session.uid)?;
+        let uid = self.session.uid;
+        let pending = match &self.sessions.replicas {
+            // another replica may have got the notification
+            Some(replicas) => {
+                let id = replicas.request_id(&uid).ok_or("an id of a request cannot be made")?;
+                self.sessions.pending.expect_response_to(uid, &id)
+            }
+            None if self.sessions.records.is_initializing(&self.session) => return Err(NOT_INITIALIZED),
+            None => self.sessions.pending.expect_response(uid)?,
+        };
         // checked last: pending requests are closed after this has fired
         if self.shutdown.is_cancelled() { Err("the server is stopping") } else { Ok(pending) }
     }

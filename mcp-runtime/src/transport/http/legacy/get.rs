@@ -10,8 +10,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     event_id::{EventId, StreamKind},
+    event_log::LoggedEvents,
     event_sender::EventSender,
-    resumable::{ResumableStream, store_key},
+    replicas::Following,
+    resumable::ResumableStream,
     session_id::Session,
     session_table::SessionGuard,
     sessions::{Sessions, unix_time},
@@ -20,15 +22,15 @@ use crate::{
     core::{
         admission::{Owner, Permit},
         connection::Principal,
+        protocol::Revision,
         spawn::spawn,
-        store::StoredEvent,
     },
     transport::http::{
         connection::RequestConnection,
         endpoint::Endpoint,
         headers::{HeaderField, ProtocolHeaders},
         http_error::{HttpError, method_not_allowed},
-        replay::{Replay, replay_cost, write_event_id},
+        replay::{Replay, StoredEvent, replay_cost, write_event_id},
         response_body::{ResponseBody, event_stream_response},
         sse::write_event,
     },
@@ -36,16 +38,6 @@ use crate::{
 
 /// How long a standalone stream waits for its client to reconnect.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
-/// The delay before a client reconnects to a stream that runs on another replica.
-const REPLICA_RETRY: Duration = Duration::from_secs(1);
-
-/// The stored events that a client has missed of a stream that does not run in this process.
-struct MissedEvents {
-    events: Vec<StoredEvent>,
-    /// Whether the stream has ended; otherwise it runs on another replica.
-    ended: bool,
-}
-
 impl Sessions {
     /// Opens a standalone stream, or resumes the stream of `Last-Event-ID`.
     pub(super) async fn get(
@@ -88,29 +80,65 @@ impl Sessions {
                 });
                 return Ok(event_stream_response(body));
             }
-            let missed = self.read_missed(&session, &event_id).await;
+            let logs = self.event_logs.as_ref();
+            let log =
+                logs.map(|logs| logs.log(&session.uid, event_id.stream, owner.clone(), session.expires));
+            let read = match &log {
+                Some(log) => log.read_after(event_id.number).await.map_err(|error| {
+                    tracing::debug!(%error, "the events of a stream cannot be read");
+                    HttpError::sessions_unavailable()
+                })?,
+                None => None,
+            };
             let charge = |events: &[StoredEvent]| {
                 let permit = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(events));
                 permit.ok_or_else(HttpError::too_many_unread_bytes)
             };
-            match (event_id.kind, missed) {
-                (StreamKind::Call, None) => return Err(HttpError::unknown_event_id()),
+            match (event_id.kind, read, log) {
+                (StreamKind::Call, None, _) | (StreamKind::Call, _, None) => {
+                    return Err(HttpError::unknown_event_id());
+                }
                 // nothing to send: after an empty stream the client would reconnect once more
-                (StreamKind::Call, Some(MissedEvents { ended: true, events })) if events.is_empty() => {
+                (StreamKind::Call, Some(LoggedEvents { ended: true, events, .. }), _)
+                    if events.iter().all(|event| event.message().is_empty()) =>
+                {
                     return Ok(method_not_allowed("POST, DELETE"));
                 }
-                (StreamKind::Call, Some(MissedEvents { ended, events })) => {
-                    let retry = format!("retry: {}\n\n", REPLICA_RETRY.as_millis());
-                    let tail = if ended { String::new() } else { retry };
+                (
+                    StreamKind::Call,
+                    Some(LoggedEvents { ended: false, origin: Some(origin), .. }),
+                    Some(log),
+                ) if self.replicas.is_some() => {
+                    let following = Following {
+                        endpoint: endpoint.clone(),
+                        sessions: self.clone(),
+                        uid: session.uid,
+                        owner: owner.clone(),
+                        stream: event_id.stream.into(),
+                        log,
+                        origin,
+                        received: event_id.number,
+                        has_empty_events: session.revision >= Revision::V2025_11_25,
+                    };
+                    let (sender, body) =
+                        EventSender::new(&endpoint.budgets.outbound, owner, Some(permit), end);
+                    spawn(async move {
+                        // the session keeps its streams while one is open
+                        following.run(sender, guard.data.ended.clone()).await;
+                    });
+                    return Ok(event_stream_response(body));
+                }
+                (StreamKind::Call, Some(LoggedEvents { events, .. }), _) => {
                     let unread = charge(&events)?;
-                    let replay = Replay::new(event_id.stream, events, tail, unread, end);
+                    let replay = Replay::new(event_id.stream, events, unread, end);
                     return Ok(event_stream_response(
                         ResponseBody::from_replay(replay).holding(Some(permit)),
                     ));
                 }
                 // evicted events are lost, but more may follow
-                (StreamKind::Standalone, missed) => {
-                    let events = missed.map(|missed| missed.events).unwrap_or_default();
+                (StreamKind::Standalone, read, _) => {
+                    let mut events = read.map(|read| read.events).unwrap_or_default();
+                    events.retain(|event| !event.message().is_empty());
                     let unread = charge(&events)?;
                     replayed = Some((event_id.stream.into(), events, unread));
                 }
@@ -122,15 +150,6 @@ impl Sessions {
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
         spawn(standalone.run(sender, replayed, session.expires));
         Ok(event_stream_response(body))
-    }
-
-    /// The events that a client has missed of a stream; `None` if the stream is unknown.
-    async fn read_missed(&self, session: &Session, event_id: &EventId<'_>) -> Option<MissedEvents> {
-        let store = self.event_store.as_ref()?;
-        let stored = store.read(&store_key(&session.uid), event_id.stream, event_id.number).await?;
-        let ended = stored.last().is_some_and(|event| event.last);
-        let events = stored.into_iter().filter(|event| !event.message.is_empty()).collect();
-        Some(MissedEvents { events, ended })
     }
 }
 
@@ -165,12 +184,9 @@ impl StandaloneStream {
         let rules = endpoint.access_rules.clone();
         let data = guard.data.clone();
         let hub = guard.hub().clone();
-        let stream = ResumableStream::new(
-            StreamKind::Standalone,
-            guard,
-            session.revision,
-            sessions.event_store.clone(),
-        )?;
+        let Session { revision, expires, .. } = *session;
+        let (logs, unread) = (sessions.stream_logs(), &endpoint.budgets.outbound);
+        let stream = ResumableStream::new(StreamKind::Standalone, guard, (revision, expires), logs, unread)?;
         let subscriber = owner.clone();
         let subscribe = || hub.subscribe(data.filter().clone(), caller.clone(), rules.clone(), &subscriber);
         let serial = data.standalone.add(subscribe)?;
@@ -190,7 +206,7 @@ impl StandaloneStream {
                 }
                 let mut out = Vec::new();
                 write_event_id(&mut out, &name, event.number);
-                write_event(&mut out, event.message.as_bytes());
+                write_event(&mut out, event.message());
                 sender.send(out, Some(held)).await;
             }
         }
@@ -236,6 +252,7 @@ impl StandaloneStream {
                     },
                     None => return,
                 },
+                () = stream.wait_for_retry() => stream.log_backlog().await,
                 () = stream.wait_until_disconnected() => {}
                 () = stream.changed.notified() => {}
                 () = reconnect_timeout => return,

@@ -4,10 +4,12 @@
 mod capabilities;
 mod connection;
 mod event_id;
+mod event_log;
 mod event_sender;
 mod get;
 mod http_sse;
 mod post;
+mod replicas;
 mod resumable;
 mod session_id;
 mod session_records;
@@ -70,11 +72,16 @@ impl Legacy {
     /// Those of [`Sessions::check_revocations`].
     pub(super) async fn check_revocations(
         &self,
+        server: &Server,
         headers: &ProtocolHeaders<'_>,
         caller: Option<&Principal>,
     ) -> Result<(), HttpError> {
         match &self.sessions {
-            Some(sessions) => sessions.check_revocations(headers, caller).await,
+            Some(sessions) => {
+                // a router that is mounted in another program begins to listen to its replicas here
+                server.start_relay();
+                sessions.check_revocations(headers, caller).await
+            }
             None => Ok(()),
         }
     }
@@ -95,8 +102,8 @@ impl Legacy {
         if let Err(name) = headers.check_repeated() {
             return headers.repeated_error(name).into();
         }
-        if let Err(error) = self.check_revocations(headers, connection.caller().map(|caller| &**caller)).await
-        {
+        let caller = connection.caller().map(|caller| &**caller);
+        if let Err(error) = self.check_revocations(&endpoint.server, headers, caller).await {
             return error.into();
         }
         let response = if connection.parts().method == Method::DELETE {

@@ -9,13 +9,14 @@ use serde_json::value::RawValue;
 use super::{
     Legacy,
     connection::{LegacyConnection, SessionConnection, StatelessConnection},
+    replicas::PassOn,
     session_id::Session,
 };
 use crate::{
     core::{
         blocking,
         connection::{Receiver, RequestContext},
-        dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized},
+        dispatch::{Batch, Calls, OpenElsewhere, OpenRequests, Request, StartedRequest, is_initialized},
         jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
         protocol::{INVALID_PARAMS, Revision},
         spawn::{spawn, spawn_on},
@@ -65,13 +66,17 @@ impl Legacy {
         if message.is_response() {
             return match clients.is_some_and(|clients| clients.deliver_response(message)) {
                 true => empty_response(StatusCode::ACCEPTED).into(),
-                false => HttpError::unexpected_response().into(),
+                false => self.pass_response(&origin, message, &post),
             };
         }
         let (client, context) = self.context(endpoint, &origin, &post);
         let Some(request) = Request::from_message(message, origin.revision, &context) else {
-            if let Some(clients) = clients {
-                clients.handle_notification(message);
+            if let Some(clients) = clients
+                && let Some(id) = clients.handle_notification(message)
+                && let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
+                && let Some(passed) = sessions.pass_cancellation(session.uid, id)
+            {
+                return StartedResponse::Waiting(Box::pin(passed));
             }
             if is_initialized(message) {
                 self.mark_initialized(&origin);
@@ -114,6 +119,26 @@ impl Legacy {
                 StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(legacy)))
             }
         }
+    }
+
+    /// Passes a response on to the replica that waits for it; an error if none does.
+    #[cold]
+    fn pass_response(
+        &self,
+        origin: &MessageOrigin,
+        message: &JsonRpcMessage<'_>,
+        post: &PostRequest<'_>,
+    ) -> StartedResponse {
+        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
+            && let (Some(id), Some(response)) = (message.id(), message.response())
+        {
+            let response = response.map(Into::into).map_err(Into::into);
+            let passed = sessions.pass_response(session.uid, id, response, post.connection.owner());
+            if let Some(passed) = passed {
+                return StartedResponse::Waiting(Box::pin(passed));
+            }
+        }
+        HttpError::unexpected_response().into()
     }
 
     /// The session of a message, unless the server is stateless, and its revision.
@@ -261,7 +286,11 @@ impl Legacy {
             self.mark_initialized(origin);
         }
         let server = &endpoint.server;
-        let started = server.start_batch(&messages, &context, self.open_requests(origin), &mut Vec::new());
+        let shares = self.sessions.as_ref().filter(|sessions| sessions.replicas.is_some());
+        let pass_on = shares.map(|sessions| PassOn { sessions, owner: connection.owner() });
+        let elsewhere = pass_on.as_ref().map(|pass_on| pass_on as &dyn OpenElsewhere);
+        let open = self.open_requests(origin).map(|open| OpenRequests { elsewhere, ..open });
+        let started = server.start_batch(&messages, &context, open, &mut Vec::new());
         if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
             && sessions.has_ended_meanwhile(session)
         {

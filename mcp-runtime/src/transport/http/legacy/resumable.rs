@@ -1,15 +1,21 @@
-//! An event stream of a session that outlives its HTTP responses: its events are numbered and stored, so that a client
-//! whose connection broke can resume it.
+//! An event stream of a session that outlives its HTTP responses: its events are numbered and logged, so that a client
+//! whose connection broke can resume it, at another replica too where these share a store. While that is away, events
+//! reach the client that is connected, and are logged later.
 
-use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
+use std::{collections::VecDeque, fmt, future::poll_fn, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::Response;
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     event_id::StreamKind,
+    event_log::{EventLog, EventLogs, Logged, decode},
     event_sender::EventSender,
+    replicas::{FollowNews, send_news},
     session_id::SessionUid,
     session_table::{SessionData, SessionGuard},
 };
@@ -20,14 +26,14 @@ use crate::{
         connection::{Outbound, Receiver},
         dispatch::Calls,
         protocol::Revision,
+        server::Peers,
         spawn::spawn,
-        store::{EventStore, StoredEvent},
     },
     transport::http::{
         call_response::drive_calls,
         connection::RequestConnection,
         endpoint::Endpoint,
-        replay::{replay_cost, write_event_id},
+        replay::{StoredEvent, replay_cost, write_event_id},
         response_body::{ResponseBody, event_stream_response},
         sse::write_event,
     },
@@ -39,15 +45,45 @@ pub(super) type StreamSession = SessionData<Arc<ResumableStream>>;
 /// One resumable stream.
 pub(super) struct ResumableStream {
     guard: SessionGuard<Arc<ResumableStream>>,
-    /// The session's key in the event store.
-    session_key: Box<str>,
     name: Box<str>,
     pub(super) revision: Revision,
     /// Absent if events have no ids, so that the stream cannot be resumed.
-    store: Option<Arc<dyn EventStore>>,
+    log: Option<EventLog>,
+    /// Events that could not be logged yet, oldest first.
+    backlog: Mutex<VecDeque<UnloggedEvent>>,
+    unread: Arc<Shares>,
+    /// Other replicas that clients may resume the stream at.
+    peers: Option<Arc<dyn Peers>>,
     state: Mutex<ResumableState>,
     /// Notified when a sender is attached, or is to be closed.
     pub(super) changed: Notify,
+}
+
+/// How long a replica follows a stream without asking for it again.
+const FOLLOWED: Duration = Duration::from_secs(15);
+/// Between attempts to log what could not be logged.
+const LOG_RETRY: Duration = Duration::from_millis(500);
+/// How many of them are made once the stream has ended.
+const LOG_ATTEMPTS: usize = 120;
+
+/// An event that is sent and not logged yet.
+struct UnloggedEvent {
+    number: u64,
+    entry: Arc<[u8]>,
+    _permit: Permit,
+}
+
+/// What makes a stream that can be resumed.
+#[derive(Clone)]
+pub(super) struct StreamLogs {
+    pub(super) logs: Arc<EventLogs>,
+    pub(super) peers: Option<Arc<dyn Peers>>,
+}
+
+/// Another replica, whose client has resumed a stream there.
+struct Follower {
+    process: String,
+    until: Instant,
 }
 
 #[derive(Default)]
@@ -59,6 +95,13 @@ struct ResumableState {
     /// The delay before the client reconnects, if the response is to be closed.
     closing: Option<Duration>,
     ended: bool,
+    /// Whether the first event that is sent has to be preceded by the one that a stream begins with.
+    is_unprimed: bool,
+    /// Whether the log misses events for good, so that the stream cannot be resumed any more.
+    is_log_lost: bool,
+    /// When to log again what could not be logged.
+    retry_at: Option<Instant>,
+    follower: Option<Follower>,
 }
 
 /// The outcome of attaching a sender.
@@ -72,28 +115,25 @@ pub(super) enum AttachOutcome {
 }
 
 impl ResumableStream {
-    /// The stream of a request's calls; `None` if the operating system provides no randomness for its name.
-    pub(super) fn for_calls(
-        guard: SessionGuard<Arc<Self>>,
-        revision: Revision,
-        store: Arc<dyn EventStore>,
-    ) -> Option<Arc<Self>> {
-        Self::new(StreamKind::Call, guard, revision, Some(store))
-    }
-
-    /// A new stream; `None` if the operating system provides no randomness for its name.
+    /// A new stream of a session that expires at that time; `None` if the operating system provides no randomness for its
+    /// name. It cannot be resumed without logs.
     pub(super) fn new(
         kind: StreamKind,
         guard: SessionGuard<Arc<ResumableStream>>,
-        revision: Revision,
-        store: Option<Arc<dyn EventStore>>,
+        (revision, expires): (Revision, u64),
+        logs: Option<StreamLogs>,
+        unread: &Arc<Shares>,
     ) -> Option<Arc<Self>> {
+        let name = kind.random_name()?;
+        let log = logs.as_ref().map(|logs| logs.logs.log(&guard.uid, &name, guard.owner.clone(), expires));
         Some(Arc::new(Self {
-            session_key: store_key(&guard.uid),
             guard,
-            name: kind.random_name()?,
+            name,
             revision,
-            store,
+            log,
+            backlog: Mutex::default(),
+            unread: unread.clone(),
+            peers: logs.and_then(|logs| logs.peers),
             state: Mutex::default(),
             changed: Notify::new(),
         }))
@@ -109,7 +149,7 @@ impl ResumableStream {
 
     /// Allows clients to resume the stream until the registration is dropped.
     pub(super) fn register(self: &Arc<Self>) -> StreamRegistration {
-        if self.store.is_some() {
+        if self.log.is_some() {
             self.session().streams().insert(self.name.clone(), self.clone());
         }
         StreamRegistration(self.clone())
@@ -123,7 +163,7 @@ impl ResumableStream {
 
     /// An event without a message, with the id to resume from and the delay before the client reconnects.
     fn empty_event(&self, retry: Option<Duration>) -> Vec<u8> {
-        if self.store.is_none() || self.revision < Revision::V2025_11_25 {
+        if self.log.is_none() || self.revision < Revision::V2025_11_25 {
             return Vec::new();
         }
         let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
@@ -131,27 +171,26 @@ impl ResumableStream {
     }
 
     /// Appends an event.
-    fn write(&self, out: &mut Vec<u8>, number: u64, message: &str) {
+    fn write(&self, out: &mut Vec<u8>, number: u64, message: &[u8]) {
         if message.is_empty() {
             return;
         }
-        if self.store.is_some() {
+        if self.log.is_some() {
             write_event_id(out, &self.name, number);
         }
-        write_event(out, message.as_bytes());
+        write_event(out, message);
     }
 
-    /// Stores a message, and sends it as soon as the client keeps up; `held` is for what it has held so far.
+    /// Logs a message, and sends it as soon as the client keeps up; `held` is for what it has held so far.
     pub(super) async fn send(&self, message: Vec<u8>, held: Option<Permit>, last: bool) {
-        let Ok(message) = String::from_utf8(message) else { return };
-        let number = self.state().last + 1;
         let mut event = Vec::with_capacity(message.len() + 64);
-        self.write(&mut event, number, &message);
-        if let Some(store) = &self.store {
-            // before it is sent, so that a client that has received it can resume after it
-            let event = StoredEvent::new(number, message, last).with_share(self.guard.owner.as_str().clone());
-            store.append(&self.session_key, &self.name, event).await;
+        let number = self.state().last + 1;
+        if std::mem::take(&mut self.state().is_unprimed) {
+            event = self.priming_event();
         }
+        self.write(&mut event, number, &message);
+        // before it is sent, so that a client that has received it can resume after it
+        self.log_event(number, &message, last).await;
         let sender = {
             let mut state = self.state();
             state.last = number;
@@ -162,6 +201,98 @@ impl ResumableStream {
         {
             self.detach(&sender);
         }
+        self.tell_follower(FollowNews::Appended).await;
+    }
+
+    /// Logs an event, or keeps it until that is possible.
+    async fn log_event(&self, number: u64, message: &[u8], last: bool) {
+        let Some(log) = self.log.as_ref().filter(|_| !self.state().is_log_lost) else { return };
+        let entry = log.encode(message, last);
+        if self.backlog.lock().is_empty() {
+            match log.append(number, &entry).await {
+                Ok(Logged::Stored) => return,
+                Ok(Logged::Overtaken) => return self.lose_log(),
+                Err(error) => tracing::debug!(%error, "an event cannot be logged yet"),
+            }
+        }
+        match self.unread.acquire_last(&self.guard.owner, entry.len()) {
+            Some(permit) => {
+                self.state().retry_at.get_or_insert_with(|| Instant::now() + LOG_RETRY);
+                self.backlog.lock().push_back(UnloggedEvent { number, entry, _permit: permit });
+            }
+            None => self.lose_log(),
+        }
+    }
+
+    fn lose_log(&self) {
+        tracing::debug!("a stream cannot be resumed any more, since its log misses events");
+        {
+            let mut state = self.state();
+            (state.is_log_lost, state.retry_at) = (true, None);
+        }
+        self.backlog.lock().clear();
+    }
+
+    /// Waits until it is time to log what could not be logged; forever if there is nothing.
+    pub(super) async fn wait_for_retry(&self) {
+        let retry_at = self.state().retry_at;
+        match retry_at {
+            Some(retry_at) => sleep_until(retry_at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Logs what could not be logged before.
+    pub(super) async fn log_backlog(&self) {
+        let Some(log) = &self.log else { return };
+        self.state().retry_at = Some(Instant::now() + LOG_RETRY);
+        loop {
+            let oldest = self.backlog.lock().front().map(|event| (event.number, event.entry.clone()));
+            let Some((number, entry)) = oldest else { break };
+            match log.append(number, &entry).await {
+                Ok(Logged::Stored) => drop(self.backlog.lock().pop_front()),
+                Ok(Logged::Overtaken) => return self.lose_log(),
+                Err(_) => return,
+            }
+        }
+        self.state().retry_at = None;
+        self.tell_follower(FollowNews::Appended).await;
+    }
+
+    /// Lets another replica follow the stream, whose client has resumed it there; the response here ends. `false` if the
+    /// stream cannot be resumed any more.
+    pub(super) fn follow(&self, process: &str) -> bool {
+        let previous = {
+            let mut state = self.state();
+            if state.ended || state.is_log_lost {
+                return false;
+            }
+            state.sender = None;
+            let until = Instant::now() + FOLLOWED;
+            state.follower.replace(Follower { process: process.to_owned(), until })
+        };
+        self.changed.notify_one();
+        if let Some(previous) = previous.filter(|previous| previous.process != process) {
+            self.tell_later(previous, FollowNews::Replaced);
+        }
+        true
+    }
+
+    async fn tell_follower(&self, news: FollowNews) {
+        let process = match &self.state().follower {
+            Some(follower) if follower.until > Instant::now() => follower.process.clone(),
+            _ => return,
+        };
+        if let Some(peers) = &self.peers {
+            // a replica that is not told finds out a little later
+            send_news(&**peers, &process, &self.guard.uid, &self.name, news).await;
+        }
+    }
+
+    fn tell_later(&self, follower: Follower, news: FollowNews) {
+        let Some(peers) = self.peers.clone() else { return };
+        let (uid, name) = (self.guard.uid, self.name.clone());
+        spawn(async move { send_news(&*peers, &follower.process, &uid, &name, news).await });
     }
 
     /// The response that currently carries the stream.
@@ -198,8 +329,12 @@ impl ResumableStream {
             return AttachOutcome::Ended;
         }
         state.sender = Some(sender.clone());
+        let follower = state.follower.take();
         drop(state);
         self.changed.notify_one();
+        if let Some(follower) = follower {
+            self.tell_later(follower, FollowNews::Replaced);
+        }
         AttachOutcome::Attached
     }
 
@@ -216,12 +351,15 @@ impl ResumableStream {
 
     /// Closes the response if a client is connected; `retry_known`: the client has been sent the delay already.
     fn close_response(&self, retry_known: bool) {
-        let (sender, retry) = {
+        let (sender, follower, retry) = {
             let mut state = self.state();
-            let retry = state.closing.take();
-            let Some(sender) = state.sender.take() else { return };
-            (sender, retry)
+            (state.sender.take(), state.follower.take(), state.closing.take())
         };
+        if let Some(follower) = follower {
+            let retry = retry.map_or(0, |retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
+            self.tell_later(follower, FollowNews::Closed { retry });
+        }
+        let Some(sender) = sender else { return };
         if !retry_known {
             sender.send_now(self.empty_event(retry));
         }
@@ -239,10 +377,19 @@ impl ResumableStream {
         let end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None, end);
         let registration = self.register();
-        let retry_known = self.is_closing();
-        sender.send_now(self.priming_event());
-        self.attach(&sender, 0);
+        let mut retry_known = self.is_closing();
         let outbound = connection.outbound().clone();
+        let shared = self.log.as_ref().filter(|log| log.is_shared());
+        match shared {
+            // another replica can answer a client that comes back once something is logged
+            Some(log) => {
+                log.set_requests(calls.open_ids());
+                self.state().is_unprimed = true;
+                retry_known = false;
+            }
+            None => sender.send_now(self.priming_event()),
+        }
+        self.attach(&sender, 0);
         spawn(store_messages(self.clone(), registration, Receiver::new(outbound.clone())));
         spawn(run_calls(endpoint.clone(), self.clone(), calls, outbound, connection.owner(), retry_known));
         event_stream_response(body)
@@ -264,10 +411,16 @@ impl ResumableStream {
         received: u64,
     ) -> Option<ChargedEvents> {
         let last = self.state().last;
-        let events = match &self.store {
-            Some(store) => store.read(&self.session_key, &self.name, received).await.unwrap_or_default(),
-            None => Vec::new(),
+        let read = match &self.log {
+            Some(log) => log.read_after(received).await.ok().flatten(),
+            None => None,
         };
+        let mut events = read.map(|read| read.events).unwrap_or_default();
+        let logged = events.last().map_or(received, |event| event.number);
+        let backlog = self.backlog.lock();
+        let unlogged = backlog.iter().filter(|event| event.number > logged);
+        events.extend(unlogged.filter_map(|event| Some(decode(event.number, event.entry.clone())?.0)));
+        drop(backlog);
         let permit = unread.acquire_last(owner, replay_cost(&events))?;
         Some(ChargedEvents { events, last, permit })
     }
@@ -289,7 +442,7 @@ impl ResumableStream {
                     return;
                 }
                 let mut out = Vec::new();
-                self.write(&mut out, event.number, &event.message);
+                self.write(&mut out, event.number, event.message());
                 if !sender.send(out, Some(held)).await {
                     return;
                 }
@@ -359,7 +512,24 @@ async fn store_messages(
     let session_ended = stream.session().ended.clone();
     let mut is_last = false;
     let messages = async {
-        while let Some(mut taken) = poll_fn(|cx| receiver.poll(cx)).await {
+        if stream.state().is_unprimed && receiver.is_empty() {
+            // nothing is logged soon
+            stream.state().is_unprimed = false;
+            stream.send(Vec::new(), None, false).await;
+            if let Some(sender) = stream.sender() {
+                sender.send_now(stream.priming_event());
+            }
+        }
+        loop {
+            let taken = tokio::select! {
+                biased;
+                () = stream.wait_for_retry() => {
+                    stream.log_backlog().await;
+                    continue;
+                }
+                taken = poll_fn(|cx| receiver.poll(cx)) => taken,
+            };
+            let Some(mut taken) = taken else { break };
             while let Some((message, held)) = taken.pop() {
                 is_last = taken.messages.is_empty() && receiver.is_finished();
                 stream.send(message, held, is_last).await;
@@ -372,6 +542,15 @@ async fn store_messages(
             }
             stream.send(Vec::new(), None, true).await;
         }
+        // the response ends, and the rest is for clients that come back
+        stream.state().sender = None;
+        for _ in 0..LOG_ATTEMPTS {
+            if stream.backlog.lock().is_empty() {
+                break;
+            }
+            sleep(LOG_RETRY).await;
+            stream.log_backlog().await;
+        }
     };
     tokio::select! {
         biased;
@@ -381,7 +560,7 @@ async fn store_messages(
     }
 }
 
-/// The key of a session in event stores.
+/// The key of a session in stores.
 pub(super) fn store_key(uid: &SessionUid) -> Box<str> {
     URL_SAFE_NO_PAD.encode(uid).into()
 }

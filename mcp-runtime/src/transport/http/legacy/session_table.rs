@@ -210,6 +210,16 @@ impl<S> SessionTable<S> {
         }
     }
 
+    /// What is stored of a session, if anything.
+    pub(crate) fn data(&self, uid: &SessionUid) -> Option<Arc<SessionData<S>>> {
+        self.lock().sessions.get(uid).map(|entry| entry.data.clone())
+    }
+
+    /// The sessions of which something is stored.
+    pub(crate) fn sessions(&self) -> Vec<SessionUid> {
+        self.lock().sessions.keys().copied().collect()
+    }
+
     /// Refuses new streams; those of calls end with their calls.
     pub(crate) fn refuse_streams(&self) {
         self.lock().ended = true;
@@ -244,7 +254,7 @@ impl<S> SessionData<S> {
 pub(crate) struct SessionGuard<S> {
     table: Arc<SessionTable<S>>,
     pub(crate) uid: SessionUid,
-    /// Whose share of the table and of the event store the session uses.
+    /// Whose share of the table and of the logs the session uses.
     pub(crate) owner: Owner,
     pub(crate) data: Arc<SessionData<S>>,
 }

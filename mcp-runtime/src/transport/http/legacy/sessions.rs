@@ -3,14 +3,16 @@
 
 use std::{
     fmt,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use http::{Response, StatusCode};
 
 use super::{
-    resumable::{ResumableStream, store_key},
+    event_log::EventLogs,
+    replicas::Replicas,
+    resumable::{ResumableStream, StreamLogs, store_key},
     session_id::{Session, SessionIds, SessionUid, uid_of},
     session_records::{EndedSession, SessionRecords},
     session_table::SessionTable,
@@ -24,9 +26,7 @@ use crate::{
         dispatch::{Handshake, InFlight, OpenRequests},
         jsonrpc::ProtocolError,
         server::Server,
-        store::{
-            Condition, EventBounds, EventStore, MemoryEvents, SealedStore, StoreError, Table, Write, Written,
-        },
+        store::{Condition, SealedStore, StoreError, Table, Write, Written},
     },
     transport::http::{
         connection::RequestConnection,
@@ -40,15 +40,17 @@ use crate::{
 pub(super) struct Sessions {
     pub(super) ids: SessionIds,
     pub(super) records: SessionRecords,
-    in_flight: InFlight,
+    pub(super) in_flight: InFlight,
     /// The server's requests that wait for responses.
     pub(super) pending: PendingRequests,
     /// What is stored of sessions.
     pub(super) table: Arc<SessionTable<Arc<ResumableStream>>>,
     /// Where the ends of sessions are recorded for all replicas.
     pub(super) revocations: Option<Revocations>,
-    /// Where events are stored; absent if streams cannot be resumed.
-    pub(super) event_store: Option<Arc<dyn EventStore>>,
+    /// The other replicas, if they share a store.
+    pub(super) replicas: Option<Replicas>,
+    /// Where events are logged; absent if streams cannot be resumed.
+    pub(super) event_logs: Option<Arc<EventLogs>>,
 }
 
 /// The ended sessions, as replicas share them.
@@ -73,8 +75,8 @@ impl Revocations {
     }
 
     /// Whether a session has ended.
-    async fn contains(&self, session: &Session) -> Result<bool, StoreError> {
-        Ok(self.store.get(&self.table, &store_key(&session.uid)).await?.is_some())
+    pub(super) async fn contains(&self, uid: &SessionUid) -> Result<bool, StoreError> {
+        Ok(self.store.get(&self.table, &store_key(uid)).await?.is_some())
     }
 }
 
@@ -90,13 +92,13 @@ impl fmt::Debug for Sessions {
 impl Sessions {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Arc<Self> {
         let limits = &server.options().limits;
-        let event_store = || -> Arc<dyn EventStore> {
-            let configured = server.options().stores.events.clone();
+        let replicas = Replicas::of(server);
+        let event_logs = || {
+            let process = replicas.as_ref().map(|replicas| replicas.peers.id().to_owned());
             let share_percent = limits.share_percent;
-            let bounds = EventBounds { share_percent, ..options.event_bounds };
-            configured.unwrap_or_else(|| Arc::new(MemoryEvents::new(bounds)))
+            Arc::new(EventLogs::new(server.store(), options.event_bounds, share_percent, process))
         };
-        Arc::new(Self {
+        let sessions = Arc::new(Self {
             ids: SessionIds::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
             records: SessionRecords::new(
                 limits.quota(options.max_session_records),
@@ -110,13 +112,25 @@ impl Sessions {
                 table: Table::new("ended", options.max_session_records, usize::MAX, limits.share_percent),
                 allows_unchecked: server.options().stores.allows_unchecked_sessions,
             }),
-            event_store: options.resumable.then(event_store),
-        })
+            event_logs: options.resumable.then(event_logs),
+            replicas,
+        });
+        if let Some(replicas) = &sessions.replicas {
+            let handler: Weak<Self> = Arc::downgrade(&sessions);
+            replicas.peers.add_handler(handler);
+        }
+        sessions
     }
 
     /// The requests of a session, in both directions.
     pub(super) fn open_requests(&self, uid: SessionUid) -> OpenRequests<'_> {
-        OpenRequests { client: uid, in_flight: &self.in_flight, pending: &self.pending }
+        OpenRequests { client: uid, in_flight: &self.in_flight, pending: &self.pending, elsewhere: None }
+    }
+
+    /// Where a new stream logs its events; `None` if streams cannot be resumed.
+    pub(super) fn stream_logs(&self) -> Option<StreamLogs> {
+        let logs = self.event_logs.clone()?;
+        Some(StreamLogs { logs, peers: self.replicas.as_ref().map(|replicas| replicas.peers.clone()) })
     }
 
     /// Starts a session, and returns its id.
@@ -194,7 +208,7 @@ impl Sessions {
         let Some(revocations) = &self.revocations else { return Ok(()) };
         // what is wrong with the session otherwise is reported later
         let Ok(session) = self.peek(headers, caller) else { return Ok(()) };
-        match revocations.contains(&session).await {
+        match revocations.contains(&session.uid).await {
             Ok(false) => Ok(()),
             Ok(true) => Err(HttpError::unknown_session()),
             Err(error) if revocations.allows_unchecked => {
@@ -231,11 +245,9 @@ impl Sessions {
         if !recorded && self.revocations.is_none() {
             return Ok(method_not_allowed("POST"));
         }
-        self.in_flight.cancel_all(&session.uid);
-        self.pending.close(&session.uid);
-        self.table.end(&session.uid);
-        if let Some(store) = &self.event_store {
-            store.forget(&store_key(&session.uid)).await;
+        self.end_here(&session.uid);
+        if let Some(replicas) = &self.replicas {
+            replicas.tell_ended(&session.uid).await;
         }
         let age = self.ids.age(&session, unix_time());
         server.telemetry().end_session(Some("tcp"), session.revision.as_str(), age);

@@ -14,7 +14,6 @@ use crate::core::{
     changes::SubscriptionLimits,
     config::HttpOptions,
     server::ServerBuilder,
-    store::{EventBounds, EventStore, MemoryEvents, StoreFuture, StoredEvent},
     tool::{ToolCall, ToolDef},
 };
 
@@ -188,7 +187,7 @@ async fn only_streams_of_clients_that_reconnect_are_closed() {
 }
 
 #[tokio::test]
-async fn events_have_no_ids_without_an_event_store() {
+async fn events_have_no_ids_without_resumption() {
     let gate = Gate::new();
     gate.permits.add_permits(1);
     let handler = handler(&gate, server().http(|http| http.without_resumption()));
@@ -302,55 +301,6 @@ async fn the_stream_of_a_cancelled_call_ends_without_a_result() {
     while let Some(event) = resumed.next_event().await {
         assert!(!event.data.contains("result"));
     }
-}
-
-/// An event store that two servers share.
-#[derive(Clone)]
-struct SharedStore(Arc<MemoryEvents>);
-
-impl EventStore for SharedStore {
-    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> StoreFuture<'a, ()> {
-        self.0.append(session, stream, event)
-    }
-
-    fn read<'a>(
-        &'a self,
-        session: &'a str,
-        stream: &'a str,
-        after: u64,
-    ) -> StoreFuture<'a, Option<Vec<StoredEvent>>> {
-        self.0.read(session, stream, after)
-    }
-
-    fn forget<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
-        self.0.forget(session)
-    }
-}
-
-#[tokio::test]
-async fn a_stream_can_be_resumed_on_another_replica_with_a_shared_event_store() {
-    let gate = Gate::new();
-    let store = SharedStore(Arc::new(MemoryEvents::new(EventBounds::default())));
-    let one = handler(&gate, server().stores(|stores| stores.events(store.clone())));
-    let two = handler(&gate, server().stores(|stores| stores.events(store.clone())));
-    let client = Client::with_session(&one, "2025-11-25").await;
-    let on_other_replica = Client { handler: two, ..client.clone() };
-    let mut body = BodyReader::new(client.call(1, "hold").await);
-    let first = body.next_event().await.unwrap().id.unwrap();
-    let second = body.next_event().await.unwrap();
-    // still running: the stored events, and the delay before the client reconnects
-    let mut resumed = BodyReader::new(on_other_replica.resume(&first).await);
-    assert_eq!(resumed.next_event().await.as_ref(), Some(&second));
-    assert_eq!(resumed.next_event().await.unwrap().retry, Some(1000));
-    assert!(resumed.next_event().await.is_none());
-    gate.permits.add_permits(1);
-    while body.next_event().await.is_some() {}
-    let mut resumed = BodyReader::new(on_other_replica.resume(&second.id.unwrap()).await);
-    assert_eq!(resumed.next_message().await["params"]["progress"], 2);
-    assert_eq!(tool_text(&resumed.next_message().await), "held");
-    assert!(resumed.next_event().await.is_none());
-    assert_eq!(client.delete().await, 204);
-    assert_eq!(store.0.size(), (0, 0));
 }
 
 /// Yields to other tasks until the condition holds.

@@ -1,0 +1,505 @@
+//! What sessions have at other replicas: the response to a request of the server reaches the process that waits for it,
+//! a cancellation the process that runs the call, and the end of a session all of them. The id of such a request is sealed
+//! for its session and names the process, so that forged ones are refused without asking anybody. A client that resumes the
+//! stream of a call gets what is logged, from whichever replica, and an error if the process is gone that runs the call.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{Response, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    event_log::{EventLog, Logged, LoggedEvents, Origin},
+    event_sender::EventSender,
+    resumable::store_key,
+    session_id::SessionUid,
+    sessions::Sessions,
+};
+use crate::{
+    core::{
+        admission::Owner,
+        connection::{ClientId, ClientResponse, PendingRequests},
+        crypto::Seal,
+        dispatch::OpenElsewhere,
+        jsonrpc::{ProtocolError, RequestId, write_error_response},
+        server::{PeerHandler, Peers, Server},
+        spawn::spawn,
+        sync::Mutex,
+    },
+    transport::http::{
+        endpoint::Endpoint,
+        http_error::HttpError,
+        replay::{replay_cost, write_event_id},
+        response_body::{ResponseBody, empty_response},
+        sse::write_event,
+    },
+};
+
+/// Purpose of the key that seals the ids of requests to clients.
+const PURPOSE: &str = "mcp-runtime client request 1";
+
+/// The other replicas of a server, as the sessions of one endpoint see them.
+pub(super) struct Replicas {
+    pub(super) peers: Arc<dyn Peers>,
+    /// Seals the ids of requests to clients.
+    ids: Seal,
+    /// The streams of other processes that clients have resumed here.
+    followed: Mutex<HashMap<FollowedKey, Arc<FollowedStream>>>,
+}
+
+/// A session, and the name of a stream.
+type FollowedKey = (SessionUid, Box<str>);
+
+/// What the process that runs a stream has told this one, whose client has resumed it here.
+#[derive(Default)]
+struct FollowedStream {
+    /// Why the response here must end.
+    end: Mutex<Option<FollowNews>>,
+    told: Notify,
+}
+
+/// What a process tells the one that follows its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FollowNews {
+    /// The log has another event.
+    Appended,
+    /// The response is to be closed; the client reconnects after so many milliseconds.
+    Closed { retry: u64 },
+    /// The client has resumed the stream elsewhere.
+    Replaced,
+}
+
+/// How often the process that runs a stream is asked whether it does.
+const FOLLOW_AGAIN: Duration = Duration::from_secs(4);
+/// A process is gone that has not answered so many questions in a row, of two seconds each: longer than it takes to reach
+/// the store again that was away.
+const UNANSWERED: u32 = 4;
+
+/// What one process asks another.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Question<'a> {
+    /// To deliver the response to a request that it has sent to a client.
+    Response {
+        session: Cow<'a, str>,
+        /// Raw JSON, like the response.
+        #[serde(borrow)]
+        id: &'a RawValue,
+        is_result: bool,
+        #[serde(borrow)]
+        response: &'a RawValue,
+    },
+    /// To tell the process of what happens to a stream, whose client has resumed it there.
+    Follow { session: Cow<'a, str>, stream: Cow<'a, str>, process: Cow<'a, str> },
+}
+
+/// What one process tells others.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Notice<'a> {
+    /// The client has cancelled a request.
+    Cancelled {
+        session: Cow<'a, str>,
+        #[serde(borrow)]
+        id: &'a RawValue,
+    },
+    /// The client has ended its session.
+    Ended { session: Cow<'a, str> },
+    /// Something has happened to a stream; only the process that follows it is told.
+    Stream { session: Cow<'a, str>, stream: Cow<'a, str>, news: FollowNews },
+}
+
+/// The answer to a question: that it was done. The answer is empty if there was nothing to do it with.
+const DONE: &[u8] = b"1";
+
+/// The session of a key, see [`store_key`].
+fn uid_of_key(key: &str) -> Option<SessionUid> {
+    URL_SAFE_NO_PAD.decode(key).ok()?.try_into().ok()
+}
+
+impl Replicas {
+    /// Those of a server, if they share a store.
+    pub(super) fn of(server: &Server) -> Option<Self> {
+        let peers = server.peers()?;
+        Some(Self { peers, ids: Seal::new(server.keys(), PURPOSE), followed: Mutex::default() })
+    }
+
+    /// The id of a new request to the client of a session; `None` if it cannot be sealed.
+    pub(super) fn request_id(&self, uid: &SessionUid) -> Option<String> {
+        self.ids.seal(self.peers.id().as_bytes(), uid).ok()
+    }
+
+    /// The process that has sent a request with that id, which is raw JSON, to the client of that session.
+    fn process_of(&self, uid: &SessionUid, id: &str) -> Option<String> {
+        let id = PendingRequests::id_without_prefix(id)?;
+        String::from_utf8(self.ids.open(id.as_bytes(), uid)?.plain).ok()
+    }
+
+    /// Passes a response on to the process that waits for it.
+    async fn pass_response(
+        &self,
+        process: &str,
+        uid: &SessionUid,
+        (id, response): (&str, &ClientResponse),
+        owner: &Owner,
+    ) -> Result<(), HttpError> {
+        let (is_result, text) = match response {
+            Ok(result) => (true, result),
+            Err(error) => (false, error),
+        };
+        let raw =
+            |text| serde_json::from_str::<&RawValue>(text).map_err(|_| HttpError::unexpected_response());
+        let session = Cow::Owned(store_key(uid).into());
+        let question = Question::Response { session, id: raw(id)?, is_result, response: raw(text)? };
+        let question = serde_json::to_vec(&question).map_err(|_| HttpError::unexpected_response())?;
+        match self.peers.ask(process, &question, owner).await {
+            Ok(Some(answer)) if answer == DONE => Ok(()),
+            Ok(Some(_)) => Err(HttpError::unexpected_response()),
+            Ok(None) => Err(HttpError::replica_unavailable()),
+            Err(error) => {
+                tracing::debug!(%error, "a response cannot be passed on to another replica");
+                Err(HttpError::sessions_unavailable())
+            }
+        }
+    }
+
+    async fn tell_all(&self, notice: &Notice<'_>) -> Result<(), HttpError> {
+        let notice = serde_json::to_string(notice).map_err(|_| HttpError::sessions_unavailable())?;
+        self.peers.tell_all(&notice).await.map_err(|error| {
+            tracing::debug!(%error, "other replicas cannot be told");
+            HttpError::sessions_unavailable()
+        })
+    }
+
+    /// Tells the other replicas that a session has ended.
+    pub(super) async fn tell_ended(&self, uid: &SessionUid) {
+        let session = Cow::Owned(store_key(uid).into());
+        // each of them finds out by itself if it was cut off
+        let _told = self.tell_all(&Notice::Ended { session }).await;
+    }
+}
+
+impl FollowedStream {
+    fn tell(&self, news: FollowNews) {
+        if news != FollowNews::Appended {
+            *self.end.lock() = Some(news);
+        }
+        self.told.notify_one();
+    }
+}
+
+/// Tells a process that follows a stream what has happened to it.
+pub(super) async fn send_news(
+    peers: &dyn Peers,
+    process: &str,
+    uid: &SessionUid,
+    stream: &str,
+    news: FollowNews,
+) {
+    let notice = Notice::Stream { session: Cow::Owned(store_key(uid).into()), stream: stream.into(), news };
+    if let Ok(notice) = serde_json::to_vec(&notice)
+        && let Err(error) = peers.tell(process, &notice).await
+    {
+        tracing::debug!(%error, "a replica that follows a stream cannot be told");
+    }
+}
+
+/// The stream of a call that runs in another process, for a client that has resumed it here.
+pub(super) struct Following {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) uid: SessionUid,
+    pub(super) owner: Owner,
+    pub(super) stream: Box<str>,
+    pub(super) log: EventLog,
+    pub(super) origin: Origin,
+    /// The number of the last event that the client has received.
+    pub(super) received: u64,
+    /// Whether an event without a message can be sent.
+    pub(super) has_empty_events: bool,
+}
+
+/// Stops to follow a stream.
+struct Registered<'a>(&'a Replicas, FollowedKey, Arc<FollowedStream>);
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        let mut followed = self.0.followed.lock();
+        if followed.get(&self.1).is_some_and(|current| Arc::ptr_eq(current, &self.2)) {
+            followed.remove(&self.1);
+        }
+    }
+}
+
+impl Following {
+    /// Sends the events of the stream as they are logged, until it ends, its client disconnects or the server stops.
+    pub(super) async fn run(self, sender: EventSender, ended: CancellationToken) {
+        let shutdown = self.endpoint.shutdown.clone();
+        tokio::select! {
+            biased;
+            () = self.follow(&sender) => {}
+            () = sender.wait_until_disconnected() => {}
+            () = ended.cancelled() => {}
+            () = shutdown.cancelled() => {}
+        }
+    }
+
+    async fn follow(&self, sender: &EventSender) {
+        let Some(replicas) = &self.sessions.replicas else { return };
+        let (followed, key) = (Arc::<FollowedStream>::default(), (self.uid, self.stream.clone()));
+        if let Some(previous) = replicas.followed.lock().insert(key.clone(), followed.clone()) {
+            previous.tell(FollowNews::Replaced);
+        }
+        let _registered = Registered(replicas, key, followed.clone());
+        let (mut received, mut unanswered) = (self.received, 0);
+        let mut ask_at = Instant::now();
+        loop {
+            let asks = ask_at <= Instant::now();
+            let mut is_gone = false;
+            if asks {
+                match self.ask(replicas).await {
+                    Ok(Some(runs)) => {
+                        (is_gone, unanswered) = (!runs, 0);
+                        ask_at = Instant::now() + FOLLOW_AGAIN;
+                    }
+                    Ok(None) => {
+                        unanswered += 1;
+                        is_gone = unanswered >= UNANSWERED;
+                    }
+                    // the store is away: the client comes back
+                    Err(()) => return,
+                }
+            }
+            // after that: what was logged before the process has answered is there
+            match self.send_logged(sender, received).await {
+                Some(SentEvents { last, ended: false }) => received = last,
+                _ => return,
+            }
+            if is_gone {
+                // it may have logged the end of the stream meanwhile, and then this is sent
+                if self.log_errors(received).await.is_none() {
+                    return;
+                }
+                continue;
+            }
+            if unanswered > 0 {
+                continue;
+            }
+            if let Some(end) = *followed.end.lock() {
+                if let FollowNews::Closed { retry } = end
+                    && self.has_empty_events
+                {
+                    let name = &self.stream;
+                    let event = format!("id: {name}.{received}\nretry: {retry}\ndata: \n\n");
+                    sender.send_now(event.into_bytes());
+                }
+                return;
+            }
+            tokio::select! {
+                () = followed.told.notified() => {}
+                () = sleep_until(ask_at) => {}
+            }
+        }
+    }
+
+    /// Asks whether the process runs the stream; `None` if it does not answer.
+    async fn ask(&self, replicas: &Replicas) -> Result<Option<bool>, ()> {
+        let question = Question::Follow {
+            session: Cow::Owned(store_key(&self.uid).into()),
+            stream: (&*self.stream).into(),
+            process: replicas.peers.id().into(),
+        };
+        let question = serde_json::to_vec(&question).map_err(drop)?;
+        let answer = replicas.peers.ask(&self.origin.process, &question, &self.owner).await;
+        let answer = answer.map_err(|error| tracing::debug!(%error, "a stream cannot be followed"))?;
+        Ok(answer.map(|answer| answer == DONE))
+    }
+
+    /// Sends the events after a number; `None` if the stream cannot be sent any more.
+    async fn send_logged(&self, sender: &EventSender, mut received: u64) -> Option<SentEvents> {
+        let LoggedEvents { events, ended, last, .. } = self.log.read_after(received).await.ok()??;
+        let mut permit = self.endpoint.budgets.outbound.acquire_last(&self.owner, replay_cost(&events))?;
+        for event in events {
+            let held = permit.split(replay_cost(std::slice::from_ref(&event)));
+            received = event.number;
+            if event.message().is_empty() {
+                continue;
+            }
+            if !sender.wait_for_capacity().await {
+                return None;
+            }
+            let mut out = Vec::with_capacity(event.message().len() + 64);
+            write_event_id(&mut out, &self.stream, event.number);
+            write_event(&mut out, event.message());
+            if !sender.send(out, Some(held)).await {
+                return None;
+            }
+        }
+        Some(SentEvents { last: received.max(last), ended })
+    }
+
+    /// Logs an error for each request whose process is gone, as the last events of the stream; `None` if that fails.
+    async fn log_errors(&self, last: u64) -> Option<()> {
+        let mut number = last;
+        let requests = &self.origin.requests;
+        for (n, id) in requests.iter().enumerate() {
+            number += 1;
+            let error = ProtocolError::internal(
+                "the process that ran the call has stopped\nwhat the call has done by then is not known",
+            );
+            let mut message = Vec::with_capacity(192);
+            write_error_response(&mut message, Some(id.get()), &error);
+            let entry = self.log.encode(&message, n + 1 == requests.len());
+            match self.log.append(number, &entry).await.ok()? {
+                Logged::Stored => {}
+                // the process is there after all, or another one has done the same
+                Logged::Overtaken => return Some(()),
+            }
+        }
+        (!requests.is_empty()).then_some(())
+    }
+}
+
+/// What was sent of a log.
+struct SentEvents {
+    /// The number of the last event.
+    last: u64,
+    /// Whether the stream ends with it.
+    ended: bool,
+}
+
+impl Sessions {
+    /// Passes a response on to the replica that waits for it, if one of them does.
+    pub(super) fn pass_response(
+        self: &Arc<Self>,
+        uid: SessionUid,
+        id: &str,
+        response: ClientResponse,
+        owner: Owner,
+    ) -> Option<impl Future<Output = Response<ResponseBody>> + Send + use<>> {
+        let replicas = self.replicas.as_ref()?;
+        let process = replicas.process_of(&uid, id).filter(|process| process != replicas.peers.id())?;
+        let (sessions, id) = (self.clone(), id.to_owned());
+        Some(async move {
+            let Some(replicas) = &sessions.replicas else { return HttpError::unexpected_response().into() };
+            match replicas.pass_response(&process, &uid, (&id, &response), &owner).await {
+                Ok(()) => empty_response(StatusCode::ACCEPTED),
+                Err(error) => error.into(),
+            }
+        })
+    }
+
+    /// Tells the other replicas that a request is cancelled, if there are any; `id` is raw JSON.
+    pub(super) fn pass_cancellation(
+        self: &Arc<Self>,
+        uid: SessionUid,
+        id: &str,
+    ) -> Option<impl Future<Output = Response<ResponseBody>> + Send + use<>> {
+        self.replicas.as_ref()?;
+        let (sessions, id) = (self.clone(), RawValue::from_string(id.to_owned()).ok()?);
+        Some(async move {
+            let session = Cow::Owned(store_key(&uid).into());
+            let told = match &sessions.replicas {
+                Some(replicas) => replicas.tell_all(&Notice::Cancelled { session, id: &id }).await,
+                None => Ok(()),
+            };
+            told.map_or_else(Into::into, |()| empty_response(StatusCode::ACCEPTED))
+        })
+    }
+
+    /// Ends what this process has of a session that has ended.
+    pub(super) fn end_here(&self, uid: &SessionUid) {
+        self.in_flight.cancel_all(uid);
+        self.pending.close(uid);
+        self.table.end(uid);
+    }
+}
+
+/// Passes on what a batch contains.
+pub(super) struct PassOn<'a> {
+    pub(super) sessions: &'a Arc<Sessions>,
+    pub(super) owner: Owner,
+}
+
+impl OpenElsewhere for PassOn<'_> {
+    fn pass_response(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool {
+        let passed = self.sessions.pass_response(*client, id, response, self.owner.clone());
+        let is_expected = passed.is_some();
+        if let Some(passed) = passed {
+            spawn(async move { drop(passed.await) });
+        }
+        is_expected
+    }
+
+    fn pass_cancellation(&self, client: &ClientId, id: &str) {
+        if let Some(passed) = self.sessions.pass_cancellation(*client, id) {
+            spawn(async move { drop(passed.await) });
+        }
+    }
+}
+
+impl PeerHandler for Sessions {
+    fn answer(self: Arc<Self>, question: &[u8]) -> Option<Vec<u8>> {
+        match serde_json::from_slice(question).ok()? {
+            Question::Response { session, id, is_result, response } => {
+                let uid = uid_of_key(&session)?;
+                let response = response.get().into();
+                let response = if is_result { Ok(response) } else { Err(response) };
+                // another endpoint of this process may have sent it
+                self.pending.deliver(&uid, id.get(), response).then(|| DONE.to_vec())
+            }
+            Question::Follow { session, stream, process } => {
+                let data = self.table.data(&uid_of_key(&session)?)?;
+                let stream = data.streams().get(&*stream).cloned()?;
+                stream.follow(&process).then(|| DONE.to_vec())
+            }
+        }
+    }
+
+    fn receive(self: Arc<Self>, message: &[u8]) {
+        match serde_json::from_slice(message) {
+            Ok(Notice::Cancelled { session, id }) => {
+                if let (Some(uid), Some(id)) = (uid_of_key(&session), RequestId::from_raw(id)) {
+                    self.in_flight.cancel(&uid, &id);
+                }
+            }
+            Ok(Notice::Ended { session }) => {
+                if let Some(uid) = uid_of_key(&session) {
+                    self.end_here(&uid);
+                }
+            }
+            Ok(Notice::Stream { session, stream, news }) => {
+                if let (Some(uid), Some(replicas)) = (uid_of_key(&session), &self.replicas) {
+                    let followed = replicas.followed.lock().get(&(uid, (&*stream).into())).cloned();
+                    if let Some(followed) = followed {
+                        followed.tell(news);
+                    }
+                }
+            }
+            // of another version of this crate
+            Err(_) => tracing::debug!("a message of another replica cannot be read"),
+        }
+    }
+
+    fn missed(self: Arc<Self>) {
+        let mut open = self.table.sessions();
+        open.extend(self.in_flight.clients());
+        spawn(async move {
+            for uid in open {
+                if let Some(revocations) = &self.revocations
+                    && revocations.contains(&uid).await.unwrap_or(false)
+                {
+                    self.end_here(&uid);
+                }
+            }
+        });
+    }
+}

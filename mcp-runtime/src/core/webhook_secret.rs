@@ -50,7 +50,6 @@ impl Secret {
     }
 
     /// As it is sent to the server that signs with it, and as [`parse`](Self::parse) reads it.
-    #[cfg(feature = "client")]
     pub(crate) fn to_text(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }

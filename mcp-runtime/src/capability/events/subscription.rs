@@ -312,6 +312,19 @@ fn reported(server: &Server, name: &str, failure: Failure) -> ProtocolError {
 
 #[cfg(feature = "events-webhook")]
 impl EventSubscription {
+    /// A subscription from a position on, also to an event that is not there any more.
+    pub(super) fn at(
+        server: &Server,
+        name: &str,
+        subscriber: EventSubscriber,
+        arguments: &str,
+        given: Arc<str>,
+        position: Position,
+    ) -> Self {
+        let binding = binding(server, name, arguments, &subscriber).into();
+        Self { subscriber, name: name.into(), given, binding, position }
+    }
+
     /// Moves on to the first event that is not older than `max_age`; whether events were skipped, or have gone.
     ///
     /// # Errors

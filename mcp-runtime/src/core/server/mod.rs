@@ -290,6 +290,8 @@ impl Server {
     pub(crate) fn start_relay(&self) {
         if let Some(relay) = &self.0.relay {
             relay.start(self);
+            let registry = self.registry();
+            registry.capabilities.iter().for_each(|capability| capability.clone().serve(self));
         }
     }
 

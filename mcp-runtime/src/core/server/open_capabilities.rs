@@ -115,6 +115,11 @@ pub(crate) trait Capability: Any + Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Begins what it does besides answering requests, for a server whose replicas share a store; it may be called again.
+    fn serve(self: Arc<Self>, server: &Server) {
+        let _nothing = server;
+    }
+
     /// Cancels the functions that run outside of requests: no client can get their results any more.
     fn stop(&self) {}
 }

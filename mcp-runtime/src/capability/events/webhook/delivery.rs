@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     capability::events::{
+        error::callback_endpoint,
         ring::ReadPosition,
         subscription::{EventSubscription, SeenEvent},
     },
@@ -103,6 +104,12 @@ impl Deliverer {
             webhooks.remove(&webhook);
         }
         if let Some(error) = error {
+            let durable =
+                self.webhooks.upgrade().and_then(|webhooks| webhooks.durable.get().cloned().flatten());
+            if let Some(durable) = durable {
+                // where the store fails, it is ended when it is delivered the next time
+                let _ended = durable.end(&webhook.key).await;
+            }
             self.terminate(&error).await;
         }
     }
@@ -116,6 +123,9 @@ impl Deliverer {
         loop {
             let server = self.server.upgrade()?;
             self.subscription.subscriber.caller = Some(self.webhook.caller());
+            if self.webhook.is_abandoned() {
+                return Some(callback_endpoint("its endpoint has accepted nothing for days"));
+            }
             let entry = match self.subscription.entry(&server) {
                 Ok(entry) => entry,
                 Err(error) => return Some(error),

@@ -42,6 +42,19 @@ pub(super) enum DeliveryFailure {
 }
 
 impl DeliveryFailure {
+    /// The failure of a wire's category.
+    pub(super) fn parse(category: &str) -> Option<Self> {
+        let all = [
+            Self::Connection,
+            Self::Timeout,
+            Self::Tls,
+            Self::Challenge,
+            Self::Status(500),
+            Self::Status(400),
+        ];
+        all.into_iter().find(|failure| failure.as_str() == category)
+    }
+
     /// The wire's category.
     pub(super) fn as_str(self) -> &'static str {
         match self {

@@ -1,15 +1,16 @@
 //! `events/subscribe` and `events/unsubscribe` (feature `events-webhook`): subscriptions whose events are sent to a URL of
-//! the client, signed, for as long as the client renews them. They are kept in memory, so their time is short: a client that
-//! renews one after a restart goes on at its cursor.
+//! the client, signed, for as long as the client renews them. They are kept in memory, and then their time is short, or in
+//! the store that replicas share.
 
 mod delivery;
+mod durable;
 mod endpoint;
 mod subscribe;
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::Arc,
+    sync::{Arc, OnceLock, atomic::AtomicBool},
     time::{Duration, SystemTime},
 };
 
@@ -20,7 +21,10 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
-use self::endpoint::{DeliveryFailure, Endpoints};
+use self::{
+    durable::DurableWebhooks,
+    endpoint::{DeliveryFailure, Endpoints},
+};
 use super::{EventLimits, Events, ring::ReadPosition};
 use crate::{
     core::{
@@ -46,6 +50,10 @@ const CHALLENGES: u32 = 20;
 /// Hosts whose challenges are counted.
 const MAX_HOSTS: usize = 4_096;
 
+/// How long a subscription lasts in memory, and in a store that replicas share.
+const LIFETIMES: [Duration; 2] = [Duration::from_secs(30 * 60), Duration::from_secs(24 * 60 * 60)];
+/// How long the endpoint of a subscription that does not expire may accept nothing.
+const LONGEST_FAILURE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 /// Subscriptions by webhook.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
 /// Bytes of messages that are on their way.
@@ -56,7 +64,7 @@ const MAX_BYTES: usize = 32 << 20;
 pub(super) struct WebhookLimits {
     pub(super) max_subscriptions: usize,
     max_bytes: usize,
-    lifetime: Duration,
+    lifetime: Option<Duration>,
     on_loopback: bool,
 }
 
@@ -65,7 +73,7 @@ impl Default for WebhookLimits {
         Self {
             max_subscriptions: MAX_SUBSCRIPTIONS,
             max_bytes: MAX_BYTES,
-            lifetime: Duration::from_secs(30 * 60),
+            lifetime: None,
             on_loopback: false,
         }
     }
@@ -85,10 +93,12 @@ impl EventLimits {
         self
     }
 
-    /// Sets how long a subscription by webhook lasts, unless the client asks for less or renews it; 30 minutes by default, a
-    /// year at most. Subscriptions are in memory: after a restart, clients have none until they renew theirs.
+    /// Sets how long a subscription by webhook lasts, unless the client asks for less or renews it: a year at most. By default
+    /// 30 minutes, since subscriptions are in memory, and clients have none after a restart until they renew theirs; 24 hours
+    /// with a [shared store](crate::ServerBuilder::shared), where subscriptions stay, and those of clients that ask for it
+    /// do not expire.
     pub fn webhook_lifetime(mut self, time: Duration) -> Self {
-        self.webhook.lifetime = time.clamp(SHORTEST_LIFETIME, LONGEST);
+        self.webhook.lifetime = Some(time.clamp(SHORTEST_LIFETIME, LONGEST));
         self
     }
 
@@ -108,6 +118,10 @@ pub(super) struct Webhooks {
     bytes: Arc<Shares>,
     table: Mutex<WebhookTable>,
     challenges: RateLimiter,
+    /// Those that replicas share; set when a request or the start of the server needs it.
+    durable: OnceLock<Option<Arc<DurableWebhooks>>>,
+    /// Whether this replica delivers them.
+    is_kept: AtomicBool,
     token: CancellationToken,
     /// Ends every subscription with the server.
     _end: DropGuard,
@@ -135,7 +149,8 @@ pub(super) struct Webhook {
     gap_recorded: Notify,
     renewed: Notify,
     token: CancellationToken,
-    _permit: Permit,
+    /// Of what one process may have; the shared store counts by itself.
+    _permit: Option<Permit>,
 }
 
 struct WebhookState {
@@ -143,12 +158,15 @@ struct WebhookState {
     secret: Secret,
     /// The secret before, and until when it signs.
     previous: Option<(Secret, Instant)>,
-    expires: Instant,
+    /// `None` if it does not expire.
+    expires: Option<Instant>,
     watermark: ReadPosition,
     /// Whether the endpoint has to be told of a gap.
     gap: bool,
     /// Whether the next response has to tell of one.
     truncated: bool,
+    /// How many gaps there were.
+    gaps: u64,
     last_delivery: Option<SystemTime>,
     failure: Option<DeliveryFailure>,
     failed_since: Option<SystemTime>,
@@ -176,10 +194,13 @@ impl Webhook {
     /// Ends when the subscription was not renewed in time.
     async fn expired(&self) {
         loop {
-            let expires = self.state.lock().expires;
+            let Some(expires) = self.state.lock().expires else {
+                self.renewed.notified().await;
+                continue;
+            };
             tokio::select! {
                 () = sleep_until(expires) => {
-                    if self.state.lock().expires <= Instant::now() {
+                    if self.state.lock().expires.is_some_and(|expires| expires <= Instant::now()) {
                         return;
                     }
                 }
@@ -197,6 +218,7 @@ impl Webhook {
         {
             let mut state = self.state.lock();
             (state.gap, state.truncated) = (true, true);
+            state.gaps += 1;
         }
         self.gap_recorded.notify_one();
     }
@@ -204,6 +226,13 @@ impl Webhook {
     /// Whether the endpoint has to be told of a gap, once.
     fn take_gap(&self) -> bool {
         std::mem::take(&mut self.state.lock().gap)
+    }
+
+    /// Whether it does not expire, and its endpoint has accepted nothing for days.
+    fn is_abandoned(&self) -> bool {
+        let state = self.state.lock();
+        let failed_for = |since: SystemTime| since.elapsed().unwrap_or_default();
+        state.expires.is_none() && state.failed_since.is_some_and(|since| failed_for(since) > LONGEST_FAILURE)
     }
 
     /// Notes what became of an attempt.
@@ -223,6 +252,12 @@ impl Webhook {
 }
 
 impl Webhooks {
+    /// The subscriptions that replicas share, if they share a store.
+    fn durable(&self, server: &Server) -> Option<&Arc<DurableWebhooks>> {
+        let durable = || DurableWebhooks::of(server, self.limits.max_subscriptions);
+        self.durable.get_or_init(durable).as_ref()
+    }
+
     fn remove(&self, webhook: &Arc<Webhook>) {
         let mut table = self.table.lock();
         // another one may have its place
@@ -272,6 +307,8 @@ impl Lasting for Webhooks {
             table: Mutex::default(),
             challenges: RateLimiter::new(Rate::new(CHALLENGES, Duration::from_secs(60)), MAX_HOSTS),
             limits,
+            durable: OnceLock::new(),
+            is_kept: AtomicBool::new(false),
             _end: token.clone().drop_guard(),
             token,
         })
@@ -281,6 +318,10 @@ impl Lasting for Webhooks {
 impl Capability for Webhooks {
     fn methods(&self) -> &'static [&'static str] {
         &["events/subscribe", "events/unsubscribe"]
+    }
+
+    fn serve(self: Arc<Self>, server: &Server) {
+        self.keep(server);
     }
 
     // that of events says it
@@ -294,7 +335,7 @@ impl Capability for Webhooks {
     ) -> Result<Response, Reply> {
         match request.method {
             "events/subscribe" => self.subscribe(server, registry, request),
-            _ => self.unsubscribe(server, &request),
+            _ => self.unsubscribe(server, request),
         }
     }
 

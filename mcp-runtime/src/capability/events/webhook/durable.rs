@@ -1,0 +1,735 @@
+//! Subscriptions that replicas share: each is a value of the store, which every replica renews, and one replica delivers.
+//!
+//! The subscriptions are divided into parts. The value of a part says which replica delivers it, and which positions were
+//! reached. That replica replaces the value every few seconds; another one takes the part when the value has not changed
+//! for some time, or was released. Each replacement names the version that it replaces, so one of several that try succeeds,
+//! and a replica that was suspended notices that it has lost its parts. Events that were on their way come again.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::{Duration, SystemTime},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value as Json};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+use url::Url;
+
+use super::{DeliveryFailure, Webhook, WebhookKey, WebhookState, Webhooks, delivery::Deliverer};
+use crate::{
+    capability::events::{Events, entry::EventSubscriber, ring::Position, subscription::EventSubscription},
+    core::{
+        admission::Owner,
+        config::LONGEST,
+        connection::{Access, Principal},
+        crypto::random_id,
+        server::{Server, WeakServer},
+        spawn::spawn,
+        store::{Condition, Received, SealedStore, StoreError, Table, Write, Written},
+        sync::Mutex,
+        webhook_secret::Secret,
+    },
+};
+
+/// Parts of the subscriptions, each of which one replica delivers.
+const PARTS: u8 = 16;
+/// How often a replica says that it delivers its parts, and looks at those of others.
+const BEAT: Duration = Duration::from_secs(2);
+/// How long a part may be unchanged before another replica takes it.
+const LEASE: Duration = Duration::from_secs(10);
+/// What replicas tell each other of subscriptions that were made, renewed or ended.
+const TOPIC: &str = "webhooks";
+/// After the subscription to the topic has failed.
+const RETRY: Duration = Duration::from_secs(1);
+/// Bytes of one subscription in the store.
+const MAX_RECORD: usize = 64 << 10;
+/// Attempts to replace a value that others replace, too.
+const MAX_CONFLICTS: usize = 8;
+/// How long the record of an ended subscription stays, so that the replica that delivers it sees it.
+const ENDED: Duration = Duration::from_secs(60);
+
+/// A subscription as the store has it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) url: String,
+    /// As the client has sent them.
+    pub(super) arguments: String,
+    pub(super) caller: StoredPrincipal,
+    pub(super) owner: String,
+    pub(super) secret: String,
+    /// The secret before, and until when it signs.
+    pub(super) previous: Option<(String, u64)>,
+    /// `None` if it does not expire.
+    pub(super) expires: Option<u64>,
+    /// Where it begins.
+    pub(super) start: String,
+    /// How many gaps its client was told of.
+    pub(super) told_gaps: u64,
+    pub(super) has_ended: bool,
+}
+
+/// A principal, as it was authenticated.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct StoredPrincipal {
+    issuer: String,
+    subject: String,
+    client_id: Option<String>,
+    scopes: Vec<String>,
+    claims: Option<Map<String, Json>>,
+    actor: Option<Json>,
+    confirmation_key: Option<String>,
+    expires: Option<u64>,
+}
+
+/// What was reached of a subscription.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Reached {
+    /// Everything before it was delivered, or given up.
+    pub(super) position: String,
+    pub(super) last_delivery: Option<u64>,
+    pub(super) failure: Option<String>,
+    pub(super) failed_since: Option<u64>,
+    /// How many gaps there were.
+    pub(super) gaps: u64,
+}
+
+/// The value of a part.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Part {
+    /// The replica that delivers; empty if it has released the part.
+    holder: String,
+    /// By the keys of subscriptions.
+    reached: BTreeMap<String, Reached>,
+}
+
+/// What a replica knows of a part.
+enum KnownPart {
+    /// Another one delivers it, or none; when this version was first seen.
+    Other {
+        version: u64,
+        since: Instant,
+    },
+    Own {
+        version: u64,
+    },
+}
+
+/// The subscriptions that the replicas of a server share.
+pub(super) struct DurableWebhooks {
+    store: SealedStore,
+    /// This replica.
+    replica: String,
+    records: Table,
+    indexes: Table,
+    parts: Table,
+    verified: Table,
+    /// What was reached by subscriptions of own parts that are not delivered at the moment.
+    kept: Mutex<BTreeMap<String, Reached>>,
+    own: Mutex<[bool; PARTS as usize]>,
+    /// Something was changed by this replica.
+    changed: Notify,
+}
+
+/// Milliseconds since 1970.
+pub(super) fn to_millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn of_millis(time: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(time).min(LONGEST * 100)
+}
+
+/// The time of this process; one that has passed is now.
+fn instant_of(time: u64) -> Instant {
+    Instant::now() + of_millis(time).duration_since(SystemTime::now()).unwrap_or_default()
+}
+
+pub(super) fn position_text(position: Position) -> String {
+    URL_SAFE_NO_PAD.encode(position.to_bytes())
+}
+
+pub(super) fn parse_position(text: &str) -> Option<Position> {
+    Position::from_bytes(&URL_SAFE_NO_PAD.decode(text).ok()?)
+}
+
+/// A key as the store has it.
+fn key_text(key: &WebhookKey) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn parse_key(text: &str) -> Option<WebhookKey> {
+    let mut key = WebhookKey::default();
+    let pairs = text.as_bytes().chunks_exact(2);
+    if text.len() != key.len() * 2 {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(pairs) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(key)
+}
+
+fn part_of(key: &WebhookKey) -> u8 {
+    key.first().copied().unwrap_or_default() % PARTS
+}
+
+impl StoredPrincipal {
+    pub(super) fn of(principal: &Principal) -> Self {
+        Self {
+            issuer: principal.issuer().to_owned(),
+            subject: principal.subject().to_owned(),
+            client_id: principal.client_id().map(str::to_owned),
+            scopes: principal.scopes().to_vec(),
+            claims: principal.claims().cloned(),
+            actor: principal.actor().cloned(),
+            confirmation_key: principal.confirmation_key().map(str::to_owned),
+            expires: principal.expires().map(to_millis),
+        }
+    }
+
+    fn principal(&self) -> Principal {
+        let mut principal = Principal::new(&self.issuer, &self.subject).with_scopes(self.scopes.clone());
+        if let Some(client_id) = &self.client_id {
+            principal = principal.with_client_id(client_id);
+        }
+        if let Some(claims) = &self.claims {
+            principal = principal.with_claims(claims.clone());
+        }
+        if let Some(actor) = &self.actor {
+            principal = principal.with_actor(actor.clone());
+        }
+        if let Some(key) = &self.confirmation_key {
+            principal = principal.with_confirmation_key(key);
+        }
+        match self.expires {
+            Some(expires) => principal.with_expiry(of_millis(expires)),
+            None => principal,
+        }
+    }
+}
+
+impl Record {
+    /// Whether it was neither ended nor has expired.
+    pub(super) fn is_alive(&self) -> bool {
+        !self.has_ended && self.expires.is_none_or(|expires| of_millis(expires) > SystemTime::now())
+    }
+
+    /// Replaces the secret; the one before signs for some time.
+    pub(super) fn set_secret(&mut self, secret: &Secret) {
+        let text = secret.to_text();
+        if self.secret != text {
+            let until = to_millis(SystemTime::now() + super::ROTATION);
+            self.previous = Some((std::mem::replace(&mut self.secret, text), until));
+        }
+    }
+
+    fn kept_for(&self) -> Duration {
+        let left = |expires| of_millis(expires).duration_since(SystemTime::now()).unwrap_or_default();
+        self.expires.map_or(LONGEST, left).max(Duration::from_secs(1))
+    }
+
+    /// Its mutable part, as deliveries need it; `None` if it is broken.
+    fn state(&self, reached: Reached, position: Position) -> Option<WebhookState> {
+        let previous = match &self.previous {
+            Some((secret, until)) => Some((Secret::parse(secret)?, instant_of(*until))),
+            None => None,
+        };
+        Some(WebhookState {
+            caller: Arc::new(self.caller.principal()),
+            secret: Secret::parse(&self.secret)?,
+            previous,
+            expires: self.expires.map(instant_of),
+            watermark: position,
+            gap: false,
+            truncated: false,
+            gaps: reached.gaps,
+            last_delivery: reached.last_delivery.map(of_millis),
+            failure: reached.failure.as_deref().and_then(DeliveryFailure::parse),
+            failed_since: reached.failed_since.map(of_millis),
+        })
+    }
+}
+
+impl Reached {
+    fn of(webhook: &Webhook) -> Self {
+        let state = webhook.state.lock();
+        Self {
+            position: position_text(state.watermark),
+            last_delivery: state.last_delivery.map(to_millis),
+            failure: state.failure.map(|failure| failure.as_str().to_owned()),
+            failed_since: state.failed_since.map(to_millis),
+            gaps: state.gaps,
+        }
+    }
+}
+
+impl DurableWebhooks {
+    /// Those of a server, if it shares a store.
+    pub(super) fn of(server: &Server, max_subscriptions: usize) -> Option<Arc<Self>> {
+        let store = server.store().clone();
+        if !store.is_shared() {
+            return None;
+        }
+        let small = |name: &str| Table::new(name, usize::from(PARTS) * 2, MAX_RECORD * 1024, 100);
+        Some(Arc::new(Self {
+            store,
+            // without randomness, subscriptions are not delivered: the store cannot be written either
+            replica: random_id().ok()?,
+            records: Table::new("webhooks", max_subscriptions, max_subscriptions.saturating_mul(4096), 50),
+            indexes: small("webhook-indexes"),
+            parts: small("webhook-parts"),
+            verified: Table::new(
+                "webhook-endpoints",
+                max_subscriptions,
+                max_subscriptions.saturating_mul(256),
+                50,
+            ),
+            kept: Mutex::default(),
+            own: Mutex::default(),
+            changed: Notify::new(),
+        }))
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        table: &Table,
+        key: &str,
+    ) -> Result<Option<(T, u64)>, StoreError> {
+        let Some(found) = self.store.get(table, key).await? else { return Ok(None) };
+        // of another version of this crate
+        Ok(serde_json::from_slice(&found.bytes).ok().map(|value| (value, found.version)))
+    }
+
+    async fn put<T: Serialize>(
+        &self,
+        table: &Table,
+        key: &str,
+        value: &T,
+        (owner, expires_in, condition): (&str, Duration, Condition),
+    ) -> Result<Written, StoreError> {
+        let bytes = serde_json::to_vec(value)?;
+        self.store.put(table, key, Write { bytes: &bytes, owner, expires_in, condition }).await
+    }
+
+    /// A subscription and its version, also one that has ended.
+    pub(super) async fn find(&self, key: &WebhookKey) -> Result<Option<(Record, u64)>, StoreError> {
+        self.get(&self.records, &key_text(key)).await
+    }
+
+    /// Puts a subscription, and tells the replica that delivers it.
+    pub(super) async fn put_record(
+        &self,
+        key: &WebhookKey,
+        record: &Record,
+        condition: Condition,
+    ) -> Result<Written, StoreError> {
+        let text = key_text(key);
+        let bytes = serde_json::to_vec(record)?;
+        if bytes.len() > MAX_RECORD {
+            return Ok(Written::Full);
+        }
+        let kept_for = if record.has_ended { ENDED } else { record.kept_for() };
+        let write = Write { bytes: &bytes, owner: &record.owner, expires_in: kept_for, condition };
+        let written = self.store.put(&self.records, &text, write).await?;
+        if written == Written::Stored {
+            if !record.has_ended {
+                self.change_index(part_of(key), &[&text], &[]).await?;
+            }
+            self.changed.notify_one();
+            // a replica that does not get it looks at the store a little later
+            let _told = self.store.publish(TOPIC, text.as_bytes()).await;
+        }
+        Ok(written)
+    }
+
+    /// Ends a subscription for all replicas.
+    pub(super) async fn end(&self, key: &WebhookKey) -> Result<bool, StoreError> {
+        let Some((mut record, _)) = self.find(key).await?.filter(|(record, _)| record.is_alive()) else {
+            return Ok(false);
+        };
+        record.has_ended = true;
+        self.put_record(key, &record, Condition::Always).await?;
+        Ok(true)
+    }
+
+    /// What was reached, as far as the replica that delivers has said.
+    pub(super) async fn reached(&self, key: &WebhookKey) -> Result<Option<Reached>, StoreError> {
+        let part = self.get::<Part>(&self.parts, &part_of(key).to_string()).await?;
+        Ok(part.and_then(|(mut part, _)| part.reached.remove(&key_text(key))))
+    }
+
+    /// Whether an endpoint has repeated a challenge for this principal, at any replica.
+    pub(super) async fn is_verified(&self, endpoint: &WebhookKey) -> Result<bool, StoreError> {
+        Ok(self.store.get(&self.verified, &key_text(endpoint)).await?.is_some())
+    }
+
+    pub(super) async fn set_verified(&self, endpoint: &WebhookKey, owner: &str) {
+        let how = (owner, super::VERIFIED_FOR, Condition::Always);
+        // it is verified again if this fails
+        let _written = self.put(&self.verified, &key_text(endpoint), &true, how).await;
+    }
+
+    /// Adds keys to the index of a part, and removes others.
+    async fn change_index(&self, part: u8, added: &[&str], removed: &[&str]) -> Result<(), StoreError> {
+        let name = part.to_string();
+        for _ in 0..MAX_CONFLICTS {
+            let found = self.get::<Vec<String>>(&self.indexes, &name).await?;
+            let (mut keys, condition) = match found {
+                Some((keys, version)) => (keys, Condition::Version(version)),
+                None => (Vec::new(), Condition::Absent),
+            };
+            let before = keys.len();
+            keys.retain(|key| !removed.contains(&key.as_str()));
+            let missing: Vec<_> =
+                added.iter().filter(|key| !keys.iter().any(|known| known == *key)).collect();
+            if missing.is_empty() && keys.len() == before {
+                return Ok(());
+            }
+            keys.extend(missing.into_iter().map(|key| (*key).to_owned()));
+            match self.put(&self.indexes, &name, &keys, ("local", LONGEST, condition)).await? {
+                Written::Stored => return Ok(()),
+                Written::Conflict => {}
+                Written::Full => return Err("the index of subscriptions is full".into()),
+            }
+        }
+        Err("the index of subscriptions changes too often".into())
+    }
+}
+
+/// What delivers on this replica.
+struct Keeper {
+    durable: Arc<DurableWebhooks>,
+    webhooks: Weak<Webhooks>,
+    server: WeakServer,
+    parts: Vec<KnownPart>,
+}
+
+impl Webhooks {
+    /// Begins to deliver what the replicas share, unless that was done.
+    pub(super) fn keep(self: &Arc<Self>, server: &Server) {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let Some(durable) = self.durable(server) else { return };
+        if self.is_kept.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            return;
+        }
+        let since = Instant::now();
+        let keeper = Keeper {
+            durable: durable.clone(),
+            webhooks: Arc::downgrade(self),
+            server: server.downgrade(),
+            parts: (0..PARTS).map(|_| KnownPart::Other { version: 0, since }).collect(),
+        };
+        let token = self.token.clone();
+        spawn(async move {
+            let durable = keeper.durable.clone();
+            tokio::select! {
+                () = token.cancelled() => {}
+                () = keeper.run() => {}
+            }
+            durable.release().await;
+        });
+    }
+}
+
+impl DurableWebhooks {
+    /// Lets other replicas take the parts of this one at once.
+    async fn release(&self) {
+        let own = *self.own.lock();
+        for part in (0..PARTS).filter(|part| own.get(usize::from(*part)).is_some_and(|own| *own)) {
+            let name = part.to_string();
+            let Ok(Some((mut value, version))) = self.get::<Part>(&self.parts, &name).await else { return };
+            if value.holder == self.replica {
+                value.holder.clear();
+                // otherwise they take it a little later
+                let how = ("local", LONGEST, Condition::Version(version));
+                let _released = self.put(&self.parts, &name, &value, how).await;
+            }
+        }
+    }
+}
+
+impl Keeper {
+    async fn run(mut self) {
+        let mut topic = None;
+        loop {
+            for part in 0..PARTS {
+                let (Some(webhooks), Some(server)) = (self.webhooks.upgrade(), self.server.upgrade()) else {
+                    return;
+                };
+                if let Err(error) = self.look_at(part, &webhooks, &server).await {
+                    tracing::debug!(%error, "the store of subscriptions by webhook cannot be reached");
+                    break;
+                }
+            }
+            let next = Instant::now() + BEAT;
+            loop {
+                if topic.is_none() {
+                    topic = self.durable.store.subscribe(TOPIC).await.ok();
+                }
+                let received = async {
+                    match &mut topic {
+                        Some(topic) => topic.next().await,
+                        None => {
+                            sleep(RETRY).await;
+                            None
+                        }
+                    }
+                };
+                tokio::select! {
+                    () = sleep_until(next) => break,
+                    // parts that no replica has are taken
+                    () = self.durable.changed.notified() => {}
+                    received = received => match received {
+                        Some(Received::Message(key)) => {
+                            let key = std::str::from_utf8(&key).ok().and_then(parse_key);
+                            let (Some(key), Some(webhooks), Some(server)) =
+                                (key, self.webhooks.upgrade(), self.server.upgrade()) else { continue };
+                            if self.owns(part_of(&key)) {
+                                // it is tried again when the part is looked at
+                                let _later = self.load(&key, None, &webhooks, &server).await;
+                            }
+                        }
+                        // what was lost is looked at
+                        Some(Received::Missed) => break,
+                        None => topic = None,
+                    },
+                }
+            }
+        }
+    }
+
+    fn owns(&self, part: u8) -> bool {
+        matches!(self.parts.get(usize::from(part)), Some(KnownPart::Own { .. }))
+    }
+
+    fn set(&mut self, part: u8, known: KnownPart) {
+        let is_own = matches!(known, KnownPart::Own { .. });
+        if let Some(own) = self.durable.own.lock().get_mut(usize::from(part)) {
+            *own = is_own;
+        }
+        if let Some(place) = self.parts.get_mut(usize::from(part)) {
+            *place = known;
+        }
+    }
+
+    /// Says that this replica delivers a part, or takes one that none delivers.
+    async fn look_at(
+        &mut self,
+        part: u8,
+        webhooks: &Arc<Webhooks>,
+        server: &Server,
+    ) -> Result<(), StoreError> {
+        let name = part.to_string();
+        let durable = self.durable.clone();
+        if let Some(KnownPart::Own { version }) = self.parts.get(usize::from(part)) {
+            let version = *version;
+            self.load_index(part, webhooks, server).await?;
+            let value = Part { holder: durable.replica.clone(), reached: durable.collect(part, webhooks) };
+            let how = ("local", LONGEST, Condition::Version(version));
+            if durable.put(&durable.parts, &name, &value, how).await? == Written::Stored {
+                self.set(part, KnownPart::Own { version: version + 1 });
+            } else {
+                // another replica delivers it
+                tracing::debug!(
+                    part,
+                    "the subscriptions by webhook of a part are delivered by another replica"
+                );
+                self.set(part, KnownPart::Other { version: 0, since: Instant::now() });
+                webhooks.stop_part(part);
+                durable.kept.lock().retain(|key, _| parse_key(key).is_some_and(|key| part_of(&key) != part));
+            }
+            return Ok(());
+        }
+        let (mut value, condition) = match durable.get::<Part>(&durable.parts, &name).await? {
+            None => (Part::default(), Condition::Absent),
+            Some((value, version)) => {
+                let is_free = match self.parts.get(usize::from(part)) {
+                    Some(KnownPart::Other { version: known, since }) if *known == version => {
+                        since.elapsed() >= LEASE
+                    }
+                    _ => {
+                        self.set(part, KnownPart::Other { version, since: Instant::now() });
+                        false
+                    }
+                };
+                if !is_free && !value.holder.is_empty() {
+                    return Ok(());
+                }
+                (value, Condition::Version(version))
+            }
+        };
+        value.holder.clone_from(&durable.replica);
+        if durable.put(&durable.parts, &name, &value, ("local", LONGEST, condition)).await? != Written::Stored
+        {
+            return Ok(());
+        }
+        self.set(part, KnownPart::Own { version: condition.next_version() });
+        durable.kept.lock().extend(value.reached);
+        self.load_index(part, webhooks, server).await
+    }
+
+    /// Begins to deliver the subscriptions of a part that are not delivered yet, and forgets those that are gone.
+    async fn load_index(
+        &self,
+        part: u8,
+        webhooks: &Arc<Webhooks>,
+        server: &Server,
+    ) -> Result<(), StoreError> {
+        let durable = &self.durable;
+        let Some((keys, _)) = durable.get::<Vec<String>>(&durable.indexes, &part.to_string()).await? else {
+            return Ok(());
+        };
+        let mut gone = Vec::new();
+        for text in &keys {
+            let Some(key) = parse_key(text) else { continue };
+            if webhooks.find(&key).is_some() {
+                continue;
+            }
+            if !self.load(&key, Some(text), webhooks, server).await? {
+                gone.push(text.as_str());
+            }
+        }
+        if !gone.is_empty() {
+            durable.kept.lock().retain(|key, _| !gone.contains(&key.as_str()));
+            durable.change_index(part, &[], &gone).await?;
+        }
+        Ok(())
+    }
+
+    /// Delivers a subscription as the store has it; whether it is there.
+    async fn load(
+        &self,
+        key: &WebhookKey,
+        text: Option<&str>,
+        webhooks: &Arc<Webhooks>,
+        server: &Server,
+    ) -> Result<bool, StoreError> {
+        let found = self.durable.find(key).await?.filter(|(record, _)| record.is_alive());
+        let Some((record, _)) = found else {
+            if let Some(webhook) = webhooks.find(key) {
+                webhook.token.cancel();
+                webhooks.remove(&webhook);
+            }
+            return Ok(false);
+        };
+        let owned;
+        let text = match text {
+            Some(text) => text,
+            None => {
+                owned = key_text(key);
+                &owned
+            }
+        };
+        let reached = self.durable.kept.lock().get(text).cloned();
+        let has_reached = reached.is_some();
+        let reached = reached.unwrap_or_default();
+        let position = parse_position(if has_reached { &reached.position } else { &record.start });
+        let state = position.and_then(|position| Some((record.state(reached, position)?, position)));
+        let Some((state, position)) = state else {
+            tracing::warn!(subscription = %record.id, "a subscription of the shared store is of another version of this crate");
+            return Ok(true);
+        };
+        if let Some(webhook) = webhooks.find(key) {
+            {
+                let mut current = webhook.state.lock();
+                (current.caller, current.secret) = (state.caller, state.secret);
+                (current.previous, current.expires) = (state.previous, state.expires);
+            }
+            webhook.renewed.notify_one();
+            return Ok(true);
+        }
+        webhooks.deliver_record(*key, &record, state, position, server);
+        self.durable.kept.lock().remove(text);
+        Ok(true)
+    }
+}
+
+impl DurableWebhooks {
+    /// What was reached by the subscriptions of a part.
+    fn collect(&self, part: u8, webhooks: &Webhooks) -> BTreeMap<String, Reached> {
+        let mut reached: BTreeMap<_, _> = self
+            .kept
+            .lock()
+            .iter()
+            .filter(|(key, _)| parse_key(key).is_some_and(|key| part_of(&key) == part))
+            .map(|(key, reached)| (key.clone(), reached.clone()))
+            .collect();
+        let table = webhooks.table.lock();
+        let of_part = table.by_key.iter().filter(|(key, _)| part_of(key) == part);
+        reached.extend(of_part.map(|(key, webhook)| (key_text(key), Reached::of(webhook))));
+        reached
+    }
+}
+
+impl Webhooks {
+    /// Stops to deliver the subscriptions of a part, without ending them.
+    fn stop_part(&self, part: u8) {
+        let mut table = self.table.lock();
+        table.by_key.retain(|key, webhook| {
+            let stays = part_of(key) != part;
+            if !stays {
+                webhook.token.cancel();
+            }
+            stays
+        });
+    }
+
+    /// Delivers a subscription on this replica.
+    fn deliver_record(
+        self: &Arc<Self>,
+        key: WebhookKey,
+        record: &Record,
+        state: WebhookState,
+        position: Position,
+        server: &Server,
+    ) {
+        let Ok(url) = Url::parse(&record.url) else { return };
+        let subscriber = EventSubscriber {
+            caller: Some(state.caller.clone()),
+            access_rules: Some(server.access_rules().clone()),
+        };
+        let registry = server.registry();
+        let access = Access::new(subscriber.caller.as_deref(), subscriber.access_rules.as_deref());
+        let entry = registry
+            .capabilities
+            .get::<Events>()
+            .and_then(|events| events.catalog.find(&record.name, access).ok().cloned());
+        // also one whose event the subscriber may not have any more: its endpoint is told
+        let given = entry.as_ref().and_then(|entry| entry.given(&record.arguments).ok());
+        let given: Arc<str> = given.as_deref().unwrap_or(&record.arguments).into();
+        let webhook = Arc::new(Webhook {
+            key,
+            id: record.id.as_str().into(),
+            name: record.name.as_str().into(),
+            url,
+            owner: Owner::from_text(record.owner.as_str().into()),
+            state: Mutex::new(state),
+            gap_recorded: Notify::new(),
+            renewed: Notify::new(),
+            token: self.token.child_token(),
+            _permit: None,
+        });
+        let subscription =
+            EventSubscription::at(server, &record.name, subscriber, &record.arguments, given, position);
+        self.table.lock().by_key.insert(key, webhook.clone());
+        let deliverer = Deliverer {
+            server: server.downgrade(),
+            webhooks: Arc::downgrade(self),
+            endpoints: self.endpoints.clone(),
+            bytes: self.bytes.clone(),
+            webhook,
+            subscription,
+        };
+        spawn(deliverer.run());
+    }
+}

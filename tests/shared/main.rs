@@ -12,6 +12,7 @@ mod sessions;
 #[path = "../../examples/shared_store/sqlite.rs"]
 mod sqlite;
 mod trouble;
+mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -50,8 +50,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const MAX_RECORD: usize = 64 << 10;
 /// Attempts to replace a value that others replace, too.
 const MAX_CONFLICTS: usize = 8;
-/// How long the record of an ended subscription stays, so that the replica that delivers it sees it.
-const ENDED: Duration = Duration::from_secs(60);
+/// How long the value of an ended subscription stays: the store has it no more when replicas look at it.
+const ENDED: Duration = Duration::from_secs(1);
 
 /// A subscription as the store has it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -410,6 +410,8 @@ struct Keeper {
     webhooks: Weak<Webhooks>,
     server: WeakServer,
     parts: Vec<KnownPart>,
+    /// Whether messages of other replicas may have been lost, so that every subscription is looked at.
+    has_missed: bool,
 }
 
 impl Webhooks {
@@ -428,6 +430,7 @@ impl Webhooks {
             webhooks: Arc::downgrade(self),
             server: server.downgrade(),
             parts: (0..PARTS).map(|_| KnownPart::Other { version: 0, since }).collect(),
+            has_missed: false,
         };
         let token = self.token.clone();
         spawn(async move {
@@ -462,15 +465,18 @@ impl Keeper {
     async fn run(mut self) {
         let mut topic = None;
         loop {
+            let mut is_complete = true;
             for part in 0..PARTS {
                 let (Some(webhooks), Some(server)) = (self.webhooks.upgrade(), self.server.upgrade()) else {
                     return;
                 };
                 if let Err(error) = self.look_at(part, &webhooks, &server).await {
-                    tracing::debug!(%error, "the store of subscriptions by webhook cannot be reached");
+                    tracing::debug!(%error, "the store of subscriptions by webhook cannot be used");
+                    is_complete = false;
                     break;
                 }
             }
+            self.has_missed &= !is_complete;
             let next = Instant::now() + BEAT;
             loop {
                 if topic.is_none() {
@@ -499,9 +505,8 @@ impl Keeper {
                                 let _later = self.load(&key, None, &webhooks, &server).await;
                             }
                         }
-                        // what was lost is looked at
-                        Some(Received::Missed) => break,
-                        None => topic = None,
+                        Some(Received::Missed) => self.has_missed = true,
+                        None => (topic, self.has_missed) = (None, true),
                     },
                 }
             }
@@ -592,7 +597,7 @@ impl Keeper {
         let mut gone = Vec::new();
         for text in &keys {
             let Some(key) = parse_key(text) else { continue };
-            if webhooks.find(&key).is_some() {
+            if !self.has_missed && webhooks.find(&key).is_some() {
                 continue;
             }
             if !self.load(&key, Some(text), webhooks, server).await? {

@@ -312,17 +312,19 @@ fn reported(server: &Server, name: &str, failure: Failure) -> ProtocolError {
 
 #[cfg(feature = "events-webhook")]
 impl EventSubscription {
-    /// A subscription from a position on, also to an event that is not there any more.
+    /// A subscription from a position on.
     pub(super) fn at(
         server: &Server,
-        name: &str,
+        entry: &EventEntry,
         subscriber: EventSubscriber,
         arguments: &str,
         given: Arc<str>,
-        position: Position,
+        position: &ReadPosition,
     ) -> Self {
-        let binding = binding(server, name, arguments, &subscriber).into();
-        Self { subscriber, name: name.into(), given, binding, position }
+        let binding = binding(server, entry.name(), arguments, &subscriber);
+        // without a cursor, it begins now
+        let cursor = server.cursors().seal(&position.to_bytes(), &binding).ok();
+        Self::open(server, entry, subscriber, arguments, given, cursor.as_deref()).0
     }
 
     /// Moves on to the first event that is not older than `max_age`; whether events were skipped, or have gone.

@@ -22,11 +22,13 @@ use url::Url;
 
 use super::{DeliveryFailure, Webhook, WebhookKey, WebhookState, Webhooks, delivery::Deliverer};
 use crate::{
-    capability::events::{Events, entry::EventSubscriber, ring::Position, subscription::EventSubscription},
+    capability::events::{
+        Events, entry::EventSubscriber, ring::ReadPosition, subscription::EventSubscription,
+    },
     core::{
         admission::Owner,
         config::LONGEST,
-        connection::{Access, Principal},
+        connection::Principal,
         crypto::random_id,
         server::{Server, WeakServer},
         spawn::spawn,
@@ -152,12 +154,12 @@ fn instant_of(time: u64) -> Instant {
     Instant::now() + of_millis(time).duration_since(SystemTime::now()).unwrap_or_default()
 }
 
-pub(super) fn position_text(position: Position) -> String {
+pub(super) fn position_text(position: &ReadPosition) -> String {
     URL_SAFE_NO_PAD.encode(position.to_bytes())
 }
 
-pub(super) fn parse_position(text: &str) -> Option<Position> {
-    Position::from_bytes(&URL_SAFE_NO_PAD.decode(text).ok()?)
+pub(super) fn parse_position(text: &str) -> Option<ReadPosition> {
+    ReadPosition::from_bytes(&URL_SAFE_NO_PAD.decode(text).ok()?)
 }
 
 /// A key as the store has it.
@@ -237,7 +239,7 @@ impl Record {
     }
 
     /// Its mutable part, as deliveries need it; `None` if it is broken.
-    fn state(&self, reached: Reached, position: Position) -> Option<WebhookState> {
+    fn state(&self, reached: &Reached, position: ReadPosition) -> Option<WebhookState> {
         let previous = match &self.previous {
             Some((secret, until)) => Some((Secret::parse(secret)?, instant_of(*until))),
             None => None,
@@ -262,7 +264,7 @@ impl Reached {
     fn of(webhook: &Webhook) -> Self {
         let state = webhook.state.lock();
         Self {
-            position: position_text(state.watermark),
+            position: position_text(&state.watermark),
             last_delivery: state.last_delivery.map(to_millis),
             failure: state.failure.map(|failure| failure.as_str().to_owned()),
             failed_since: state.failed_since.map(to_millis),
@@ -639,7 +641,7 @@ impl Keeper {
         let has_reached = reached.is_some();
         let reached = reached.unwrap_or_default();
         let position = parse_position(if has_reached { &reached.position } else { &record.start });
-        let state = position.and_then(|position| Some((record.state(reached, position)?, position)));
+        let state = position.and_then(|position| Some((record.state(&reached, position.clone())?, position)));
         let Some((state, position)) = state else {
             tracing::warn!(subscription = %record.id, "a subscription of the shared store is of another version of this crate");
             return Ok(true);
@@ -653,7 +655,7 @@ impl Keeper {
             webhook.renewed.notify_one();
             return Ok(true);
         }
-        webhooks.deliver_record(*key, &record, state, position, server);
+        webhooks.deliver_record(*key, &record, state, &position, server);
         self.durable.kept.lock().remove(text);
         Ok(true)
     }
@@ -695,7 +697,7 @@ impl Webhooks {
         key: WebhookKey,
         record: &Record,
         state: WebhookState,
-        position: Position,
+        position: &ReadPosition,
         server: &Server,
     ) {
         let Ok(url) = Url::parse(&record.url) else { return };
@@ -704,14 +706,11 @@ impl Webhooks {
             access_rules: Some(server.access_rules().clone()),
         };
         let registry = server.registry();
-        let access = Access::new(subscriber.caller.as_deref(), subscriber.access_rules.as_deref());
-        let entry = registry
-            .capabilities
-            .get::<Events>()
-            .and_then(|events| events.catalog.find(&record.name, access).ok().cloned());
-        // also one whose event the subscriber may not have any more: its endpoint is told
-        let given = entry.as_ref().and_then(|entry| entry.given(&record.arguments).ok());
-        let given: Arc<str> = given.as_deref().unwrap_or(&record.arguments).into();
+        // a replica of another version may have the event
+        let events = registry.capabilities.get::<Events>();
+        let entry = events.and_then(|events| events.catalog.iter().find(|entry| entry.name() == record.name));
+        let Some(entry) = entry else { return };
+        let given: Arc<str> = entry.given(&record.arguments).as_deref().unwrap_or(&record.arguments).into();
         let webhook = Arc::new(Webhook {
             key,
             id: record.id.as_str().into(),
@@ -725,7 +724,7 @@ impl Webhooks {
             _permit: None,
         });
         let subscription =
-            EventSubscription::at(server, &record.name, subscriber, &record.arguments, given, position);
+            EventSubscription::at(server, entry, subscriber, &record.arguments, given, position);
         self.table.lock().by_key.insert(key, webhook.clone());
         let deliverer = Deliverer {
             server: server.downgrade(),

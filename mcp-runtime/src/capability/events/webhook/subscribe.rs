@@ -382,7 +382,7 @@ impl EventCall<Subscribe> {
                 renewed.caller = StoredPrincipal::of(&self.own.caller);
                 renewed.expires = refresh_before.map(to_millis);
                 let start = reached.as_ref().map_or(renewed.start.as_str(), |reached| &reached.position);
-                position = parse_position(start).unwrap_or(subscription.position);
+                position = parse_position(start).unwrap_or_else(|| subscription.position.clone());
                 let reached = reached.unwrap_or_default();
                 truncated = reached.gaps > renewed.told_gaps;
                 renewed.told_gaps = renewed.told_gaps.max(reached.gaps);
@@ -394,7 +394,7 @@ impl EventCall<Subscribe> {
                 if self.cursor.is_some() {
                     truncated |= subscription.skip_older(&self.server, self.max_age)?;
                 }
-                position = subscription.position;
+                position = subscription.position.clone();
                 // one that has ended is replaced
                 condition = found.map_or(Condition::Absent, |(_, version)| Condition::Version(version));
                 record = Record {
@@ -407,7 +407,7 @@ impl EventCall<Subscribe> {
                     secret: self.own.secret.to_text(),
                     previous: None,
                     expires: refresh_before.map(to_millis),
-                    start: position_text(position),
+                    start: position_text(&position),
                     told_gaps: 0,
                     has_ended: false,
                 };
@@ -415,7 +415,7 @@ impl EventCall<Subscribe> {
             }
             match durable.put_record(&key, &record, condition).await.map_err(failed)? {
                 Written::Stored => {
-                    let cursor = subscription.cursor(&self.server, position)?;
+                    let cursor = subscription.cursor(&self.server, &position)?;
                     return Ok(SubscribeResult {
                         id: record.id.into(),
                         refresh_before,

@@ -279,7 +279,7 @@ impl EventCall<Subscribe> {
             return self.subscribe_durably(&durable, key, given).await;
         }
         if let Some(webhook) = self.own.webhooks.find(&key) {
-            return self.renew(webhook, given);
+            return self.renew(&webhook, given);
         }
         let exhausted = || resource_exhausted("subscriptions", "too many subscriptions by webhook");
         let permit = self.own.webhooks.shares.try_acquire(&self.owner, 1).ok_or_else(exhausted)?;
@@ -329,7 +329,7 @@ impl EventCall<Subscribe> {
                 // another request was faster
                 Some(known) => {
                     drop(table);
-                    return self.renew(known, given);
+                    return self.renew(&known, given);
                 }
                 None => drop(table.by_key.insert(key, webhook.clone())),
             }
@@ -340,7 +340,7 @@ impl EventCall<Subscribe> {
             webhooks: Arc::downgrade(&self.own.webhooks),
             endpoints: self.own.webhooks.endpoints.clone(),
             bytes: self.own.webhooks.bytes.clone(),
-            webhook: webhook.clone(),
+            webhook,
             subscription,
         };
         spawn(deliverer.run());
@@ -484,7 +484,7 @@ impl EventCall<Subscribe> {
         Some(expires.map_or(until, |expires| expires.min(until)))
     }
 
-    fn renew(&self, webhook: Arc<Webhook>, given: Arc<str>) -> Result<SubscribeResult, ProtocolError> {
+    fn renew(&self, webhook: &Webhook, given: Arc<str>) -> Result<SubscribeResult, ProtocolError> {
         let refresh_before = self.grant(false);
         let (watermark, truncated) = {
             let mut state = webhook.state.lock();

@@ -1,0 +1,46 @@
+//! The server that `tests/bench/cluster.py` drives: with `MCP_SHARED` it is one of several replicas.
+
+use std::time::Duration;
+
+use mcp_runtime::prelude::*;
+
+/// Echo the message back
+#[mcp_tool]
+async fn echo(message: String) -> String {
+    message
+}
+
+/// Pay, once
+#[mcp_tool]
+async fn pay(ctx: &Context) -> Result<&'static str, ToolError> {
+    let _agreed: bool = ctx.elicit("agreed", "Pay?").await?;
+    ctx.consume_once().await?;
+    Ok("paid")
+}
+
+/// Work for a moment, as a task
+#[mcp_tool(task, timeout = "1m")]
+async fn job() -> &'static str {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    "done"
+}
+
+#[mcp_resource(uri = "bench://state")]
+fn state() -> &'static str {
+    "state"
+}
+
+/// Report a change of the state
+#[mcp_tool]
+fn touch(server: &ServerHandle) -> &'static str {
+    server.resource_updated("bench://state");
+    "touched"
+}
+
+fn main() -> mcp_runtime::Result<()> {
+    mcp_runtime::server!()
+        .discover()
+        .limits(|limits| limits.max_share_percent(100))
+        .tasks(|tasks| tasks.max_running(4096))
+        .run()
+}

@@ -221,25 +221,38 @@ def table():
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
+def counted(store, work):
+    """The instructions of a server that does that, and how long it took."""
+    with tempfile.NamedTemporaryFile("r", suffix=".vg") as log:
+        flags = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+        server = replica(store, ["valgrind", *flags, f"--log-file={log.name}"])
+        began = time.monotonic()
+        connections = [Connection(server.port) for _ in range(8)]
+        work(connections)
+        lasted = time.monotonic() - began
+        server.child.terminate()
+        server.child.wait(60)
+        found = re.findall(r"I +refs: +([\d,]+)", log.read())
+        return int(found[-1].replace(",", "")), lasted
+
+
 def instructions(shares):
+    """Those of an `echo`, and those of each second: a replica looks after others, and after its connection to Redis."""
     store = redis() if shares else None
-    totals = []
     try:
-        for count in (20, 120):
-            with tempfile.NamedTemporaryFile("r", suffix=".vg") as log:
-                flags = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-                server = replica(store, ["valgrind", *flags, f"--log-file={log.name}"])
-                connections = [Connection(server.port) for _ in range(8)]
-                for _ in range(count):
-                    echoes(connections)
-                server.child.terminate()
-                server.child.wait(60)
-                found = re.findall(r"I +refs: +([\d,]+)", log.read())
-                totals.append(int(found[-1].replace(",", "")))
+        few, of_few = counted(store, lambda connections: time.sleep(3))
+        more, of_more = counted(store, lambda connections: time.sleep(13))
+        a_second = (more - few) / (of_more - of_few)
+
+        def echo(rounds):
+            return lambda connections: [echoes(connections) for _ in range(rounds)]
+
+        few, of_few = counted(store, echo(50))
+        more, of_more = counted(store, echo(450))
+        return (more - few - a_second * (of_more - of_few)) / (400 * 8), a_second
     finally:
         if store:
             store.stop()
-    return (totals[1] - totals[0]) / (100 * 8)
 
 
 def main():
@@ -252,8 +265,9 @@ def main():
         build = ["cargo", "build", "--release", "--manifest-path", str(manifest), "--target-dir", str(TARGET)]
         subprocess.run(build, check=True)
     if arguments.instructions:
-        without, with_store = instructions(False), instructions(True)
+        (without, alone), (with_store, a_second) = instructions(False), instructions(True)
         print(f"`echo`: {without:.0f} instructions, with a store {with_store:.0f}: {with_store / without:.3f} times")
+        print(f"at rest: {alone:.0f} instructions a second, with a store {a_second:.0f}")
         return
     table()
 

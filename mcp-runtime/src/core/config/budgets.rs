@@ -154,7 +154,7 @@ const BUDGETS: &[Budget] = &[
     budget("messages of more than 64 KiB to other replicas", FixedCount("MAX_STORED"), "", All, "`503`", PEERS),
     budget("bytes of them", FixedBytes("MAX_STORED_BYTES"), "", All, "`503`", PEERS),
     budget("proofs that were used", FixedCount("MAX_PROOFS"), "", All, "`401`", "core/server/builder.rs"),
-    budget("calls that have used their responses", FixedCount("MAX_CALLS"), "", All, "an error", "core/store/single_use.rs"),
+    budget("calls that have used their responses", Count(|o| o.limits.max_consumed_calls), "limits.max_consumed_calls", All, "an error", "core/store/single_use.rs"),
 ];
 
 /// Constants that look like a budget and are none, or that limit one value: by file.

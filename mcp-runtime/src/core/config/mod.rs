@@ -163,6 +163,7 @@ pub struct Limits {
     pub(crate) authentication_timeout: Duration,
     /// Callers that each rate remembers.
     pub(crate) max_rate_callers: usize,
+    pub(crate) max_consumed_calls: usize,
     /// For functions without a time limit of their own.
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency_per_caller: Option<usize>,
@@ -197,6 +198,7 @@ impl Default for Limits {
             #[cfg(feature = "auth")]
             authentication_timeout: Duration::from_secs(10),
             max_rate_callers: 65_536,
+            max_consumed_calls: 10_000,
             timeout: None,
             max_concurrency_per_caller: None,
             max_result: None,
@@ -251,6 +253,14 @@ impl Limits {
     /// have used least of the rate are forgotten.
     pub fn max_rate_callers(mut self, callers: usize) -> Self {
         self.max_rate_callers = callers.max(1);
+        self
+    }
+
+    /// Sets how many calls [`consume_once`](crate::Context::consume_once) remembers until they can no longer be retried,
+    /// at all replicas together if they [share a store](crate::ServerBuilder::shared); 10,000 by default. Then it returns an
+    /// error, and so it does if one client has its [share](Self::max_share_percent) of them.
+    pub fn max_consumed_calls(mut self, calls: usize) -> Self {
+        self.max_consumed_calls = calls;
         self
     }
 

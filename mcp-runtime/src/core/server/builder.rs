@@ -40,7 +40,7 @@ use crate::{
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
         log_limit::ServerLogLimits,
-        store::{CallerRate, MAX_CALLS, RateStore, SealedStore, Shared, SingleUse},
+        store::{CallerRate, RateStore, SealedStore, Shared, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -694,7 +694,7 @@ impl ServerBuilder {
             single_use: SingleUse::new(
                 &store,
                 "calls",
-                MAX_CALLS,
+                options.limits.max_consumed_calls,
                 options.limits.share_percent,
                 SystemTime::now(),
             ),

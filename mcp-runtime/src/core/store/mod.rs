@@ -26,7 +26,7 @@ pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
     Taken, Value, Write, Written,
 };
-pub(crate) use single_use::{ConsumedCall, MAX_CALLS, SingleUse};
+pub(crate) use single_use::{ConsumedCall, SingleUse};
 
 /// What an operation of a store gives: it may have to wait for a network.
 pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;

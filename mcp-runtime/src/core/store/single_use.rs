@@ -9,9 +9,6 @@ use crate::core::{
     log_limit::{LogLimit, LogLine},
 };
 
-/// Calls that a server remembers.
-pub(crate) const MAX_CALLS: usize = 10_000;
-
 /// Entries are kept for longer than they are valid, since clocks of replicas differ.
 const CLOCK_SKEW: Duration = Duration::from_secs(60);
 

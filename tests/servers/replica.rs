@@ -64,6 +64,7 @@ fn main() -> mcp_runtime::Result<()> {
     mcp_runtime::server!()
         .info(|info| info.name("replica"))
         .discover()
+        .limits(|limits| limits.max_consumed_calls(1_000_000).max_share_percent(100))
         .http(|http| http.shutdown_delay(Duration::from_millis(200)))
         .run()
 }

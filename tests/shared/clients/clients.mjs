@@ -138,5 +138,5 @@ async function serve(era) {
 
 process.on('unhandledRejection', (error) => console.error('unhandled', error));
 await Promise.all(['legacy', 'modern'].map(serve));
-console.log(JSON.stringify({ counts, paid }));
-process.exit(0);
+// a pipe takes what is long in parts
+process.stdout.write(`${JSON.stringify({ counts, paid })}\n`, () => process.exit(0));

@@ -8,7 +8,7 @@ use crate::core::{
     content::{Content, ResourceContents, ResourceLink},
     dispatch::{PendingReply, Reply, Response},
     reason::Reason,
-    server::Server,
+    server::{Entry as _, Server},
     store::ResultReader,
     tool::{ToolEntry, ToolResult},
 };

@@ -20,7 +20,7 @@ use crate::core::{
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
     protocol::Revision,
-    server::Server,
+    server::{Entry as _, Server},
 };
 
 /// What one method does besides.

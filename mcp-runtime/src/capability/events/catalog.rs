@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::{
     Delivery, EventDescriptor, EventLimits,
-    entry::{EventCatalog, EventEntry},
+    entry::EventEntry,
     error::{needs_caller, refused, unsupported_delivery},
     ring::EventRings,
 };
@@ -16,13 +14,12 @@ use crate::{
         connection::{Access, ItemKind},
         dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
         item::{BuildError, ItemDescriptor},
-        jsonrpc::{ProtocolError, decode_string},
+        jsonrpc::ProtocolError,
         protocol::EVENTS_EXTENSION,
         server::{
-            AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Lasting, List, PageCache,
-            RegisteredItem, Registry, Server, ServerHandle, write_entry,
+            AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Entries, Lasting, List,
+            PageCache, RegisteredItem, Registry, Server, ServerHandle,
         },
-        tool::Hints,
     },
 };
 
@@ -30,7 +27,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Events {
     added: Vec<EventEntry>,
-    pub(super) catalog: EventCatalog,
+    pub(super) catalog: Entries<EventEntry>,
     pages: PageCache,
 }
 
@@ -47,8 +44,6 @@ impl Events {
         if item.takes::<ServerHandle>() {
             open_for_handle(assembly);
         }
-        let name = entry.name().to_owned();
-        assembly.claim_name("event", &name, &name, entry.item().location);
         #[cfg(feature = "events-webhook")]
         if assembly.rules.options.http.identifies_callers() {
             let _opened = assembly.open::<super::webhook::Webhooks>();
@@ -118,7 +113,7 @@ impl Catalog for Events {
             }
             entries.push(Arc::new(entry));
         }
-        self.catalog = EventCatalog::new(entries);
+        self.catalog = Entries::new(entries);
     }
 }
 
@@ -144,10 +139,7 @@ impl Capability for Events {
         if request.method == "events/poll" {
             return self.poll(server, request);
         }
-        let entries = |_, access: Access<'_>| {
-            let visible = self.catalog.iter().filter(|event| access.sees(event.view()));
-            visible.map(|event| write_entry(|out| event.write(out))).collect()
-        };
+        let entries = |_, access: Access<'_>| self.catalog.write_each(access, EventEntry::write);
         server.list(request, List { key: "events", entries: &entries, pages: &self.pages })
     }
 
@@ -159,19 +151,11 @@ impl Capability for Events {
         if request.method == "events/list" {
             return ObservedItem::None;
         }
-        let name = request.params.name.and_then(decode_string).unwrap_or_default();
-        match self.catalog.find(&name, request.access()) {
-            Ok(entry) => ObservedItem::Other(entry.clone()),
-            Err(error) => {
-                let hidden = self.catalog.iter().any(|event| event.name() == name);
-                ObservedItem::missing("event", hidden, &error, request)
-            }
-        }
+        self.catalog.observed(request, |event| ObservedItem::Other(event))
     }
 
     fn scoped(&self) -> Vec<String> {
-        let scoped = self.catalog.iter().filter(|event| !event.item().scopes.is_empty());
-        scoped.map(|event| format!("event `{}`", event.name())).collect()
+        self.catalog.scoped()
     }
 }
 
@@ -214,14 +198,7 @@ impl Annotation for EventDescriptor {
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let limits = assembly.rules.options.limits.of_capabilities.get::<EventLimits>().cloned();
         let ring = assembly.open::<EventRings>().of(self.key(), &limits.unwrap_or_default());
-        let mut entry = EventEntry::annotated(self, item, ring)?;
-        if !item.transforms.is_empty() {
-            let properties = entry.function.input.published().get("properties").and_then(Value::as_object);
-            let arguments = properties.map(|members| members.keys().cloned().collect()).unwrap_or_default();
-            let (spec, hints) = (&mut entry.function.spec.item, &mut Hints::default());
-            let changes = assembly.transforms.run(item, ItemKind::Event, spec, hints, arguments)?;
-            entry.function.change_arguments(&changes)?;
-        }
+        let entry = assembly.named(item, EventEntry::annotated(self, item, ring))?;
         Events::add(assembly, item, entry);
         Ok(())
     }

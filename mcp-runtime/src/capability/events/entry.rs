@@ -3,7 +3,6 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
     sync::{Arc, OnceLock},
 };
 
@@ -17,8 +16,8 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::{BoxFuture, CallParts, Inject, Input},
-        connection::{Access, AccessError, AccessRules, ItemKind, ItemView, Principal, RequestContext},
+        arguments::{ArgumentChange, BoxFuture, CallParts, Inject, Input},
+        connection::{Access, AccessRules, ItemKind, Principal, RequestContext},
         context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
         dispatch::ObservedEntry,
         error::Failure,
@@ -28,11 +27,11 @@ use crate::{
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, write_array, write_string},
         protocol::Revision,
-        server::{RegisteredItem, Server},
+        server::{Entry, RegisteredItem, Server},
         sync::Mutex,
-        tool::{ToolEntry, published_output},
+        tool::{Hints, ToolEntry, published_output},
     },
-    schema::{generator_for_output, nearest},
+    schema::generator_for_output,
 };
 
 /// Why the function of an event cannot send requests to a client.
@@ -72,37 +71,23 @@ pub(crate) struct EventEntry {
     pub(super) ring: Arc<EventRing>,
 }
 
-/// The events of a server, by name.
-#[derive(Debug, Default)]
-pub(crate) struct EventCatalog {
-    entries: Vec<Arc<EventEntry>>,
-    index: HashMap<String, usize>,
-}
+impl Entry for EventEntry {
+    const KIND: ItemKind = ItemKind::Event;
 
-impl EventCatalog {
-    pub(super) fn new(entries: Vec<Arc<EventEntry>>) -> Self {
-        let index = entries.iter().enumerate().map(|(n, event)| (event.name().to_owned(), n)).collect();
-        Self { entries, index }
+    fn item(&self) -> &ItemSpec {
+        &self.function.spec.item
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<EventEntry>> {
-        self.entries.iter()
+    fn item_mut(&mut self) -> (&mut ItemSpec, Option<&mut Hints>) {
+        (&mut self.function.spec.item, None)
     }
 
-    /// The event with this name.
-    ///
-    /// # Errors
-    /// It does not exist, or the caller may not subscribe to it.
-    pub(super) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<EventEntry>, AccessError<'_>> {
-        let event = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
-        access.check(event.view())?;
-        Ok(event)
+    fn argument_names(&self) -> Vec<String> {
+        self.function.argument_names()
     }
 
-    /// The most similar name among the visible ones.
-    pub(super) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
-        let visible = self.entries.iter().filter(|event| access.sees(event.view()));
-        nearest(name, visible.map(|event| event.name()))
+    fn change_arguments(&mut self, changes: &[(String, ArgumentChange)]) -> Result<(), BuildError> {
+        self.function.change_arguments(changes)
     }
 }
 
@@ -142,20 +127,6 @@ impl EventEntry {
         }
         let delivery = def.deliver.to_vec();
         Ok(Self { function, payload, payload_schema, delivery, needs_caller, key: def.key(), ring })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.function.spec.item.name
-    }
-
-    pub(super) fn item(&self) -> &ItemSpec {
-        &self.function.spec.item
-    }
-
-    /// What decides who may subscribe to it.
-    pub(super) fn view(&self) -> ItemView<'_> {
-        let item = self.item();
-        ItemView { kind: ItemKind::Event, name: &item.name, scopes: &item.scopes, tags: &[] }
     }
 
     /// Appends its entry in `events/list`.

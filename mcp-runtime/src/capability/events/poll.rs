@@ -19,7 +19,7 @@ use crate::core::{
     invoke::ClientError,
     jsonrpc::{Object, ProtocolError, write_array},
     protocol::Revision,
-    server::Server,
+    server::{Entry as _, Server},
 };
 
 /// How soon a client should poll again that has let its request wait.

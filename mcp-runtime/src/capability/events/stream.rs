@@ -31,7 +31,7 @@ use crate::core::{
     jsonrpc::{Object, ProtocolError, notification},
     log_limit::LogLine,
     protocol::Revision,
-    server::Server,
+    server::{Entry as _, Server},
     sync::Mutex,
 };
 

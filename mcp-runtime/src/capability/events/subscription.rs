@@ -25,7 +25,7 @@ use crate::core::{
     invoke::ClientError,
     jsonrpc::{Object, ProtocolError},
     protocol::Revision,
-    server::Server,
+    server::{Entry as _, Server},
 };
 
 /// Events that are looked at in one go, at most.

@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use super::{PromptBuilder, PromptCatalog, PromptDef, PromptDescriptor, PromptEntry};
+use super::{PromptBuilder, PromptDef, PromptDescriptor, PromptEntry};
 use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
         connection::{Access, ItemKind},
         dispatch::{ObservedItem, Reply, Request, Response},
-        item::{BuildError, ItemDescriptor, ItemSpec, Location},
-        jsonrpc::decode_string,
+        item::{BuildError, ItemDescriptor, ItemSpec},
         server::{
-            AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List,
-            MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, impl_additions,
-            write_entry,
+            AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, Entries,
+            List, MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle,
+            impl_additions,
         },
-        tool::Hints,
     },
 };
 
@@ -23,7 +21,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Prompts {
     added: Vec<Arc<PromptEntry>>,
-    pub(super) catalog: PromptCatalog,
+    pub(super) catalog: Entries<PromptEntry>,
     /// Whether they are declared even if there is none.
     pub(crate) may_come: bool,
     pages: PageCache,
@@ -44,13 +42,13 @@ impl Prompts {
     }
 
     fn is_offered(&self) -> bool {
-        self.may_come || self.catalog.iter().next().is_some()
+        self.may_come || !self.catalog.is_empty()
     }
 }
 
 impl Catalog for Prompts {
     fn finish(&mut self, _: &mut Assembly<'_>) {
-        self.catalog = PromptCatalog::new(std::mem::take(&mut self.added));
+        self.catalog = Entries::new(std::mem::take(&mut self.added));
     }
 }
 
@@ -78,8 +76,7 @@ impl Capability for Prompts {
             return self.get(server, request);
         }
         let entries = |revision, access: Access<'_>| {
-            let visible = self.catalog.iter().filter(|prompt| access.sees(prompt.view()));
-            visible.map(|prompt| write_entry(|out| prompt.write(out, revision))).collect()
+            self.catalog.write_each(access, |prompt, out| prompt.write(out, revision))
         };
         server.list(request, List { key: "prompts", entries: &entries, pages: &self.pages })
     }
@@ -88,14 +85,7 @@ impl Capability for Prompts {
         if request.method != "prompts/get" {
             return ObservedItem::None;
         }
-        let name = request.params.name.and_then(decode_string).unwrap_or_default();
-        match self.catalog.find(&name, request.access()) {
-            Ok(entry) => ObservedItem::Other(entry.clone()),
-            Err(error) => {
-                let hidden = self.catalog.iter().any(|prompt| prompt.item.name == name);
-                ObservedItem::missing("prompt", hidden, &error, request)
-            }
-        }
+        self.catalog.observed(request, |prompt| ObservedItem::Other(prompt))
     }
 
     fn completion<'r>(
@@ -106,13 +96,12 @@ impl Capability for Prompts {
         name: &str,
         argument: &str,
     ) -> Option<Result<CompletionOfItem<'r>, Reply>> {
-        let found = (kind == ItemKind::Prompt).then(|| self.find(server, request, name));
+        let found = (kind == ItemKind::Prompt).then(|| self.catalog.find_for(server, request, name));
         found.map(|found| found.map(|entry| Some((entry.completion(argument)?, &entry.state))))
     }
 
     fn scoped(&self) -> Vec<String> {
-        let scoped = self.catalog.iter().filter(|prompt| !prompt.item.scopes.is_empty());
-        scoped.map(|prompt| format!("prompt `{}`", prompt.item.name)).collect()
+        self.catalog.scoped()
     }
 }
 
@@ -135,7 +124,9 @@ impl Annotation for PromptDescriptor {
 
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let entry = PromptEntry::annotated(item.name(), self, item.this.clone(), item.state.clone());
-        add(assembly, item, Some(self.item.location), entry)
+        let entry = assembly.named(item, entry)?;
+        Prompts::add(assembly, item, entry);
+        Ok(())
     }
 }
 
@@ -152,29 +143,8 @@ impl MadeItem for PromptDef {
 
     fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let entry = PromptEntry::runtime(item.name(), self, item.state.clone());
-        add(assembly, item, None, entry)
+        let entry = assembly.named(item, entry)?;
+        Prompts::add(assembly, item, entry);
+        Ok(())
     }
-}
-
-/// Adds a prompt, with the changes of its transforms.
-fn add(
-    assembly: &mut Assembly<'_>,
-    item: &RegisteredItem,
-    at: Option<Location>,
-    entry: Result<PromptEntry, BuildError>,
-) -> Result<(), BuildError> {
-    let name = item.name();
-    if item.transforms.is_empty() {
-        assembly.claim_name("prompt", &name, &name, at);
-        Prompts::add(assembly, item, entry?);
-        return Ok(());
-    }
-    let mut entry = entry?;
-    let arguments = entry.arguments.iter().map(|argument| argument.name().to_owned()).collect();
-    let spec = &mut entry.item;
-    let changes = assembly.transforms.run(item, ItemKind::Prompt, spec, &mut Hints::default(), arguments)?;
-    entry.change_arguments(&changes)?;
-    assembly.claim_name("prompt", &entry.item.name, &entry.item.name, at);
-    Prompts::add(assembly, item, entry);
-    Ok(())
 }

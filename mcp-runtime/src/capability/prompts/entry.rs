@@ -1,18 +1,17 @@
 //! A prompt of a server, its entry in `prompts/list`, and the completions of its arguments.
 
-use std::{any::Any, collections::HashMap, sync::Arc};
+use std::{any::Any, sync::Arc};
 
 use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor};
-use crate::{
-    core::{
-        arguments::{ArgumentChange, CompletionSource, GivenArguments, declaration_errors, text_of_value},
-        connection::{Access, AccessError, ItemKind, ItemView},
-        extensions::Extensions,
-        item::{BuildError, Function, ItemFunction, ItemSpec},
-        jsonrpc::{Object, write_array},
-        protocol::Revision,
-    },
-    schema::nearest,
+use crate::core::{
+    arguments::{ArgumentChange, CompletionSource, GivenArguments, declaration_errors, text_of_value},
+    connection::ItemKind,
+    extensions::Extensions,
+    item::{BuildError, Function, ItemFunction, ItemSpec},
+    jsonrpc::{Object, write_array},
+    protocol::Revision,
+    server::Entry,
+    tool::Hints,
 };
 
 /// A prompt as the server offers it.
@@ -26,37 +25,56 @@ pub(crate) struct PromptEntry {
     pub(crate) state: Arc<Extensions>,
 }
 
-/// The prompts of a server, by name.
-#[derive(Debug, Default)]
-pub(crate) struct PromptCatalog {
-    entries: Vec<Arc<PromptEntry>>,
-    index: HashMap<String, usize>,
-}
+impl Entry for PromptEntry {
+    const KIND: ItemKind = ItemKind::Prompt;
 
-impl PromptCatalog {
-    pub(crate) fn new(entries: Vec<Arc<PromptEntry>>) -> Self {
-        let index = entries.iter().enumerate().map(|(n, prompt)| (prompt.item.name.clone(), n)).collect();
-        Self { entries, index }
+    fn item(&self) -> &ItemSpec {
+        &self.item
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<PromptEntry>> {
-        self.entries.iter()
+    fn item_mut(&mut self) -> (&mut ItemSpec, Option<&mut Hints>) {
+        (&mut self.item, None)
     }
 
-    /// The prompt with this name.
-    ///
-    /// # Errors
-    /// It does not exist, or may not be got.
-    pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<PromptEntry>, AccessError<'_>> {
-        let prompt = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
-        access.check(prompt.view())?;
-        Ok(prompt)
+    fn argument_names(&self) -> Vec<String> {
+        self.arguments.iter().map(|argument| argument.name().to_owned()).collect()
     }
 
-    /// The most similar name among the visible ones.
-    pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
-        let visible = self.entries.iter().filter(|prompt| access.sees(prompt.view()));
-        nearest(name, visible.map(|prompt| prompt.item.name.as_str()))
+    fn change_arguments(&mut self, changes: &[(String, ArgumentChange)]) -> Result<(), BuildError> {
+        let mut errors = Vec::new();
+        for (name, change) in changes {
+            if let ArgumentChange::Default(value) | ArgumentChange::Fix(value) = change
+                && let Some(arg) = self.function.args().iter().find(|arg| arg.name() == name)
+                && let Some(error) = arg.text_error(&text_of_value(value))
+            {
+                errors.push(format!("a transform gives it another value than it takes: `{name}`: {error}"));
+            }
+            let Some(argument) = self.arguments.iter_mut().find(|argument| argument.name() == name) else {
+                continue;
+            };
+            match change {
+                ArgumentChange::Describe(text) => argument.description = Some(text.clone()),
+                ArgumentChange::Default(value) => {
+                    argument.required = false;
+                    self.given.defaults.push((name.clone(), value.clone()));
+                }
+                ArgumentChange::Fix(value) => self.given.hidden.push((name.clone(), Some(value.clone()))),
+                ArgumentChange::Hide => {
+                    if argument.required {
+                        errors.push(format!("`{name}` is required, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
+                    }
+                    self.given.hidden.push((name.clone(), None));
+                }
+            }
+        }
+        if self.function.args().is_empty() {
+            // one that is made at run time gets what it declares
+            for argument in &mut self.arguments {
+                argument.required &= !self.given.hidden.iter().any(|(name, _)| argument.name() == name);
+            }
+        }
+        let error = |text: String| self.item.build_error(format_args!("prompt `{}`: {text}", self.item.name));
+        BuildError::check_all(errors.into_iter().map(error).collect())
     }
 }
 
@@ -105,61 +123,11 @@ impl PromptEntry {
         Ok(Self { item, function, arguments: def.arguments.clone(), given: GivenArguments::default(), state })
     }
 
-    /// Changes what clients see of arguments, and what the function gets.
-    ///
-    /// # Errors
-    /// A value does not fit its argument, or an argument that is required is hidden.
-    pub(crate) fn change_arguments(
-        &mut self,
-        changes: &[(String, ArgumentChange)],
-    ) -> Result<(), BuildError> {
-        let mut errors = Vec::new();
-        for (name, change) in changes {
-            if let ArgumentChange::Default(value) | ArgumentChange::Fix(value) = change
-                && let Some(arg) = self.function.args().iter().find(|arg| arg.name() == name)
-                && let Some(error) = arg.text_error(&text_of_value(value))
-            {
-                errors.push(format!("a transform gives it another value than it takes: `{name}`: {error}"));
-            }
-            let Some(argument) = self.arguments.iter_mut().find(|argument| argument.name() == name) else {
-                continue;
-            };
-            match change {
-                ArgumentChange::Describe(text) => argument.description = Some(text.clone()),
-                ArgumentChange::Default(value) => {
-                    argument.required = false;
-                    self.given.defaults.push((name.clone(), value.clone()));
-                }
-                ArgumentChange::Fix(value) => self.given.hidden.push((name.clone(), Some(value.clone()))),
-                ArgumentChange::Hide => {
-                    if argument.required {
-                        errors.push(format!("`{name}` is required, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
-                    }
-                    self.given.hidden.push((name.clone(), None));
-                }
-            }
-        }
-        if self.function.args().is_empty() {
-            // one that is made at run time gets what it declares
-            for argument in &mut self.arguments {
-                argument.required &= !self.given.hidden.iter().any(|(name, _)| argument.name() == name);
-            }
-        }
-        let error = |text: String| self.item.build_error(format_args!("prompt `{}`: {text}", self.item.name));
-        BuildError::check_all(errors.into_iter().map(error).collect())
-    }
-
     /// The arguments that clients see.
     fn shown(&self) -> impl Iterator<Item = &PromptArgument> {
         self.arguments
             .iter()
             .filter(|argument| !self.given.hidden.iter().any(|(name, _)| argument.name() == name))
-    }
-
-    /// What decides who may get it.
-    pub(crate) fn view(&self) -> ItemView<'_> {
-        let ItemSpec { name, scopes, .. } = &self.item;
-        ItemView { kind: ItemKind::Prompt, name, scopes, tags: &[] }
     }
 
     pub(crate) fn completes(&self) -> bool {

@@ -10,7 +10,6 @@ use crate::{
     core::{
         arguments::{MaybeFuture, TextArgument},
         client_request::CallBinding,
-        connection::AccessError,
         context::{Context, Retry},
         dispatch::{
             ClientRequestPolicy, ItemCall, ObservedEntry, Reply, Request, Response, WriteResult,
@@ -47,7 +46,7 @@ impl Prompts {
             return Err(ProtocolError::invalid_params("too many values in `arguments`").into());
         }
         let mut values = parse_arguments(arguments)?;
-        let entry = self.find(server, &request, &name)?;
+        let entry = self.catalog.find_for(server, &request, &name)?;
         if !entry.given.is_empty() {
             entry.given.apply_to_texts(&mut values);
         }
@@ -57,24 +56,6 @@ impl Prompts {
         let retry = request.retry(server, || CallBinding::new("prompts/get", &name, arguments))?;
         let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
         Ok(server.call_item(request, GetPrompt { entry, values, arguments, retry }))
-    }
-
-    /// The prompt with that name.
-    ///
-    /// # Errors
-    /// The caller may not get it, or it does not exist.
-    pub(super) fn find(
-        &self,
-        server: &Server,
-        request: &Request<'_>,
-        name: &str,
-    ) -> Result<&Arc<PromptEntry>, Reply> {
-        self.catalog.find(name, request.access()).map_err(|error| match error {
-            AccessError::MissingScopes(scopes) => server.insufficient_scope(scopes),
-            AccessError::Unknown => {
-                Reply::unknown_item("prompt", name, self.catalog.nearest(name, request.access()))
-            }
-        })
     }
 }
 

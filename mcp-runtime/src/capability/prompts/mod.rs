@@ -10,7 +10,7 @@ pub(crate) mod spec;
 
 pub use builder::{PromptArgument, PromptBuilder, PromptCall, PromptDef};
 pub(crate) use catalog::Prompts;
-use entry::{PromptCatalog, PromptEntry};
+use entry::PromptEntry;
 pub(crate) use output::write_prompt_result;
 pub use output::{IntoMessage, IntoPromptResult, PromptResult};
 pub(crate) use spec::PromptDescriptor;

@@ -7,7 +7,7 @@ use crate::{
     core::{
         item::BuildError,
         protocol::{UI_MIME_TYPE, is_ui_uri, normalize_uri, uri_with_prefix},
-        server::{Assembly, unknown_page},
+        server::{Assembly, Entry as _, unknown_page},
         tool::ToolEntry,
     },
     schema::nearest,

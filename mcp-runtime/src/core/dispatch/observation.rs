@@ -21,7 +21,7 @@ use crate::{
         jsonrpc::decode_string,
         protocol::{INTERNAL_ERROR, Method, Revision},
         reason::Reason,
-        server::{Registry, Server},
+        server::{Entry as _, Registry, Server},
         tool::ToolEntry,
     },
     gate::{
@@ -544,18 +544,8 @@ impl ObservedItem {
     /// The item that a request names. Dispatch looks it up as well: whether a request is watched does not change how it
     /// is answered.
     fn find(registry: &Registry, request: &Request<'_>) -> Self {
-        let named = |raw: Option<&RawValue>| raw.and_then(decode_string).unwrap_or_default().into_owned();
         match request.method {
-            "tools/call" => {
-                let name = named(request.params.name);
-                match registry.tools.find(&name, request.access()) {
-                    Ok(entry) => Self::Tool(entry.clone()),
-                    Err(error) => {
-                        let hidden = registry.tools.iter().any(|tool| tool.name() == name);
-                        Self::missing("tool", hidden, &error, request)
-                    }
-                }
-            }
+            "tools/call" => registry.tools.observed(request, Self::Tool),
             method => match registry.capabilities.of_method(method) {
                 Some(capability) => capability.observed(registry, request),
                 // the server has no items of that kind

@@ -14,7 +14,6 @@ use crate::{
     core::{
         arguments::{CallParts, Cursor, Input, MaybeFuture, normalize_integers, repair_untyped},
         client_request::{CallBinding, StateSealer},
-        connection::AccessError,
         context::{Context, Continuation, Retry},
         error::Failure,
         extensions::Extensions,
@@ -24,7 +23,7 @@ use crate::{
         jsonrpc::{ProtocolError, decode_string},
         protocol::Revision,
         reason::Reason,
-        server::{Registry, Server},
+        server::{Entry as _, Registry, Server},
         store::ResultReader,
         tool::{ToolCall, ToolEntry, ToolHandler, ToolResult},
     },
@@ -55,14 +54,7 @@ impl Server {
             Some(object) if object.starts_with('{') => object,
             Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
         };
-        let entry = match registry.tools.find(&name, request.access()) {
-            Ok(entry) => entry,
-            Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
-            Err(AccessError::Unknown) => {
-                let nearest = registry.tools.nearest(&name, request.access());
-                return Err(Reply::unknown_item("tool", &name, nearest));
-            }
-        };
+        let entry = registry.tools.find_for(self, &request, &name)?;
         if !entry.header_params.is_empty()
             && let Some(connection) = &request.context.connection
         {

@@ -21,6 +21,7 @@ use crate::core::{
     connection::ItemKind,
     gates::{Concurrency, Gate, Gates},
     item::{BuildError, ItemSpec, Location},
+    server::Entry as _,
     store::{CallerRate, RateStore},
     tool::ToolEntry,
 };

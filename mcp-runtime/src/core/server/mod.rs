@@ -2,7 +2,7 @@
 
 mod assemble;
 mod builder;
-
+mod entries;
 mod error;
 mod handle;
 mod identity;
@@ -30,6 +30,7 @@ pub use builder::ServerBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;
 pub(crate) use builder::warn_of_unregistered_items;
+pub(crate) use entries::{Entries, Entry};
 pub use error::{Error, ErrorKind, Result};
 pub use handle::ServerHandle;
 pub(crate) use identity::Identity;

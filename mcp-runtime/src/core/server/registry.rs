@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Capabilities, PageCache};
-use crate::core::{
-    connection::Access,
-    protocol::Revision,
-    tool::{ToolCatalog, ToolEntry},
-};
+use super::{Capabilities, Entries, PageCache};
+use crate::core::{connection::Access, protocol::Revision, tool::ToolEntry};
 
 /// The items of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    pub(crate) tools: ToolCatalog,
+    pub(crate) tools: Entries<ToolEntry>,
     pub(crate) tool_pages: PageCache,
     /// What else the server answers.
     pub(crate) capabilities: Capabilities,
@@ -23,7 +19,7 @@ pub(crate) struct Registry {
 impl Registry {
     pub(super) fn new(tools: Vec<Arc<ToolEntry>>, catalogs: Capabilities, lasting: Capabilities) -> Self {
         Self {
-            tools: ToolCatalog::new(tools),
+            tools: Entries::new(tools),
             tool_pages: PageCache::default(),
             capabilities: catalogs.and(&lasting),
             lasting,
@@ -32,8 +28,7 @@ impl Registry {
 
     /// The entries of `tools/list`, each as JSON.
     pub(crate) fn tool_entries(&self, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
-        let visible = self.tools.iter().filter(|tool| access.sees(tool.view()));
-        visible.map(|tool| write_entry(|out| tool.write(out, revision))).collect()
+        self.tools.write_each(access, |tool, out| tool.write(out, revision))
     }
 
     /// Whether what a client subscribes to may differ by caller; nothing that is added at run time does.
@@ -43,9 +38,8 @@ impl Registry {
 
     /// The items with `scopes`, for an error message.
     pub(crate) fn scoped(&self) -> Vec<String> {
-        let tools = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
-        let tools = tools.map(|tool| format!("tool `{}`", tool.name()));
-        tools.chain(self.capabilities.iter().flat_map(|capability| capability.scoped())).collect()
+        let of_capabilities = self.capabilities.iter().flat_map(|capability| capability.scoped());
+        self.tools.scoped().into_iter().chain(of_capabilities).collect()
     }
 }
 

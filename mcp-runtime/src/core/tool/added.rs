@@ -1,11 +1,9 @@
 //! How tools get into a registry: annotated ones and those made at run time.
 
-use serde_json::Value;
-
-use super::{ToolBuilder, ToolDef, ToolDescriptor, ToolEntry, ToolSpec};
+use super::{ToolBuilder, ToolDef, ToolDescriptor, ToolEntry};
 use crate::core::{
     connection::ItemKind,
-    item::{BuildError, ItemDescriptor, ItemSpec, Location},
+    item::{BuildError, ItemDescriptor, ItemSpec},
     server::{AnnotatedItem, Annotation, Assembly, MadeItem, RegisteredItem, RuntimeKey, impl_additions},
 };
 
@@ -28,8 +26,11 @@ impl Annotation for ToolDescriptor {
 
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let strict = assembly.rules.options.lists.strict;
-        let make = |name| ToolEntry::annotated(name, self, item.this.clone(), item.state.clone(), strict);
-        add(assembly, item, Some(self.item.location), make)
+        let (this, state) = (item.this.clone(), item.state.clone());
+        let entry = ToolEntry::annotated(item.name(), self, this, state, strict);
+        let entry = assembly.named(item, entry)?;
+        assembly.add_tool(item, entry);
+        Ok(())
     }
 }
 
@@ -50,31 +51,9 @@ impl MadeItem for ToolDef {
 
     fn add_to(&self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let strict = assembly.rules.options.lists.strict;
-        add(assembly, item, None, |name| ToolEntry::runtime(name, self, item.state.clone(), strict))
-    }
-}
-
-/// Adds the tool that `make` makes, with the changes of its transforms.
-fn add(
-    assembly: &mut Assembly<'_>,
-    item: &RegisteredItem,
-    at: Option<Location>,
-    make: impl FnOnce(String) -> Result<ToolEntry, BuildError>,
-) -> Result<(), BuildError> {
-    let name = item.name();
-    if item.transforms.is_empty() {
-        assembly.claim_name("tool", &name, &name, at);
-        let entry = make(name)?;
+        let entry = ToolEntry::runtime(item.name(), self, item.state.clone(), strict);
+        let entry = assembly.named(item, entry)?;
         assembly.add_tool(item, entry);
-        return Ok(());
+        Ok(())
     }
-    let mut entry = make(name)?;
-    let properties = entry.input.published().get("properties").and_then(Value::as_object);
-    let arguments = properties.map(|members| members.keys().cloned().collect()).unwrap_or_default();
-    let ToolSpec { item: spec, hints, .. } = &mut entry.spec;
-    let changes = assembly.transforms.run(item, ItemKind::Tool, spec, hints, arguments)?;
-    entry.change_arguments(&changes)?;
-    assembly.claim_name("tool", entry.name(), entry.name(), at);
-    assembly.add_tool(item, entry);
-    Ok(())
 }

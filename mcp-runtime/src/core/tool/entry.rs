@@ -1,6 +1,6 @@
 //! A tool of a server: its compiled schemas, and its entry in `tools/list` for each revision.
 
-use std::{any::Any, collections::HashMap, sync::Arc};
+use std::{any::Any, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -14,14 +14,15 @@ use crate::{
         arguments::{
             AnyArg, ArgumentChange, BoundRule, GivenArguments, ToolInput, declaration_errors, has_flatten,
         },
-        connection::{Access, AccessError, HeaderParam, ItemKind, ItemView},
+        connection::{HeaderParam, ItemKind},
         context::Continuation,
         extensions::Extensions,
-        item::{BuildError, Function, ItemFunction},
+        item::{BuildError, Function, ItemFunction, ItemSpec},
         jsonrpc::Object,
         protocol::Revision,
+        server::Entry,
     },
-    schema::{Attempts, Validator, flat_root, nearest, needs_validation, without_enforced},
+    schema::{Attempts, Validator, flat_root, needs_validation, without_enforced},
 };
 
 /// A tool as the server offers it.
@@ -49,43 +50,68 @@ pub(crate) struct ToolEntry {
 /// The function of a tool.
 pub(crate) type ToolHandler = ItemFunction<ToolCall>;
 
-/// The tools of a server, by name.
-#[derive(Debug, Default)]
-pub(crate) struct ToolCatalog {
-    entries: Vec<Arc<ToolEntry>>,
-    index: HashMap<String, usize>,
-}
+impl Entry for ToolEntry {
+    const KIND: ItemKind = ItemKind::Tool;
 
-impl ToolCatalog {
-    pub(crate) fn new(entries: Vec<Arc<ToolEntry>>) -> Self {
-        let index = entries.iter().enumerate().map(|(n, tool)| (tool.spec.item.name.clone(), n)).collect();
-        Self { entries, index }
+    fn item(&self) -> &ItemSpec {
+        &self.spec.item
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    fn item_mut(&mut self) -> (&mut ItemSpec, Option<&mut Hints>) {
+        let ToolSpec { item, hints, .. } = &mut self.spec;
+        (item, Some(hints))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
-        self.entries.iter()
+    fn argument_names(&self) -> Vec<String> {
+        let properties = self.input.published().get("properties").and_then(Value::as_object);
+        properties.map(|members| members.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// The tool with this name.
-    ///
-    /// # Errors
-    /// It does not exist, or may not be called.
-    pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<ToolEntry>, AccessError<'_>> {
-        let tool = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
-        if access.rules.is_some() {
-            access.check(tool.view())?;
+    fn tags(&self) -> &'static [&'static str] {
+        self.spec.tags
+    }
+
+    fn change_arguments(&mut self, changes: &[(String, ArgumentChange)]) -> Result<(), BuildError> {
+        self.input.name.clone_from(&self.spec.item.name);
+        let mut errors: Vec<_> = check_tool_name(&self.spec).err().into_iter().collect();
+        let mut shown = self.input.published().clone();
+        let mut given = GivenArguments::default();
+        for (name, change) in changes {
+            if let ArgumentChange::Default(value) | ArgumentChange::Fix(value) = change {
+                errors.extend(self.value_error(name, value));
+            }
+            let property = shown.get_mut("properties").and_then(|properties| properties.get_mut(name));
+            let property = property.and_then(Value::as_object_mut);
+            match change {
+                ArgumentChange::Describe(text) => {
+                    property.map(|property| property.insert("description".into(), text.as_str().into()));
+                }
+                ArgumentChange::Default(value) => {
+                    property.map(|property| property.insert("default".into(), value.clone()));
+                    remove_required(&mut shown, name);
+                    given.defaults.push((name.clone(), value.clone()));
+                }
+                ArgumentChange::Fix(value) => {
+                    hide(&mut shown, name);
+                    given.hidden.push((name.clone(), Some(value.clone())));
+                }
+                ArgumentChange::Hide => {
+                    if remove_required(&mut shown, name) {
+                        errors.push(format!("`{name}` is required, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
+                    }
+                    hide(&mut shown, name);
+                    given.hidden.push((name.clone(), None));
+                }
+            }
         }
-        Ok(tool)
-    }
-
-    /// The most similar name among the visible ones.
-    pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
-        let visible = self.entries.iter().filter(|tool| access.sees(tool.view()));
-        nearest(name, visible.map(|tool| tool.spec.item.name.as_str()))
+        let error = |text: String| self.spec.build_error(text);
+        BuildError::check_all(errors.into_iter().map(error).collect())?;
+        if !changes.is_empty() {
+            self.header_params = header_params(&shown).map_err(|text| self.spec.build_error(text))?;
+            self.input.show(shown);
+            self.given = Some(given).filter(|given| !given.is_empty()).map(Box::new);
+        }
+        Ok(())
     }
 }
 
@@ -237,56 +263,6 @@ impl ToolEntry {
         })
     }
 
-    /// Changes what clients see of arguments, and what the function gets; and follows a change of the name.
-    ///
-    /// # Errors
-    /// A value does not fit its argument, an argument that is required is hidden, or the name is not one of a tool.
-    pub(crate) fn change_arguments(
-        &mut self,
-        changes: &[(String, ArgumentChange)],
-    ) -> Result<(), BuildError> {
-        self.input.name.clone_from(&self.spec.item.name);
-        let mut errors: Vec<_> = check_tool_name(&self.spec).err().into_iter().collect();
-        let mut shown = self.input.published().clone();
-        let mut given = GivenArguments::default();
-        for (name, change) in changes {
-            if let ArgumentChange::Default(value) | ArgumentChange::Fix(value) = change {
-                errors.extend(self.value_error(name, value));
-            }
-            let property = shown.get_mut("properties").and_then(|properties| properties.get_mut(name));
-            let property = property.and_then(Value::as_object_mut);
-            match change {
-                ArgumentChange::Describe(text) => {
-                    property.map(|property| property.insert("description".into(), text.as_str().into()));
-                }
-                ArgumentChange::Default(value) => {
-                    property.map(|property| property.insert("default".into(), value.clone()));
-                    remove_required(&mut shown, name);
-                    given.defaults.push((name.clone(), value.clone()));
-                }
-                ArgumentChange::Fix(value) => {
-                    hide(&mut shown, name);
-                    given.hidden.push((name.clone(), Some(value.clone())));
-                }
-                ArgumentChange::Hide => {
-                    if remove_required(&mut shown, name) {
-                        errors.push(format!("`{name}` is required, so it cannot be hidden\ngive it a value with `.fix(\"{name}\", ..)`"));
-                    }
-                    hide(&mut shown, name);
-                    given.hidden.push((name.clone(), None));
-                }
-            }
-        }
-        let error = |text: String| self.spec.build_error(text);
-        BuildError::check_all(errors.into_iter().map(error).collect())?;
-        if !changes.is_empty() {
-            self.header_params = header_params(&shown).map_err(|text| self.spec.build_error(text))?;
-            self.input.show(shown);
-            self.given = Some(given).filter(|given| !given.is_empty()).map(Box::new);
-        }
-        Ok(())
-    }
-
     /// Why the function cannot get this value.
     fn value_error(&self, name: &str, value: &Value) -> Option<String> {
         let errors = self.input.value_errors(name, value);
@@ -298,10 +274,6 @@ impl ToolEntry {
         Some(format!("a transform gives it another value than it takes: {found}"))
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.spec.item.name
-    }
-
     /// Whether clients cannot know an argument: the input schema lists its properties without this one.
     pub(crate) fn is_unknown_argument(&self, name: &str) -> bool {
         let schema = &self.input.schema;
@@ -310,12 +282,6 @@ impl ToolEntry {
             && !open
                 .iter()
                 .any(|keyword| schema.get(*keyword).is_some_and(|value| *value != Value::Bool(false)))
-    }
-
-    /// What decides who may call it.
-    pub(crate) fn view(&self) -> ItemView<'_> {
-        let ToolSpec { item, tags, .. } = &self.spec;
-        ItemView { kind: ItemKind::Tool, name: &item.name, scopes: &item.scopes, tags }
     }
 
     /// Appends its entry in `tools/list`.

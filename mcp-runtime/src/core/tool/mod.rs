@@ -10,7 +10,7 @@ mod schema;
 pub(crate) mod spec;
 
 pub use builder::{ToolBuilder, ToolCall, ToolDef};
-pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
+pub(crate) use entry::{ToolEntry, ToolHandler};
 #[cfg(feature = "client")]
 pub(crate) use header_param::header_params;
 pub(crate) use output::write_tool_result;

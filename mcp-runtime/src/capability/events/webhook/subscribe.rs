@@ -43,7 +43,7 @@ use crate::{
         item_output::ItemOutput,
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
-        server::{Registry, Server},
+        server::{Entry as _, Registry, Server},
         spawn::spawn,
         store::{Condition, StoreError, Written},
         webhook_secret::Secret,

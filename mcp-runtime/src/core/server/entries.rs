@@ -1,0 +1,180 @@
+//! Items that are found by name, as a server offers them: tools, prompts and events. All of these are looked up, listed and
+//! named in logs in one way, and get into a registry in one way: transforms change them, and their names are unique. What a
+//! kind has besides stands with the kind. Resources are not among these, since they are found by URI and by template.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{
+    Assembly,
+    item::{ItemSource, RegisteredItem},
+    registry::write_entry,
+};
+use crate::{
+    core::{
+        arguments::ArgumentChange,
+        connection::{Access, AccessError, ItemKind, ItemView},
+        dispatch::{ObservedItem, Reply, Request},
+        item::{BuildError, ItemSpec},
+        jsonrpc::decode_string,
+        server::Server,
+        tool::Hints,
+    },
+    schema::nearest,
+};
+
+/// An item that is found by its name.
+pub(crate) trait Entry {
+    const KIND: ItemKind;
+
+    /// What all kinds of items have.
+    fn item(&self) -> &ItemSpec;
+
+    /// What transforms change besides arguments; hints, if its kind has some.
+    fn item_mut(&mut self) -> (&mut ItemSpec, Option<&mut Hints>);
+
+    /// The names of its arguments.
+    fn argument_names(&self) -> Vec<String>;
+
+    /// Changes what clients see of arguments, and what the function gets; and follows a change of the name.
+    ///
+    /// # Errors
+    /// A value does not fit its argument, or an argument that is required is hidden.
+    fn change_arguments(&mut self, changes: &[(String, ArgumentChange)]) -> Result<(), BuildError>;
+
+    /// Its tags, as what decides who sees it gets them.
+    fn tags(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn name(&self) -> &str {
+        &self.item().name
+    }
+
+    /// What decides who may call it.
+    fn view(&self) -> ItemView<'_> {
+        let ItemSpec { name, scopes, .. } = self.item();
+        ItemView { kind: Self::KIND, name, scopes, tags: self.tags() }
+    }
+}
+
+/// The items of one kind, in the order in which they were added.
+#[derive(Debug)]
+pub(crate) struct Entries<E> {
+    all: Vec<Arc<E>>,
+    index: HashMap<String, usize>,
+}
+
+impl<E> Default for Entries<E> {
+    fn default() -> Self {
+        Self { all: Vec::new(), index: HashMap::new() }
+    }
+}
+
+impl<E: Entry> Entries<E> {
+    pub(crate) fn new(all: Vec<Arc<E>>) -> Self {
+        let index = all.iter().enumerate().map(|(n, entry)| (entry.name().to_owned(), n)).collect();
+        Self { all, index }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<E>> {
+        self.all.iter()
+    }
+
+    /// The item with this name.
+    ///
+    /// # Errors
+    /// It does not exist, or may not be called.
+    pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<E>, AccessError<'_>> {
+        let entry = self.index.get(name).and_then(|n| self.all.get(*n)).ok_or(AccessError::Unknown)?;
+        if access.rules.is_some() {
+            access.check(entry.view())?;
+        }
+        Ok(entry)
+    }
+
+    /// The same, for the reply to a request.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub(crate) fn find_for(
+        &self,
+        server: &Server,
+        request: &Request<'_>,
+        name: &str,
+    ) -> Result<&Arc<E>, Reply> {
+        self.find(name, request.access()).map_err(|error| match error {
+            AccessError::MissingScopes(scopes) => server.insufficient_scope(scopes),
+            AccessError::Unknown => {
+                Reply::unknown_item(E::KIND.noun(), name, self.nearest(name, request.access()))
+            }
+        })
+    }
+
+    /// The most similar name among the visible ones.
+    pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
+        let visible = self.all.iter().filter(|entry| access.sees(entry.view()));
+        nearest(name, visible.map(|entry| entry.name()))
+    }
+
+    /// The entries of their list that the caller may see, each as JSON.
+    pub(crate) fn write_each(&self, access: Access<'_>, write: impl Fn(&E, &mut Vec<u8>)) -> Vec<Vec<u8>> {
+        let visible = self.all.iter().filter(|entry| access.sees(entry.view()));
+        visible.map(|entry| write_entry(|out| write(entry, out))).collect()
+    }
+
+    /// The one that a request names, as logs have it.
+    pub(crate) fn observed(
+        &self,
+        request: &Request<'_>,
+        found: impl FnOnce(Arc<E>) -> ObservedItem,
+    ) -> ObservedItem {
+        let name = request.params.name.and_then(decode_string).unwrap_or_default();
+        match self.find(&name, request.access()) {
+            Ok(entry) => found(entry.clone()),
+            Err(error) => {
+                ObservedItem::missing(E::KIND.noun(), self.index.contains_key(&*name), &error, request)
+            }
+        }
+    }
+
+    /// Those with `scopes`, for an error message.
+    pub(crate) fn scoped(&self) -> Vec<String> {
+        let scoped = self.all.iter().filter(|entry| !entry.item().scopes.is_empty());
+        scoped.map(|entry| format!("{} `{}`", E::KIND.noun(), entry.name())).collect()
+    }
+}
+
+impl Assembly<'_> {
+    /// The entry of an item with the changes of the item's transforms, under a name that no other has.
+    ///
+    /// # Errors
+    /// The item could not be made, or a change does not fit it.
+    pub(crate) fn named<E: Entry>(
+        &mut self,
+        item: &RegisteredItem,
+        entry: Result<E, BuildError>,
+    ) -> Result<E, BuildError> {
+        let at = match &item.source {
+            ItemSource::Annotated(annotated) => Some(annotated.descriptor().location),
+            ItemSource::Runtime(_) => None,
+        };
+        if item.transforms.is_empty() {
+            // of one that is wrong, too: both errors are reported
+            let name = item.name();
+            self.claim_name(E::KIND.noun(), &name, &name, at);
+            return entry;
+        }
+        let mut entry = entry?;
+        let (arguments, mut no_hints) = (entry.argument_names(), Hints::default());
+        let (spec, hints) = entry.item_mut();
+        let hints = hints.unwrap_or(&mut no_hints);
+        let changes = self.transforms.run(item, E::KIND, spec, hints, arguments)?;
+        entry.change_arguments(&changes)?;
+        self.claim_name(E::KIND.noun(), entry.name(), entry.name(), at);
+        Ok(entry)
+    }
+}

@@ -115,7 +115,8 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     ) -> io::Result<Result<Option<Value>, EndOfInput>> {
         let options = options_of(schema);
         // a keyword that only clients know is checked by the function
-        let validator = Validator::compile(schema).ok();
+        // the server has compiled the schema of the form before
+        let validator = Validator::compile_generated(schema).ok();
         let question = describe(name, schema, &options, is_required);
         loop {
             let Ok(line) = self.read(&question)? else { return Ok(Err(EndOfInput)) };

@@ -92,7 +92,7 @@ impl<'s> Keywords<'s> {
             pattern_properties: patterns
                 .into_iter()
                 .flatten()
-                .filter_map(|(pattern, schema)| Some((TextPattern::new(pattern).ok()?, schema)))
+                .filter_map(|(pattern, schema)| Some((TextPattern::linked(pattern).ok()?, schema)))
                 .collect(),
             additional_properties: map.get("additionalProperties"),
             constants: constants

@@ -285,7 +285,8 @@ impl Subschema<'_> {
     }
 
     fn regex(&self, keyword: &str, pattern: &str) -> CompileResult<TextPattern> {
-        TextPattern::new(pattern).or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
+        TextPattern::linked(pattern)
+            .or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
     }
 
     fn has(&self, keywords: &[&str]) -> bool {

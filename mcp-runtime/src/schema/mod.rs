@@ -55,7 +55,7 @@ pub(crate) use locate::{Place, locate};
 pub(crate) use meta_schema::check_schema;
 pub(crate) use minimize::{Direction, minimize};
 pub(crate) use needs_validation::{needs_validation, without_enforced};
-pub(crate) use pattern::TextPattern;
+pub(crate) use pattern::{TextPattern, link_patterns};
 pub(crate) use published_values::conform_published_values;
 pub(crate) use rewrite::rewrite;
 pub(crate) use sample::{SAMPLE_KEY, sample_with_keys};

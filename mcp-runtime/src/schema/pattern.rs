@@ -4,8 +4,11 @@
 //! are matched several times. Most patterns of schemas are small and of few constructs: they become a set of at most 64
 //! positions, which one pass over the text advances together. All others are left to `regex-lite`, and so is
 //! the decision what a valid pattern is.
+//!
+//! A program without patterns does not contain any of this: its schemas are compiled by [`TextPattern::linked`], which finds
+//! the code only after something that can make a schema with patterns has called [`link_patterns`].
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 
 use regex_lite::Regex;
 
@@ -13,13 +16,32 @@ use regex_lite::Regex;
 #[derive(Debug)]
 pub(crate) struct TextPattern {
     source: String,
-    matcher: PatternMatcher,
+    matcher: Box<dyn TextMatcher>,
 }
 
-#[derive(Debug)]
-enum PatternMatcher {
-    Automaton(Box<Automaton>),
-    Regex(Regex),
+trait TextMatcher: fmt::Debug + Send + Sync {
+    fn is_match(&self, text: &str) -> bool;
+}
+
+impl TextMatcher for Regex {
+    fn is_match(&self, text: &str) -> bool {
+        Self::is_match(self, text)
+    }
+}
+
+impl TextMatcher for Automaton {
+    fn is_match(&self, text: &str) -> bool {
+        Self::is_match(self, text)
+    }
+}
+
+type CompilePattern = fn(&str) -> Result<TextPattern, regex_lite::Error>;
+
+static COMPILE: OnceLock<CompilePattern> = OnceLock::new();
+
+/// Links patterns into the program, for schemas that may have some.
+pub(crate) fn link_patterns() {
+    let _compile = COMPILE.get_or_init(|| TextPattern::new);
 }
 
 impl TextPattern {
@@ -29,19 +51,27 @@ impl TextPattern {
     /// It is not a valid one.
     pub(crate) fn new(source: &str) -> Result<Self, regex_lite::Error> {
         let regex = Regex::new(source)?;
-        let matcher = match Automaton::new(source) {
-            Some(automaton) => PatternMatcher::Automaton(Box::new(automaton)),
-            None => PatternMatcher::Regex(regex),
+        let matcher: Box<dyn TextMatcher> = match Automaton::new(source) {
+            Some(automaton) => Box::new(automaton),
+            None => Box::new(regex),
         };
         Ok(Self { source: source.to_owned(), matcher })
     }
 
+    /// Compiles a pattern of a schema, after [`link_patterns`].
+    ///
+    /// # Errors
+    /// It is not a valid one, or nothing has called `link_patterns`.
+    pub(super) fn linked(source: &str) -> Result<Self, String> {
+        let Some(compile) = COMPILE.get() else {
+            return Err("the program was linked without patterns".to_owned());
+        };
+        compile(source).map_err(|error| error.to_string())
+    }
+
     /// Whether a part of the text matches, or the text from its beginning or to its end where the pattern says so.
     pub(crate) fn is_match(&self, text: &str) -> bool {
-        match &self.matcher {
-            PatternMatcher::Automaton(automaton) => automaton.is_match(text),
-            PatternMatcher::Regex(regex) => regex.is_match(text),
-        }
+        self.matcher.is_match(text)
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -534,7 +564,7 @@ mod tests {
             assert!(Automaton::new(source).is_none(), "{source}");
         }
         let slow = TextPattern::new("^(a?){32}a{32}$").unwrap();
-        assert!(matches!(slow.matcher, PatternMatcher::Automaton(_)));
+        assert!(format!("{:?}", slow.matcher).starts_with("Automaton"));
         assert!(slow.is_match(&"a".repeat(40)) && !slow.is_match(&"a".repeat(30)));
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::check::Validation;
 use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
+use super::pattern::link_patterns;
 use super::stream_check::TextRules;
 use super::value_hash::ValueHasher;
 use super::whole_numbers::WholeNumbers;
@@ -29,6 +30,15 @@ impl Validator {
     /// # Errors
     /// If the schema has a keyword that would not be enforced, or one whose value is malformed.
     pub(crate) fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
+        link_patterns();
+        Self::compile_generated(root)
+    }
+
+    /// Compiles a root schema whose origin has called [`link_patterns`] if it can have patterns.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub(crate) fn compile_generated(root: &Value) -> Result<Self, UnsupportedKeyword> {
         let nodes = compile::compile(root)?;
         let streamed = stream_check::streamed(&nodes);
         Ok(Self {

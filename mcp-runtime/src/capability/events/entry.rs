@@ -23,15 +23,15 @@ use crate::{
         error::Failure,
         extensions::Extensions,
         invoke::{self, Ended, Invocation, StartOptions},
-        item::{BuildError, ItemFunction, ItemSpec},
+        item::{BuildError, ItemSpec},
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, write_array, write_string},
         protocol::Revision,
         server::{Entry, RegisteredItem, Server},
         sync::Mutex,
-        tool::{Hints, ToolEntry, published_output},
+        tool::{Hints, ToolEntry, ToolHandler, published_output},
     },
-    schema::generator_for_output,
+    schema::{generator_for_output, link_patterns},
 };
 
 /// Why the function of an event cannot send requests to a client.
@@ -113,6 +113,7 @@ impl EventEntry {
         let of_request: Vec<_> = takes.filter_map(|inject| needs_request(&inject, item)).map(error).collect();
         BuildError::check_all(of_request)?;
         let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.is_optional());
+        link_patterns();
         let mut generator = generator_for_output();
         let seen = def.output.and_then(|output| output.schema(&mut generator));
         let schema = seen.or_else(|| payload.map(|payload| payload.schema(&mut generator)));
@@ -285,7 +286,7 @@ impl EventEntry {
         if needs_check && let Err(failure) = input.check_size(arguments) {
             return invoke::start_with(|| Err(failure), &context(), None);
         }
-        let ItemFunction::Annotated(function) = handler else {
+        let ToolHandler::Annotated(function) = handler else {
             return invoke::start_with(|| Err(wrong_kind()), &context(), None);
         };
         let parts = CallParts {

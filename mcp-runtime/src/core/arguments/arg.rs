@@ -18,7 +18,7 @@ use super::{
     rules::Rules,
     text::missing,
 };
-use crate::schema::{SAMPLE_KEY, generator, sample_with_keys};
+use crate::schema::{SAMPLE_KEY, generator, link_patterns, sample_with_keys};
 
 /// Types that can be an argument. A message names `Leaf`, which is the `T` of a `Vec<T>`.
 #[diagnostic::on_unimplemented(
@@ -454,6 +454,23 @@ pub trait AnyArg: Sync {
     fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, ValueError>;
 }
 
+/// Whether the schema of `T` has no patterns, of common types. The compiler knows the answer, so that a program whose arguments
+/// are of these types contains no patterns.
+fn is_plain<T: 'static>() -> bool {
+    fn is<P: 'static>(id: TypeId) -> bool {
+        id == TypeId::of::<P>() || id == TypeId::of::<Option<P>>()
+    }
+    let id = TypeId::of::<T>();
+    is::<String>(id)
+        || is::<bool>(id)
+        || is::<u32>(id)
+        || is::<u64>(id)
+        || is::<usize>(id)
+        || is::<i32>(id)
+        || is::<i64>(id)
+        || is::<f64>(id)
+}
+
 impl<T: 'static> AnyArg for ArgDescriptor<T> {
     fn options(&self) -> &ArgOptions {
         &self.options
@@ -464,6 +481,9 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
     }
 
     fn type_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        if !is_plain::<T>() {
+            link_patterns();
+        }
         (self.schema)(generator)
     }
 

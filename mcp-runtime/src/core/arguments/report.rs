@@ -171,7 +171,7 @@ impl ToolInput {
     }
 
     fn compile(&self) -> Option<Validator> {
-        let validator = Validator::compile(&self.schema).ok()?;
+        let validator = Validator::compile_generated(&self.schema).ok()?;
         Some(if self.null_is_absent { validator.null_is_absent() } else { validator })
     }
 

@@ -13,7 +13,7 @@ use schemars::Schema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::schema::{MAX_PATTERN_TEXT, TextPattern, truncate};
+use crate::schema::{MAX_PATTERN_TEXT, TextPattern, link_patterns, truncate};
 
 type RulesFn<T> = fn(Option<&T>, &mut Rules);
 
@@ -165,7 +165,10 @@ impl<'a> Rules<'a> {
 
     /// A regular expression that some part of a string must match.
     pub fn pattern<T: Patterned>(&mut self, value: Option<&T>, pattern: &'static Pattern) {
-        self.keyword("pattern", || pattern.source.into());
+        self.keyword("pattern", || {
+            link_patterns();
+            pattern.source.into()
+        });
         if let (RulesVisit::Invalid(list), Err(e)) = (&mut self.visit, pattern.compiled()) {
             list.push(format!("`{}` is not a regular expression: {e}", pattern.source));
         }

@@ -12,23 +12,23 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::{CallParts, Cursor, Input, MaybeFuture, normalize_integers, repair_untyped},
+        arguments::{CallParts, Cursor, Input},
         client_request::{CallBinding, StateSealer},
         context::{Context, Continuation, Retry},
         error::Failure,
         extensions::Extensions,
         invoke::{self, ClientError, Invocation, StartOptions},
-        item::{DynHandler, ItemSpec},
+        item::ItemSpec,
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{ProtocolError, decode_string},
         protocol::Revision,
         reason::Reason,
         server::{Entry as _, Registry, Server},
         store::ResultReader,
-        tool::{ToolCall, ToolEntry, ToolHandler, ToolResult},
+        tool::{MadeToolCall, ToolEntry, ToolHandler, ToolResult},
     },
     gate::result_limit::ToolCallEnd,
-    schema::{duplicate_keys, read_value},
+    schema::duplicate_keys,
 };
 
 /// One `tools/call`.
@@ -222,9 +222,15 @@ impl ItemCall for CallTool<'_> {
                 };
                 invoke::start(self.entry.name(), function, &parts, timeout, options)
             }
-            ToolHandler::Runtime(handler) => {
+            ToolHandler::Made(call) => {
                 let context = context();
-                invoke::start_with(|| self.call_runtime_handler(handler, &context), &context, timeout)
+                let made = MadeToolCall {
+                    entry: &self.entry,
+                    arguments: &self.arguments,
+                    context: &context,
+                    starts_outside: self.starts_outside(),
+                };
+                invoke::start_with(|| call(made), &context, timeout)
             }
         }
     }
@@ -267,36 +273,6 @@ impl ItemCall for CallTool<'_> {
 }
 
 impl CallTool<'_> {
-    /// Calls the handler of a run-time tool with arguments that match the tool's schema.
-    fn call_runtime_handler(
-        &self,
-        handler: &DynHandler<ToolCall>,
-        context: &Context,
-    ) -> Result<MaybeFuture<ItemOutput>, Failure> {
-        let (entry, text) = (&self.entry, &*self.arguments);
-        let (mut arguments, has_duplicates) = read_value(text)
-            .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let valid = !has_duplicates
-            && entry.input_validator.as_ref().is_none_or(|validator| validator.is_valid(&arguments));
-        if valid {
-            normalize_integers(&entry.input, text, &mut arguments);
-        } else {
-            let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-            repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict, &duplicates)?;
-        }
-        entry.input.add_defaults(&mut arguments)?;
-        let body = handler(ToolCall { arguments, context: context.clone(), tool: self.entry.clone() });
-        Ok(MaybeFuture::Pending(if self.starts_outside() {
-            let context = context.clone();
-            Box::pin(async move {
-                context.leave_request().await;
-                body.await
-            })
-        } else {
-            body
-        }))
-    }
-
     /// Seals the position of the next page, if the result is a page that has a next.
     fn seal_page(&self, server: &Server, mut result: ToolResult) -> Result<ToolResult, Failure> {
         let Some(position) = result.next_page.take() else { return Ok(result) };

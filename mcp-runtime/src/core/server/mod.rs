@@ -282,8 +282,10 @@ impl Server {
     /// # Errors
     /// It refuses this server, or the server has no keys, or other keys than the replicas.
     pub(crate) async fn open_store(&self) -> Result<()> {
-        self.0.store.open().await.map_err(|error| Error::serve(error.to_string()))?;
-        self.start_relay();
+        if let Some(relay) = &self.0.relay {
+            relay.connect().await.map_err(|error| Error::serve(error.to_string()))?;
+            relay.start(self);
+        }
         Ok(())
     }
 

@@ -33,7 +33,7 @@ use crate::core::{
     changes::Change,
     crypto::random_id,
     spawn::spawn_on,
-    store::{Received, SealedStore},
+    store::{Received, SealedStore, Stored},
     sync::Mutex,
 };
 
@@ -47,6 +47,12 @@ const CHECK: Duration = Duration::from_secs(5);
 
 /// Sends the changes of one server, and receives those of its replicas.
 pub(crate) trait ChangeRelay: fmt::Debug + Send + Sync {
+    /// Connects to the store.
+    ///
+    /// # Errors
+    /// It refuses this server, or the server has no keys, or other keys than the replicas.
+    fn connect(&self) -> Stored<'_, ()>;
+
     /// Begins to do so, unless that was done. Without a runtime, a later call does it.
     fn start(&self, server: &Server);
 
@@ -125,6 +131,10 @@ pub(super) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, ge
 }
 
 impl ChangeRelay for StoreRelay {
+    fn connect(&self) -> Stored<'_, ()> {
+        Box::pin(self.state.store.open())
+    }
+
     fn start(&self, server: &Server) {
         if let Ok(runtime) = Handle::try_current()
             && let Some(queue) = self.queue.lock().take()

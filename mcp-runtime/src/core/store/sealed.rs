@@ -5,7 +5,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -39,12 +39,14 @@ const PROBE: [Duration; 2] = [Duration::from_secs(30 * 24 * 60 * 60), Duration::
 /// The store of one server; clones are the same.
 #[derive(Clone)]
 pub(crate) struct SealedStore {
-    backend: Arc<dyn Shared>,
+    /// Made when something is first kept there, so that a program that keeps nothing does not contain it.
+    memory: Arc<OnceLock<Memory>>,
     /// Absent in memory.
     sealing: Option<Arc<Sealing>>,
 }
 
 struct Sealing {
+    backend: Arc<dyn Shared>,
     seal: Seal,
     keys: KeyRing,
     /// What the names of tables and topics begin with.
@@ -62,19 +64,24 @@ impl fmt::Debug for SealedStore {
 
 impl SealedStore {
     pub(crate) fn in_memory() -> Self {
-        Self { backend: Arc::new(Memory::default()), sealing: None }
+        Self { memory: Arc::default(), sealing: None }
     }
 
     /// Of the replicas of a server.
     pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
         let sealing = Sealing {
+            backend,
             seal: Seal::new(keys, PURPOSE),
             keys: keys.clone(),
             server: plain_name(server).into(),
             probed: Mutex::default(),
             has_warned: AtomicBool::new(false),
         };
-        Self { backend, sealing: Some(Arc::new(sealing)) }
+        Self { memory: Arc::default(), sealing: Some(Arc::new(sealing)) }
+    }
+
+    fn memory(&self) -> &Memory {
+        self.memory.get_or_init(Memory::default)
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -103,7 +110,7 @@ impl SealedStore {
     pub(crate) async fn open(&self) -> Result<(), StoreError> {
         let Some(sealing) = &self.sealing else { return Ok(()) };
         self.check_keys()?;
-        self.backend.open().await?;
+        sealing.backend.open().await?;
         match self.probe(sealing).await {
             Err(ProbeError::OtherKeys) => Err(ProbeError::OtherKeys.into()),
             Err(ProbeError::Unreachable(error)) => {
@@ -124,7 +131,7 @@ impl SealedStore {
         }
         let (table, key) = sealing.names(&Table::new("keys", 1, 1024, 100), "probe");
         let unreachable = ProbeError::Unreachable;
-        let found = limited(self.backend.get(&table, &key)).await.map_err(unreachable)?;
+        let found = limited(sealing.backend.get(&table, &key)).await.map_err(unreachable)?;
         // any version: it is the same each time
         if found.is_some_and(|found| sealing.open(&table, &key, 1, &found.bytes).is_none()) {
             return Err(ProbeError::OtherKeys);
@@ -132,7 +139,7 @@ impl SealedStore {
         // sealed with the first of the keys, since the one that had sealed it may go
         let sealed = sealing.seal(&table, &key, 1, b"").map_err(unreachable)?;
         let write = Write { bytes: &sealed, owner: "local", expires_in: kept, condition: Condition::Always };
-        limited(self.backend.put(&table, &key, write)).await.map_err(unreachable)?;
+        limited(sealing.backend.put(&table, &key, write)).await.map_err(unreachable)?;
         *sealing.probed.lock() = Some((Instant::now(), generation));
         Ok(())
     }
@@ -165,10 +172,10 @@ impl SealedStore {
     /// # Errors
     /// The store cannot be read, or has something there that the server has not sealed for it.
     pub(crate) async fn get(&self, table: &Table, key: &str) -> Result<Option<Value>, StoreError> {
-        let Some(sealing) = &self.sealing else { return self.backend.get(table, key).await };
+        let Some(sealing) = &self.sealing else { return self.memory().get(table, key).await };
         self.ready(sealing).await?;
         let (table, key) = sealing.names(table, key);
-        let Some(found) = limited(self.backend.get(&table, &key)).await? else { return Ok(None) };
+        let Some(found) = limited(sealing.backend.get(&table, &key)).await? else { return Ok(None) };
         let opened = sealing.open(&table, &key, found.version, &found.bytes);
         let opened = opened.ok_or("a value of the shared store was not sealed by this server")?;
         match opened.split_first() {
@@ -190,13 +197,13 @@ impl SealedStore {
         key: &str,
         write: Write<'_>,
     ) -> Result<Written, StoreError> {
-        let Some(sealing) = &self.sealing else { return self.backend.put(table, key, write).await };
+        let Some(sealing) = &self.sealing else { return self.memory().put(table, key, write).await };
         self.ready(sealing).await?;
         let (table, key) = sealing.names(table, key);
         let sealed = sealing.seal(&table, &key, write.condition.next_version(), write.bytes)?;
         let owner = owner_digest(write.owner);
         let write = Write { bytes: &sealed, owner: &owner, ..write };
-        limited(self.backend.put(&table, &key, write)).await
+        limited(sealing.backend.put(&table, &key, write)).await
     }
 }
 
@@ -226,13 +233,13 @@ impl SealedStore {
         log: &str,
         append: Append<'_>,
     ) -> Result<Appended, StoreError> {
-        let Some(sealing) = &self.sealing else { return self.backend.append(table, log, append).await };
+        let Some(sealing) = &self.sealing else { return self.memory().append(table, log, append).await };
         self.ready(sealing).await?;
         let (table, log) = sealing.log_names(table, log);
         let sealed = sealing.seal(&table, &log, append.position, append.bytes)?;
         let owner = owner_digest(append.owner);
         let append = Append { bytes: &sealed, owner: &owner, ..append };
-        limited(self.backend.append(&table, &log, append)).await
+        limited(sealing.backend.append(&table, &log, append)).await
     }
 
     /// Reads entries of a log, see [`Shared::read_after`].
@@ -248,11 +255,11 @@ impl SealedStore {
         limit: usize,
     ) -> Result<Option<LogPage>, StoreError> {
         let Some(sealing) = &self.sealing else {
-            return self.backend.read_after(table, log, position, limit).await;
+            return self.memory().read_after(table, log, position, limit).await;
         };
         self.ready(sealing).await?;
         let (table, log) = sealing.log_names(table, log);
-        let Some(mut page) = limited(self.backend.read_after(&table, &log, position, limit)).await? else {
+        let Some(mut page) = limited(sealing.backend.read_after(&table, &log, position, limit)).await? else {
             return Ok(None);
         };
         let from = page.first.max(position.saturating_add(1));
@@ -274,11 +281,11 @@ impl SealedStore {
     /// # Errors
     /// The store cannot be reached.
     pub(crate) async fn publish(&self, topic: &str, message: &[u8]) -> Result<(), StoreError> {
-        let Some(sealing) = &self.sealing else { return self.backend.publish(topic, message).await };
+        let Some(sealing) = &self.sealing else { return self.memory().publish(topic, message).await };
         self.ready(sealing).await?;
         let topic = sealing.topic(topic);
         let sealed = sealing.seal(&topic, "", 0, message)?;
-        limited(self.backend.publish(topic.name(), &sealed)).await
+        limited(sealing.backend.publish(topic.name(), &sealed)).await
     }
 
     /// Receives the messages of all replicas.
@@ -290,7 +297,11 @@ impl SealedStore {
             None => (None, Table::new(topic, 0, 0, 0)),
             Some(sealing) => (Some(sealing.clone()), sealing.topic(topic)),
         };
-        let subscription = limited(self.backend.subscribe(topic.name())).await?;
+        let subscription = match &sealing {
+            None => self.memory().subscribe(topic.name()),
+            Some(sealing) => sealing.backend.subscribe(topic.name()),
+        };
+        let subscription = limited(subscription).await?;
         Ok(SealedSubscription { subscription, sealing, topic })
     }
 }

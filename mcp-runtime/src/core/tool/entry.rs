@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Hints, ToolCall, ToolDef, ToolDescriptor, ToolSpec,
+    Hints, ToolDef, ToolDescriptor, ToolHandler, ToolSpec,
     header_param::header_params,
     schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
@@ -17,7 +17,7 @@ use crate::{
         connection::{HeaderParam, ItemKind},
         context::Continuation,
         extensions::Extensions,
-        item::{BuildError, Function, ItemFunction, ItemSpec},
+        item::{BuildError, Function, ItemSpec},
         jsonrpc::Object,
         protocol::Revision,
         server::Entry,
@@ -46,9 +46,6 @@ pub(crate) struct ToolEntry {
     /// The URI of its page as registered on this server; set when all resources are known.
     pub(crate) page: Option<String>,
 }
-
-/// The function of a tool.
-pub(crate) type ToolHandler = ItemFunction<ToolCall>;
 
 impl Entry for ToolEntry {
     const KIND: ItemKind = ItemKind::Tool;
@@ -175,7 +172,7 @@ impl ToolEntry {
         // decoding a struct that is the whole object ignores members that `strict` refuses
         let input_validator = if needs_validation(&unenforced) || (spec.strict && has_flatten(args)) {
             let checked = without_enforced(&schema, &unenforced);
-            Some(Validator::compile(&checked).map_err(|e| error(e.to_string()))?.null_is_absent())
+            Some(Validator::compile_generated(&checked).map_err(|e| error(e.to_string()))?.null_is_absent())
         } else {
             None
         };
@@ -224,7 +221,7 @@ impl ToolEntry {
         let (input, validator) = schema.into_input(&spec.item.name).map_err(error)?;
         let output =
             spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;
-        Self::new(spec, ToolHandler::Runtime(tool.handler.clone()), state, input, Some(validator), output)
+        Self::new(spec, ToolHandler::made(tool.handler.clone()), state, input, Some(validator), output)
     }
 
     fn new(
@@ -241,8 +238,8 @@ impl ToolEntry {
         let cursors: Vec<String> = parameters.chain(spec.cursors.iter().cloned()).collect();
         if spec.returns_page && cursors.is_empty() {
             let fix = match &handler {
-                ItemFunction::Annotated(_) => "add a parameter `cursor: Option<Cursor>`",
-                ItemFunction::Runtime(_) => "add a string to the input schema and name it with `.cursor(..)`",
+                ToolHandler::Annotated(_) => "add a parameter `cursor: Option<Cursor>`",
+                ToolHandler::Made(_) => "add a string to the input schema and name it with `.cursor(..)`",
             };
             return Err(spec.build_error(format!(
                 "it returns a `Page`, and takes no cursor, with which a client asks for the next page\n{fix}, or return `Json<Vec<T>>`"

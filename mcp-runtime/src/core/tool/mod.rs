@@ -3,6 +3,7 @@
 mod added;
 mod builder;
 mod entry;
+mod handler;
 mod header_param;
 pub(crate) mod output;
 mod page;
@@ -10,7 +11,8 @@ mod schema;
 pub(crate) mod spec;
 
 pub use builder::{ToolBuilder, ToolCall, ToolDef};
-pub(crate) use entry::{ToolEntry, ToolHandler};
+pub(crate) use entry::ToolEntry;
+pub(crate) use handler::{MadeToolCall, ToolHandler};
 #[cfg(feature = "client")]
 pub(crate) use header_param::header_params;
 pub(crate) use output::write_tool_result;

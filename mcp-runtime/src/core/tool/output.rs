@@ -6,15 +6,18 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::core::{
-    arguments::{HandlerResult, poll_now},
-    content::{
-        Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text, impl_meta,
+use crate::{
+    core::{
+        arguments::{HandlerResult, poll_now},
+        content::{
+            Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text, impl_meta,
+        },
+        error::{Failure, IntoFailure, ToolError},
+        item_output::ItemOutput,
+        jsonrpc::{Object, write_array},
+        protocol::Revision,
     },
-    error::{Failure, IntoFailure, ToolError},
-    item_output::ItemOutput,
-    jsonrpc::{Object, write_array},
-    protocol::Revision,
+    schema::link_patterns,
 };
 
 /// The complete result of `tools/call`, for tools that decide every part of it.
@@ -371,7 +374,16 @@ impl<R: 'static> ToolOutput<R> {
 /// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
 pub const fn tool_output<R: IntoToolResult>() -> ToolOutput<R> {
-    ToolOutput { convert: R::into_tool_result, schema: R::output_schema, is_page: R::IS_PAGE }
+    ToolOutput { convert: R::into_tool_result, schema: output_schema_of::<R>, is_page: R::IS_PAGE }
+}
+
+/// The schema of what `R` returns. A type without one links no patterns.
+fn output_schema_of<R: IntoToolResult>(generator: &mut SchemaGenerator) -> Option<Schema> {
+    let schema = R::output_schema(generator);
+    if schema.is_some() {
+        link_patterns();
+    }
+    schema
 }
 
 /// A [`ToolOutput`] without its type.

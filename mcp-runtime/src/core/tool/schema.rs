@@ -270,7 +270,7 @@ impl OutputSchema {
     fn new(natural: Value, enforced: &Value) -> Result<Self, String> {
         let wrap = natural.get("type") != Some(&Value::from("object"));
         let legacy = if wrap { wrap_for_legacy(&natural) } else { natural.clone() };
-        let validator = Validator::compile(enforced).map_err(|e| e.to_string())?;
+        let validator = Validator::compile_generated(enforced).map_err(|e| e.to_string())?;
         Ok(Self { natural, legacy, wrap, validator })
     }
 }

@@ -3,15 +3,18 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::schema::HandWrittenSchema;
-use crate::core::{
-    arguments::{Call, HandlerResult},
-    context::Continuation,
-    error::Failure,
-    gates::Gates,
-    item::{BuildError, Handler, ItemDescriptor, ItemSpec},
-    item_output::ItemOutput,
-    server::Assembly,
-    tool::{AnyToolOutput, Structured, ToolResult},
+use crate::{
+    core::{
+        arguments::{Call, HandlerResult},
+        context::Continuation,
+        error::Failure,
+        gates::Gates,
+        item::{BuildError, Handler, ItemDescriptor, ItemSpec},
+        item_output::ItemOutput,
+        server::Assembly,
+        tool::{AnyToolOutput, Structured, ToolResult},
+    },
+    schema::link_patterns,
 };
 use schemars::{Schema, SchemaGenerator};
 
@@ -210,6 +213,11 @@ impl OutputType {
     /// The schema of `T`, for a function that returns `R`.
     #[must_use]
     pub const fn of<T: Structured, R: Untyped>() -> Self {
-        Self { schema: |generator| generator.subschema_for::<T>() }
+        Self {
+            schema: |generator| {
+                link_patterns();
+                generator.subschema_for::<T>()
+            },
+        }
     }
 }

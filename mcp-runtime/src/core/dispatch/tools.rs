@@ -220,7 +220,7 @@ impl ItemCall for CallTool<'_> {
                     this: function.this.as_ref(),
                     context,
                 };
-                invoke::start(self.entry.name(), function, &parts, timeout, options)
+                invoke::start(&self.entry.spec.item.name, function, &parts, timeout, options)
             }
             ToolHandler::Made(call) => {
                 let context = context();
@@ -241,7 +241,7 @@ impl ItemCall for CallTool<'_> {
     }
 
     fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
-        let name = self.entry.name();
+        let name = &self.entry.spec.item.name;
         let result = result.and_then(|output| match output {
             ItemOutput::Tool(result) => self.seal_page(server, result),
             _ => Err(wrong_kind()),

@@ -93,6 +93,10 @@ struct ServerInner {
     server_settings: Option<Box<dyn ServerSettings>>,
     keys: KeyRing,
     /// What is kept outside of calls.
+    #[cfg_attr(
+        not(any(feature = "cli", feature = "http")),
+        expect(dead_code, reason = "what keeps something there has clones of it")
+    )]
     store: SealedStore,
     /// Seals `requestState`.
     states: Seal,

@@ -164,7 +164,7 @@ impl SealedStore {
         let Some(sealing) = &self.sealing else { return Ok(()) };
         self.ready(sealing).await?;
         let (table, key) = sealing.names(&Table::new("keys", 1, 1024, 100), "probe");
-        limited(self.backend.get(&table, &key)).await.map(drop)
+        limited(sealing.backend.get(&table, &key)).await.map(drop)
     }
 
     /// The value of a key, and its version.

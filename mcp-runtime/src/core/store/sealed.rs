@@ -214,11 +214,11 @@ impl SealedStore {
     /// The store cannot be reached; it is not known whether it was taken.
     pub(crate) async fn take(&self, table: &Table, owner: &str, rate: Rate) -> Result<Taken, StoreError> {
         let take = Take { owner, rate, times: 1 };
-        let Some(sealing) = &self.sealing else { return self.backend.take(table, "", take).await };
+        let Some(sealing) = &self.sealing else { return self.memory().take(table, "", take).await };
         self.ready(sealing).await?;
         let table = table.renamed(&format!("{}/{}", sealing.server, table.name()));
         let owner = owner_digest(owner);
-        limited(self.backend.take(&table, "", Take { owner: &owner, ..take })).await
+        limited(sealing.backend.take(&table, "", Take { owner: &owner, ..take })).await
     }
 
     /// Appends an entry to a log, if that has the place for it, see [`Shared::append`]. A shared store cannot move it to

@@ -30,7 +30,7 @@ use crate::{
         config::LONGEST,
         connection::Principal,
         crypto::random_id,
-        server::{Server, WeakServer},
+        server::{Entry as _, Server, WeakServer},
         spawn::spawn,
         store::{Condition, Received, SealedStore, StoreError, Table, Write, Written},
         sync::Mutex,

@@ -132,7 +132,7 @@ fn to_members(lists: Vec<(Kind, Vec<Value>)>) -> Map<String, Value> {
 }
 
 /// Everything that clients see of a server.
-async fn fetch_schema(client: &Client) -> Result<Value, Failure> {
+pub(crate) async fn fetch_schema(client: &Client) -> Result<Value, Failure> {
     let (name, version) = client.server_info();
     let mut all = Map::new();
     all.insert("server".into(), json!({ "name": name, "version": version }));

@@ -2,6 +2,7 @@
 //! Results go to stdout, everything else to stderr; the exit code is 1 if something failed, and 2 if the arguments are wrong.
 
 mod call;
+mod lock;
 mod server;
 
 use std::{
@@ -64,6 +65,17 @@ fn command() -> Command {
             ),
             with_server("read", "Reads a resource", vec![name("URI")]),
             with_server("prompt", "Gets a prompt", vec![name("PROMPT"), json()]),
+            with_server(
+                "lock",
+                "Writes what models and clients depend on into mcp.lock.json, or says what has changed",
+                vec![
+                    Arg::new("file").long("file").value_name("FILE").help("Another file"),
+                    Arg::new("check")
+                        .long("check")
+                        .action(ArgAction::SetTrue)
+                        .help("Writes nothing; the exit code is 1 if something breaks"),
+                ],
+            ),
             with_server("schema", "Prints everything that clients see, as JSON", Vec::new()),
             install,
         ])
@@ -123,7 +135,10 @@ fn run(name: &str, arguments: &ArgMatches) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(async {
         let client = options.connect().await?;
-        let outcome = call::run(&client, name, arguments).await;
+        let outcome = match name {
+            "lock" => lock::run(&client, arguments).await,
+            _ => call::run(&client, name, arguments).await,
+        };
         client.close().await;
         outcome
     });

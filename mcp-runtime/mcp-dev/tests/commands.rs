@@ -171,3 +171,39 @@ fn any_server_is_added_to_a_client_and_removed() {
             .contains("usage: mcp-dev install [CLIENT] [OPTIONS] [-- COMMAND]")
     );
 }
+
+#[test]
+fn a_lock_is_written_and_says_what_has_changed() {
+    let folder = Folder::new();
+    let lock = folder.0.join("mcp.lock.json");
+    let missing = folder.run_with_server(&["lock", "--check"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("`mcp-dev lock` writes it"));
+    folder.stdout(&["lock"]);
+    let written = fs::read_to_string(&lock).expect("a file");
+    assert!(written.contains("\n    \"echo\": {\"description\""), "{written}");
+    assert_eq!(folder.stdout(&["lock", "--check"]), "nothing has changed\n");
+    for (old, new, code, report) in [
+        ("Takes its time.", "Is slow.", 0, "routing   tool slow: its description has changed\n"),
+        (
+            "{\"name\": \"fails\"",
+            "{\"name\": \"more\"",
+            1,
+            "breaking  tool fails: is gone\nadditive  tool more: is new\n",
+        ),
+        ("\"required\": [\"text\"]", "\"required\": []", 0, "additive  tool echo: `text`: is optional now\n"),
+    ] {
+        fs::write(folder.0.join("server.py"), SERVER.replacen(old, new, 1)).expect("a file");
+        let output = folder.run_with_server(&["lock", "--check"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.starts_with(report) && text.contains(" version"), "{text}");
+        assert_eq!(fs::read_to_string(&lock).expect("a file"), written);
+    }
+    // what it cannot read it does not replace
+    fs::write(&lock, "{").expect("a file");
+    for arguments in [&["lock"][..], &["lock", "--check"]] {
+        assert_eq!(folder.run_with_server(arguments).status.code(), Some(1));
+        assert_eq!(fs::read_to_string(&lock).expect("a file"), "{");
+    }
+}

@@ -1,6 +1,7 @@
 //! Tests of servers in memory: messages are encoded as on the wire, without a process or a socket.
 
 mod changes;
+mod contract;
 #[cfg(feature = "auth")]
 mod issuer;
 mod reply;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use changes::ChangeSource;
 pub use changes::Changes;
+pub use contract::{ChangeClass, Contract, ContractChange, ContractChanges, ContractCheck};
 #[cfg(feature = "auth")]
 pub use issuer::TestIssuer;
 pub use reply::Reply;

@@ -36,6 +36,13 @@ impl Registry {
         self.capabilities.iter().any(|capability| capability.differs_by_caller())
     }
 
+    /// The scopes of tools that have some, by the tools' names.
+    #[cfg(any(feature = "testing", test))]
+    pub(crate) fn scopes_of_tools(&self) -> std::collections::BTreeMap<String, Vec<String>> {
+        let scoped = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
+        scoped.map(|tool| (tool.name().to_owned(), tool.spec.item.scopes.to_vec())).collect()
+    }
+
     /// The items with `scopes`, for an error message.
     pub(crate) fn scoped(&self) -> Vec<String> {
         let of_capabilities = self.capabilities.iter().flat_map(|capability| capability.scoped());

@@ -1,0 +1,403 @@
+//! The contract of a server: what models and clients depend on, as a file that is reviewed like code, and what a difference
+//! to it means for them.
+
+mod compare;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, fmt, fs, path::Path};
+
+use serde_json::{Map, Value, json};
+
+use super::TestServer;
+use crate::core::protocol::META_SERVER_INFO;
+
+/// The version of the file's format.
+const FORMAT: u64 = 1;
+/// The environment variable with which a check writes the file.
+const UPDATE: &str = "UPDATE_CONTRACT";
+
+/// The kinds of items: member of the file, name in reports, the member of an entry that names it.
+const SECTIONS: [(&str, &str, &str); 5] = [
+    ("tools", "tool", "name"),
+    ("prompts", "prompt", "name"),
+    ("resources", "resource", "uri"),
+    ("resourceTemplates", "resource template", "uriTemplate"),
+    ("events", "event", "name"),
+];
+
+/// What models and clients depend on, of a server.
+///
+/// As a file it is canonical: members are sorted, and each item is one line. [`TestServer::contract`] reads that of a
+/// server of this program, with settings and scopes; the tool `mcp-dev` reads what any server shows to its clients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contract(Map<String, Value>);
+
+impl Contract {
+    /// The contract in the lists of a server: `described` has the members `server`, `instructions`, `capabilities`, `tools`,
+    /// `prompts`, `resources`, `resourceTemplates` and `events`, each as the wire has it, as far as they are there.
+    #[must_use]
+    pub fn of_lists(described: &Value) -> Self {
+        let mut members = Map::new();
+        members.insert("format".into(), FORMAT.into());
+        if let Some(name) = described["server"].get("name") {
+            members.insert("server".into(), json!({ "name": name }));
+        }
+        if let Some(text) = described.get("instructions").filter(|text| text.is_string()) {
+            members.insert("instructions".into(), text.clone());
+        }
+        if let Some(capabilities) = described["capabilities"].as_object() {
+            let shown = capabilities.iter().filter(|(name, _)| *name != "experimental");
+            let shown: Map<_, _> = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
+            members.insert("capabilities".into(), shown.into());
+        }
+        let list = |section: &str| described[section].as_array().map(Vec::as_slice).unwrap_or_default();
+        let templates: Vec<&str> =
+            list("resourceTemplates").iter().filter_map(|entry| entry["uriTemplate"].as_str()).collect();
+        for (section, _, key) in SECTIONS {
+            let mut items = Map::new();
+            for entry in list(section) {
+                let Some(name) = entry[key].as_str() else { continue };
+                // one of a template depends on data
+                if section == "resources" && templates.iter().any(|template| is_of_template(name, template)) {
+                    continue;
+                }
+                let mut item = entry.as_object().cloned().unwrap_or_default();
+                for dropped in [key, "icons", "size"] {
+                    item.remove(dropped);
+                }
+                items.insert(name.to_owned(), item.into());
+            }
+            if !items.is_empty() {
+                members.insert(section.to_owned(), items.into());
+            }
+        }
+        Self(members)
+    }
+
+    /// Adds what only the program knows: its settings, and the scopes of tools.
+    fn add_own(&mut self, settings: Option<&Value>, scopes: &BTreeMap<String, Vec<String>>) {
+        self.0.insert("source".into(), "program".into());
+        for (name, scopes) in scopes {
+            if let Some(Value::Object(tool)) = self.0.get_mut("tools").and_then(|tools| tools.get_mut(name)) {
+                tool.insert("scopes".into(), json!(scopes));
+            }
+        }
+        let Some(settings) = settings else { return };
+        let required = settings["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut items = Map::new();
+        for (name, schema) in settings["properties"].as_object().into_iter().flatten() {
+            let mut schema = schema.clone();
+            if let Some(definitions) = settings.get("$defs") {
+                schema["$defs"] = definitions.clone();
+            }
+            let is_required = required.iter().any(|required| required == name);
+            items.insert(name.clone(), json!({ "required": is_required, "schema": schema }));
+        }
+        if !items.is_empty() {
+            self.0.insert("settings".into(), items.into());
+        }
+    }
+
+    /// Takes over from an older contract what is not in lists: settings and scopes, of items that are still there.
+    #[must_use]
+    pub fn with_own_of(mut self, older: &Self) -> Self {
+        if !older.has_own() || self.has_own() {
+            return self;
+        }
+        let scopes = older.items("tools").filter_map(|(name, tool)| {
+            let scopes = tool["scopes"].as_array()?.iter().filter_map(Value::as_str);
+            Some((name.clone(), scopes.map(str::to_owned).collect()))
+        });
+        let scopes = scopes.collect();
+        self.add_own(None, &scopes);
+        if let Some(settings) = older.0.get("settings") {
+            self.0.insert("settings".into(), settings.clone());
+        }
+        self
+    }
+
+    /// Whether it has what only a program knows.
+    fn has_own(&self) -> bool {
+        self.0.get("source").is_some_and(|source| source == "program")
+    }
+
+    fn items(&self, section: &str) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.get(section).and_then(Value::as_object).into_iter().flatten()
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// It is not a contract, or one of another format.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match serde_json::from_str(text) {
+            Ok(Value::Object(members)) if members.get("format") == Some(&FORMAT.into()) => Ok(Self(members)),
+            Ok(Value::Object(members)) if members.contains_key("format") => {
+                Err(format!("its format is {}, and {FORMAT} is known", members["format"]))
+            }
+            Ok(_) => Err("it is not a contract".to_owned()),
+            Err(error) => Err(format!("it is not JSON: {error}")),
+        }
+    }
+
+    /// The text of the file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |text: &mut String, indent: &str, name: &str, value: &str, is_last: bool| {
+            let comma = if is_last { "" } else { "," };
+            text.push_str(&format!("{indent}{}: {value}{comma}\n", Value::from(name)));
+        };
+        let is_section =
+            |name: &str| name == "settings" || SECTIONS.iter().any(|(section, ..)| *section == name);
+        let mut members: Vec<(&String, &Value)> = self.0.iter().collect();
+        // whatever else is in the program, the order is this one
+        members.sort_by_key(|(name, _)| (is_section(name), *name));
+        let mut text = "{\n".to_owned();
+        for (index, (name, value)) in members.iter().enumerate() {
+            let is_last = index + 1 == members.len();
+            match value.as_object().filter(|_| is_section(name)) {
+                Some(items) => {
+                    text.push_str(&format!("  {}: {{\n", Value::from(name.as_str())));
+                    let items: BTreeMap<&String, &Value> = items.iter().collect();
+                    for (index, (name, item)) in items.iter().enumerate() {
+                        line(&mut text, "    ", name, &canonical(item), index + 1 == items.len());
+                    }
+                    text.push_str(if is_last { "  }\n" } else { "  },\n" });
+                }
+                None => line(&mut text, "  ", name, &canonical(value), is_last),
+            }
+        }
+        text + "}\n"
+    }
+
+    /// What has changed from this contract to a newer one.
+    #[must_use]
+    pub fn compare(&self, newer: &Self) -> ContractChanges {
+        compare::compare(self, newer)
+    }
+}
+
+/// JSON with sorted members.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
+            let members = sorted
+                .iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        value => value.to_string(),
+    }
+}
+
+/// Whether a URI can be of a template: its literal parts are in it, in order.
+fn is_of_template(uri: &str, template: &str) -> bool {
+    let mut literals = Vec::new();
+    let mut rest = template;
+    while let Some((literal, tail)) = rest.split_once('{') {
+        literals.push(literal);
+        rest = tail.split_once('}').map_or("", |(_, tail)| tail);
+    }
+    let Some((first, inner)) = literals.split_first() else { return uri == template };
+    let Some(mut uri) = uri.strip_prefix(first).and_then(|uri| uri.strip_suffix(rest)) else { return false };
+    for literal in inner {
+        match uri.split_once(literal) {
+            Some((_, tail)) => uri = tail,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// What a change means for those who use a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ChangeClass {
+    /// People may see it, and nothing else.
+    Cosmetic,
+    /// Words or defaults that a model decides by: it may choose differently.
+    Routing,
+    /// Something is possible that was not.
+    Additive,
+    /// What was right may be wrong now.
+    Breaking,
+}
+
+impl ChangeClass {
+    /// Its name in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cosmetic => "cosmetic",
+            Self::Routing => "routing",
+            Self::Additive => "additive",
+            Self::Breaking => "breaking",
+        }
+    }
+
+    /// The part of a version that goes up.
+    #[must_use]
+    pub fn semver(self) -> &'static str {
+        match self {
+            Self::Cosmetic => "patch",
+            Self::Routing | Self::Additive => "minor",
+            Self::Breaking => "major",
+        }
+    }
+}
+
+/// A difference between two contracts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContractChange {
+    /// What it means.
+    pub class: ChangeClass,
+    /// Kind and name of the item, such as `tool search`.
+    pub item: String,
+    /// Where in the item, and what.
+    pub text: String,
+}
+
+/// Every difference between two contracts, the most important ones first. Its `Display` is the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContractChanges {
+    /// The differences.
+    pub changes: Vec<ContractChange>,
+}
+
+impl ContractChanges {
+    /// The class of the most important change; `None` without one.
+    #[must_use]
+    pub fn class(&self) -> Option<ChangeClass> {
+        self.changes.iter().map(|change| change.class).max()
+    }
+
+    /// Whether one of them is breaking.
+    #[must_use]
+    pub fn is_breaking(&self) -> bool {
+        self.class() == Some(ChangeClass::Breaking)
+    }
+}
+
+impl fmt::Display for ContractChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ContractChange { class, item, text } in &self.changes {
+            writeln!(f, "{:8}  {item}: {text}", class.as_str())?;
+        }
+        match self.class() {
+            None => f.write_str("nothing has changed"),
+            Some(class) => {
+                write!(f, "the contract has {} changes: a {} version", class.as_str(), class.semver())
+            }
+        }
+    }
+}
+
+/// The contract of a server in a test; see [`TestServer::contract`].
+#[derive(Debug)]
+#[must_use = "nothing is checked before `check` is called"]
+pub struct ContractCheck<'s> {
+    server: &'s TestServer,
+}
+
+impl TestServer {
+    /// The contract of the server: what models and clients depend on.
+    ///
+    /// ```no_run
+    /// # async fn example(server: mcp_runtime::testing::TestServer) {
+    /// // `UPDATE_CONTRACT=1 cargo test` writes the file, which is committed
+    /// server.contract().check("mcp.lock.json").await;
+    /// # }
+    /// ```
+    pub fn contract(&self) -> ContractCheck<'_> {
+        ContractCheck { server: self }
+    }
+}
+
+impl ContractCheck<'_> {
+    /// Reads the contract from the server.
+    ///
+    /// # Panics
+    /// The server refuses a list.
+    pub async fn read(&self) -> Contract {
+        let mut discovery = self.server.client.discover().await;
+        let server = discovery["_meta"][META_SERVER_INFO].take();
+        let server = if server.is_null() { discovery["serverInfo"].take() } else { server };
+        let capabilities = discovery["capabilities"].take();
+        let mut all = json!({ "server": server, "instructions": discovery["instructions"].take() });
+        if capabilities.get("tools").is_some() {
+            all["tools"] = self.server.list_tools().await.into();
+        }
+        if capabilities.get("prompts").is_some() {
+            all["prompts"] = self.server.list_prompts().await.into();
+        }
+        if capabilities.get("resources").is_some() {
+            all["resources"] = self.server.list_resources().await.into();
+            all["resourceTemplates"] = self.server.list_templates().await.into();
+        }
+        if capabilities.get("events").is_some() {
+            all["events"] = self.events().await.into();
+        }
+        all["capabilities"] = capabilities;
+        let mut contract = Contract::of_lists(&all);
+        let server = &self.server.client.connection.server;
+        #[cfg(all(feature = "config", any(feature = "cli", feature = "http", feature = "stdio")))]
+        let settings = server.server_settings().map(|settings| settings.schema());
+        #[cfg(not(all(feature = "config", any(feature = "cli", feature = "http", feature = "stdio"))))]
+        let settings = None;
+        contract.add_own(settings.as_ref(), &server.registry().scopes_of_tools());
+        contract
+    }
+
+    /// The events of all pages.
+    async fn events(&self) -> Vec<Value> {
+        let (mut events, mut params) = (Vec::new(), json!({}));
+        loop {
+            let mut result = self.server.client.request("events/list", params).await.into_result();
+            match result["events"].take() {
+                Value::Array(page) => events.extend(page),
+                _ => return events,
+            }
+            match result["nextCursor"].take() {
+                Value::String(cursor) => params = json!({ "cursor": cursor }),
+                _ => return events,
+            }
+        }
+    }
+
+    /// Compares the contract with a file, relative to the folder of the package. With `UPDATE_CONTRACT=1` in the
+    /// environment, it writes the file instead.
+    ///
+    /// Returns the changes that are not breaking: the file should get them too, with the next version.
+    ///
+    /// # Panics
+    /// There is a breaking change, or the file cannot be read or written.
+    #[track_caller]
+    pub fn check(&self, path: impl AsRef<Path>) -> impl Future<Output = ContractChanges> {
+        let (path, place) = (path.as_ref().to_owned(), std::panic::Location::caller());
+        async move {
+            let newer = self.read().await;
+            let shown = path.display();
+            if std::env::var_os(UPDATE).is_some_and(|value| !value.is_empty() && value != "0") {
+                let written = fs::write(&path, newer.text());
+                written.unwrap_or_else(|error| panic!("{place}: `{shown}` cannot be written: {error}"));
+                return newer.compare(&newer);
+            }
+            let text = fs::read_to_string(&path).unwrap_or_else(|error| {
+                panic!("{place}: `{shown}` cannot be read: {error}\n`{UPDATE}=1 cargo test` writes it")
+            });
+            let older = Contract::parse(&text).unwrap_or_else(|error| panic!("{place}: `{shown}`: {error}"));
+            let changes = older.compare(&newer);
+            assert!(
+                !changes.is_breaking(),
+                "{place}: the server breaks `{shown}`\n{changes}\nif that is meant, `{UPDATE}=1 cargo test` writes the file anew"
+            );
+            changes
+        }
+    }
+}

@@ -40,7 +40,7 @@ impl Registry {
     #[cfg(any(feature = "testing", test))]
     pub(crate) fn scopes_of_tools(&self) -> std::collections::BTreeMap<String, Vec<String>> {
         let scoped = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
-        scoped.map(|tool| (tool.name().to_owned(), tool.spec.item.scopes.to_vec())).collect()
+        scoped.map(|tool| (tool.spec.item.name.to_string(), tool.spec.item.scopes.to_vec())).collect()
     }
 
     /// The items with `scopes`, for an error message.

@@ -5,6 +5,7 @@ mod declare;
 mod fixture;
 mod list;
 mod poll;
+mod replicas;
 mod source;
 mod state;
 mod stream;

@@ -83,6 +83,7 @@ impl<R: EventRequest> EventCall<R> {
     async fn run(self) -> Result<Result<R::Result, ProtocolError>, Failure> {
         let given: Arc<str> = self.entry.given(&self.arguments)?.into();
         self.entry.check_arguments(&self.server, &self.subscriber, &given).await?;
+        self.entry.ring.follow(&self.server).await;
         Ok(R::answer(self, given).await)
     }
 }

@@ -197,7 +197,9 @@ impl Annotation for EventDescriptor {
 
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {
         let limits = assembly.rules.options.limits.of_capabilities.get::<EventLimits>().cloned();
-        let ring = assembly.open::<EventRings>().of(self.key(), &limits.unwrap_or_default());
+        let declared = &self.function.item;
+        let name = format!("{}::{}", declared.location.module, declared.name);
+        let ring = assembly.open::<EventRings>().of(self.key(), &name, &limits.unwrap_or_default());
         let entry = assembly.named(item, EventEntry::annotated(self, item, ring))?;
         Events::add(assembly, item, entry);
         Ok(())

@@ -5,6 +5,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use super::{
     Event, EventDescriptor, EventOf, Events, Payload,
     ring::{EventRings, Occurrence, Recipients},
+    shared_log::Appending,
 };
 use crate::core::{
     arguments::BoxFuture,
@@ -86,12 +87,16 @@ impl<E> Emit<E> {
     /// It is asked for each subscriber, so it must be fast; if it panics, that subscriber does not get the event. Anonymous
     /// subscribers do not get it. A server that does not identify its callers, such as one on stdio, has one client, which
     /// does.
+    ///
+    /// Where replicas [share a store](crate::ServerBuilder::shared), it is an error: what a function of this process decides
+    /// is not known to the others. There the function of the event decides, by its payload.
     pub fn to(mut self, concerns: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
         self.recipients = Some(Arc::new(concerns));
         self
     }
 
-    fn run(self) -> Result<String> {
+    /// The id, and what is left to do.
+    fn run(self) -> Result<(String, Option<Appending>)> {
         let Self { server, data, id, recipients, descriptor, .. } = self;
         let name = descriptor.function.item.name;
         let data = data?;
@@ -110,14 +115,15 @@ impl<E> Emit<E> {
             }
         };
         // without a server, nothing can subscribe
-        let Some(server) = server else { return Ok(id) };
-        emit(&server, descriptor.key(), name, Occurrence::new(id.clone(), data, recipients))?;
-        Ok(id)
+        let Some(server) = server else { return Ok((id, None)) };
+        let event = Occurrence::new(id.clone(), data, recipients);
+        let appending = emit(server, descriptor.key(), name, event)?;
+        Ok((id, appending))
     }
 }
 
 /// The part of emitting that is compiled once.
-fn emit(server: &Server, key: usize, name: &str, occurrence: Occurrence) -> Result<()> {
+fn emit(server: Server, key: usize, name: &str, occurrence: Occurrence) -> Result<Option<Appending>> {
     let registry = server.registry();
     let is_offered = registry
         .capabilities
@@ -139,8 +145,18 @@ fn emit(server: &Server, key: usize, name: &str, occurrence: Occurrence) -> Resu
     if !occurrence.data.starts_with('{') {
         return Err(Error::from(format!("the payload of the event `{name}` is not a JSON object")));
     }
-    ring.push(Arc::new(occurrence));
-    Ok(())
+    drop(registry);
+    if ring.log(&server).is_none() {
+        ring.push(Arc::new(occurrence));
+        return Ok(None);
+    }
+    if occurrence.recipients.is_some() {
+        return Err(Error::from(format!(
+            "the event `{name}` is emitted with `.to(..)`, and what that decides is not known to other replicas\n\
+             put into the payload whom it is for, and let the function of the event decide by `Option<&Principal>`"
+        )));
+    }
+    Ok(Some(Appending { server, ring, event: occurrence }))
 }
 
 impl<E> IntoFuture for Emit<E> {
@@ -149,15 +165,21 @@ impl<E> IntoFuture for Emit<E> {
 
     fn into_future(self) -> Self::IntoFuture {
         let emitted = self.run();
-        Box::pin(async move { emitted })
+        Box::pin(async move {
+            let (id, appending) = emitted?;
+            if let Some(appending) = appending {
+                appending.run().await?;
+            }
+            Ok(id)
+        })
     }
 }
 
 impl ServerHandle {
     /// Emits an event, which clients get that subscribe to it (preview: see [`event`](crate::event)).
     ///
-    /// It returns the wire's `eventId` once the event is kept for the subscribers, and does not wait for them. Once the
-    /// server is dropped, it does nothing.
+    /// It returns the wire's `eventId` once the event is kept for the subscribers, and does not wait for them: those of all
+    /// replicas, where these [share a store](crate::ServerBuilder::shared). Once the server is dropped, it does nothing.
     ///
     /// ```
     /// use mcp_runtime::{ServerHandle, prelude::*};

@@ -184,7 +184,7 @@ impl EventEntry {
         arguments: &str,
         occurrence: &Occurrence,
     ) -> Result<Seen, Failure> {
-        if !occurrence.is_for(subscriber) {
+        if occurrence.is_empty() || !occurrence.is_for(subscriber) {
             return Ok(Seen::Nothing);
         }
         let payload = self.payload.ok_or_else(wrong_kind)?;

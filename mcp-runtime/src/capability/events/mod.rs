@@ -15,6 +15,7 @@ mod output;
 mod payload;
 mod poll;
 mod ring;
+mod shared_log;
 mod source;
 mod spec;
 mod stream;

@@ -4,14 +4,17 @@
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{AnyPayload, EventLimits, Position, payload::AnyValue};
-use crate::core::{connection::Principal, crypto::random_bytes, sync::Mutex};
+use super::{AnyPayload, EventLimits, Position, payload::AnyValue, shared_log::EventLog};
+use crate::core::{connection::Principal, crypto::random_bytes, server::Server, sync::Mutex};
 
 /// Whom an event is for.
 pub(super) type Recipients = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
@@ -28,7 +31,7 @@ pub(crate) struct Occurrence {
     pub(super) recipients: Option<Recipients>,
     emitted: Instant,
     /// Milliseconds since 1970, by which a position of another process is found.
-    time: u64,
+    pub(super) time: u64,
     /// The payload as functions take it, once one was called.
     decoded: OnceLock<Option<AnyValue>>,
 }
@@ -59,6 +62,20 @@ impl Occurrence {
             time: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             decoded: OnceLock::new(),
         }
+    }
+
+    /// What has happened at a replica; without data, it only begins a log, and is not delivered.
+    pub(super) fn logged(time: u64, id: String, data: String) -> Self {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(time.min(1 << 47));
+        let age = SystemTime::now().duration_since(time).unwrap_or_default();
+        let mut event = Self::at(time, id, data, None);
+        event.emitted = event.emitted.checked_sub(age).unwrap_or(event.emitted);
+        event
+    }
+
+    /// Whether it only holds a place.
+    pub(super) fn is_empty(&self) -> bool {
+        self.data.is_empty()
     }
 
     /// The payload as functions take it; `None` if it is not one of the type.
@@ -136,14 +153,22 @@ impl ReadPosition {
 
 /// The kept events of one type.
 pub(crate) struct EventRing {
-    id: u64,
-    limits: EventLimits,
+    name: Box<str>,
+    pub(super) limits: EventLimits,
     kept: Mutex<Kept>,
     changed: Notify,
+    /// Where replicas share a store; known once a server has used it.
+    log: OnceLock<Option<EventLog>>,
+    /// Whether it is read.
+    pub(super) is_used: AtomicBool,
 }
 
-#[derive(Default)]
 struct Kept {
+    id: u64,
+    /// The id before, and where that ended: positions up to there are the same.
+    previous: Option<(u64, u64)>,
+    /// Until when events are those of this replica, at least; `None` while they are those of all.
+    detached: Option<Instant>,
     /// Oldest first.
     events: VecDeque<Arc<Occurrence>>,
     /// How many have gone.
@@ -169,6 +194,38 @@ impl Kept {
     fn end(&self) -> u64 {
         self.gone + self.events.len() as u64
     }
+
+    fn push(&mut self, event: Arc<Occurrence>, limits: &EventLimits) {
+        self.remove_older(limits.keep_for);
+        self.bytes += event.cost();
+        self.events.push_back(event);
+        // the newest stays, however large it is: who waits for it has not read it yet
+        while self.events.len() > 1
+            && (self.events.len() > limits.max_kept || self.bytes > limits.max_kept_bytes)
+        {
+            self.remove_oldest();
+        }
+    }
+
+    fn position(&self, next: u64) -> ReadPosition {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let time = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        ReadPosition::Ring(RingPosition { ring: self.id, next, time })
+    }
+
+    /// Whether a position counts the events of this ring.
+    fn has(&self, position: &RingPosition) -> bool {
+        position.ring == self.id
+            || self.previous.is_some_and(|(id, end)| position.ring == id && position.next <= end)
+    }
+}
+
+/// The id of a ring: of two with the same, cursors would be mixed up.
+fn random_ring() -> u64 {
+    random_bytes().map(u64::from_le_bytes).unwrap_or_else(|_| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default()
+    })
 }
 
 /// What was read of a ring.
@@ -185,42 +242,40 @@ pub(super) struct ReadEvents {
 }
 
 impl EventRing {
-    fn new(limits: EventLimits) -> Self {
-        // of two rings with the same id, cursors would be mixed up
-        let id = random_bytes().map(u64::from_le_bytes).unwrap_or_else(|_| {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default()
-        });
-        Self { id, limits, kept: Mutex::default(), changed: Notify::new() }
+    fn new(name: &str, limits: EventLimits) -> Self {
+        let kept = Kept {
+            id: random_ring(),
+            previous: None,
+            detached: None,
+            events: VecDeque::new(),
+            gone: 0,
+            bytes: 0,
+        };
+        Self {
+            name: name.into(),
+            limits,
+            kept: Mutex::new(kept),
+            changed: Notify::new(),
+            log: OnceLock::new(),
+            is_used: AtomicBool::new(false),
+        }
     }
 
     /// Keeps an event, and wakes what waits for one.
     pub(super) fn push(&self, event: Arc<Occurrence>) {
-        {
-            let mut kept = self.kept.lock();
-            kept.remove_older(self.limits.keep_for);
-            kept.bytes += event.cost();
-            kept.events.push_back(event);
-            // the newest stays, however large it is: who waits for it has not read it yet
-            while kept.events.len() > 1
-                && (kept.events.len() > self.limits.max_kept || kept.bytes > self.limits.max_kept_bytes)
-            {
-                kept.remove_oldest();
-            }
-        }
+        self.kept.lock().push(event, &self.limits);
         self.changed.notify_waiters();
     }
 
     /// The position after every event so far.
     pub(super) fn end(&self) -> ReadPosition {
-        self.at(self.kept.lock().end())
+        let kept = self.kept.lock();
+        kept.position(kept.end())
     }
 
     /// The position after so many events.
     pub(super) fn at(&self, next: u64) -> ReadPosition {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let time = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        ReadPosition::Ring(RingPosition { ring: self.id, next, time })
+        self.kept.lock().position(next)
     }
 
     /// At most so many events after a position, without those that are older than `max_age`.
@@ -228,8 +283,8 @@ impl EventRing {
         let mut kept = self.kept.lock();
         kept.remove_older(self.limits.keep_for);
         let (mut start, mut truncated) = match from {
-            ReadPosition::Ring(from) if from.ring == self.id => {
-                (from.next.clamp(kept.gone, kept.end()), from.next < kept.gone)
+            ReadPosition::Ring(from) if kept.has(from) && from.next <= kept.end() => {
+                (from.next.max(kept.gone), from.next < kept.gone)
             }
             // of another process: what it has emitted is not known here
             ReadPosition::Ring(from) => {
@@ -258,34 +313,138 @@ impl EventRing {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             match from {
-                ReadPosition::Ring(from) if from.ring == self.id && from.next >= self.kept.lock().end() => {}
-                _ => return,
+                ReadPosition::Ring(from) => {
+                    let kept = self.kept.lock();
+                    if !kept.has(from) || from.next != kept.end() {
+                        return;
+                    }
+                }
+                ReadPosition::Source(_) => return,
             }
             changed.await;
         }
     }
 }
 
+/// A ring that is the end of a log.
+impl EventRing {
+    /// The log, where replicas share a store.
+    pub(super) fn log(&self, server: &Server) -> Option<&EventLog> {
+        let log = self.log.get_or_init(|| {
+            let store = server.store();
+            let log = store.is_shared().then(|| EventLog::new(store, &self.name))?;
+            self.kept.lock().id = log.ring;
+            Some(log)
+        });
+        log.as_ref()
+    }
+
+    /// The position of the next entry of the log, if any is known.
+    pub(super) fn next_in_log(&self, log: u64) -> Option<u64> {
+        let kept = self.kept.lock();
+        (kept.id == log && kept.end() > 0).then(|| kept.end() + 1)
+    }
+
+    /// The position of the last entry that was read of the log, zero for none; `None` while the events of this replica
+    /// must stay.
+    pub(super) fn end_in_log(&self, log: u64) -> Option<u64> {
+        let kept = self.kept.lock();
+        match kept.detached {
+            Some(until) => (until <= Instant::now()).then_some(0),
+            None => Some(if kept.id == log { kept.end() } else { 0 }),
+        }
+    }
+
+    /// Keeps an event that was appended at this position, if the ring has all before it.
+    pub(super) fn push_at(&self, position: u64, event: Arc<Occurrence>) -> bool {
+        {
+            let mut kept = self.kept.lock();
+            if kept.detached.is_some() || kept.end() + 1 != position {
+                return false;
+            }
+            kept.push(event, &self.limits);
+        }
+        self.changed.notify_waiters();
+        true
+    }
+
+    /// Keeps an event that is not in the log, for the subscribers of this replica.
+    pub(super) fn push_detached(&self, event: Arc<Occurrence>, least: Duration) {
+        {
+            let mut kept = self.kept.lock();
+            if kept.detached.is_none() {
+                kept.previous = Some((kept.id, kept.end()));
+                kept.id = random_ring();
+            }
+            kept.detached = Some(Instant::now() + least);
+            kept.push(event, &self.limits);
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Keeps what was read of the log, whose oldest entry has the position `first`; the position of the last entry.
+    ///
+    /// `is_other` says that the log is another one than the one that was read before.
+    pub(super) fn take_page(
+        &self,
+        log: u64,
+        (first, events): (u64, Vec<(u64, Occurrence)>),
+        is_other: bool,
+    ) -> u64 {
+        let end = {
+            let mut kept = self.kept.lock();
+            if kept.detached.is_some_and(|until| until > Instant::now()) {
+                return u64::MAX;
+            }
+            let begins = events.first().map_or(first, |(position, _)| *position);
+            // what this replica has had for itself, and what it has not seen, is a gap
+            if kept.detached.take().is_some() || kept.end() + 1 < begins || is_other {
+                (kept.id, kept.previous) = (log, None);
+                kept.events.clear();
+                (kept.gone, kept.bytes) = (begins.saturating_sub(1), 0);
+            }
+            for (position, event) in events {
+                if position == kept.end() + 1 {
+                    kept.push(Arc::new(event), &self.limits);
+                }
+            }
+            kept.end()
+        };
+        self.changed.notify_waiters();
+        end
+    }
+}
+
 impl fmt::Debug for EventRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventRing").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("EventRing").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 /// The rings of a server, by event; they stay when its items change.
 #[derive(Default)]
-pub(crate) struct EventRings(Mutex<HashMap<usize, Arc<EventRing>>>);
+pub(crate) struct EventRings {
+    rings: Mutex<HashMap<usize, Arc<EventRing>>>,
+    /// Whether a task keeps them at the ends of their logs.
+    pub(super) is_followed: AtomicBool,
+}
 
 impl EventRings {
-    /// The ring of an event.
-    pub(super) fn of(&self, key: usize, limits: &EventLimits) -> Arc<EventRing> {
-        let mut rings = self.0.lock();
-        rings.entry(key).or_insert_with(|| Arc::new(EventRing::new(limits.clone()))).clone()
+    /// The ring of an event; its name is the same at every replica.
+    pub(super) fn of(&self, key: usize, name: &str, limits: &EventLimits) -> Arc<EventRing> {
+        let mut rings = self.rings.lock();
+        rings.entry(key).or_insert_with(|| Arc::new(EventRing::new(name, limits.clone()))).clone()
     }
 
     /// The ring of an event that the server has offered.
     pub(super) fn find(&self, key: usize) -> Option<Arc<EventRing>> {
-        self.0.lock().get(&key).cloned()
+        self.rings.lock().get(&key).cloned()
+    }
+
+    /// Those that are read.
+    pub(super) fn used(&self) -> Vec<Arc<EventRing>> {
+        let rings = self.rings.lock();
+        rings.values().filter(|ring| ring.is_used.load(Ordering::Relaxed)).cloned().collect()
     }
 }
 
@@ -309,7 +468,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_events_go_by_number_by_bytes_and_by_age_and_leave_a_gap() {
-        let ring = EventRing::new(limits());
+        let ring = EventRing::new("test", limits());
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));
@@ -326,7 +485,7 @@ mod tests {
         assert!(read.events.is_empty() && read.truncated);
         assert!(!ring.read(&ring.end(), None, 9).truncated, "nothing after the end has gone");
 
-        let ring = EventRing::new(limits().max_kept_bytes(3 * OVERHEAD));
+        let ring = EventRing::new("test", limits().max_kept_bytes(3 * OVERHEAD));
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));
@@ -338,7 +497,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_older_than_asked_for_is_left_out_as_a_gap() {
-        let ring = EventRing::new(limits());
+        let ring = EventRing::new("test", limits());
         let start = ring.end();
         ring.push(event(0));
         tokio::time::advance(Duration::from_secs(10)).await;
@@ -351,7 +510,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_position_of_another_process_is_found_by_its_time_and_says_that_there_is_a_gap() {
-        let (here, there) = (EventRing::new(limits()), EventRing::new(limits()));
+        let (here, there) = (EventRing::new("test", limits()), EventRing::new("test", limits()));
         here.push(event(0));
         let position = ReadPosition::from_bytes(&there.end().to_bytes()).unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;

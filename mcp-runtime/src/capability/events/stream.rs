@@ -190,6 +190,7 @@ impl Pusher {
         checked.map_err(|failure| refused(self, failure))?;
         let Self { server, entry, subscriber, arguments, cursor, .. } = &*self;
         let (server, name) = (server.clone(), Box::<str>::from(entry.name()));
+        entry.ring.follow(&server).await;
         let (subscription, missed) =
             EventSubscription::open(&server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
         // the arguments are valid: the stream is open before anything is read for it
@@ -275,10 +276,18 @@ impl Pusher {
     }
 }
 
-/// Goes on with the next poll, which the transport makes by itself.
+/// Goes on with the next poll, before which the transport takes what is there.
 async fn poll_once_more() {
     let mut is_next = false;
-    poll_fn(|_| if std::mem::replace(&mut is_next, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut is_next, true) {
+            return Poll::Ready(());
+        }
+        // a transport that waits for what a rule or the store says does not poll by itself
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Completes when a caller must not get more, with the reason.

@@ -70,6 +70,7 @@ const FILTER: &str = "core/changes/hub.rs";
 const EVENTS: &str = "transport/http/legacy/event_log.rs";
 const RING: &str = "capability/events/ring.rs";
 const SUBSCRIPTION: &str = "capability/events/subscription.rs";
+const SHARED_LOG: &str = "capability/events/shared_log.rs";
 const SOURCE: &str = "capability/events/source.rs";
 const WEBHOOK: &str = "capability/events/webhook/mod.rs";
 const DELIVERY: &str = "capability/events/webhook/delivery.rs";
@@ -141,6 +142,8 @@ const BUDGETS: &[Budget] = &[
     budget("events that one stream reads at once", FixedCount("MAX_BATCH"), "", Stream, "wait; the oldest go, and clients are told of a gap", "capability/events/stream.rs"),
     budget("events that are taken from a source in one go", FixedCount("MAX_TAKEN"), "", Subscriber, "wait", SOURCE),
     budget("bytes of events that are read ahead from a source", FixedBytes("MAX_READ_AHEAD"), "", Subscriber, "wait", SOURCE),
+    budget("types of events in a shared store", FixedCount("MAX_LOGS"), "", All, "those that are not emitted go", SHARED_LOG),
+    budget("bytes of all events there", FixedBytes("MAX_LOG_BYTES"), "", All, "the oldest go", SHARED_LOG),
     budget("tasks that run", Count(|_| TaskOptions::default().max_running), "tasks.max_running", All, "an error", "capability/tasks/mod.rs"),
     budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
     budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "capability/tasks/store.rs"),
@@ -162,6 +165,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("capability/events/emit.rs", &["MAX_ID"]),
     ("capability/events/streamed.rs", &["MAX_POSITION"]),
     ("core/server/peers.rs", &["MAX_SENT"]),
+    ("capability/events/shared_log.rs", &["MAX_ATTEMPTS"]),
     ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
     ("capability/events/webhook/delivery.rs", &["MAX_FAREWELLS"]),
     ("capability/events/webhook/endpoint.rs", &["MAX_ANSWER"]),

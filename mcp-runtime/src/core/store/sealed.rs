@@ -226,7 +226,6 @@ impl SealedStore {
     ///
     /// # Errors
     /// The store cannot be reached; it is not known whether the entry was appended.
-    #[cfg_attr(not(any(feature = "http", test)), allow(dead_code))]
     pub(crate) async fn append(
         &self,
         table: &Table,
@@ -246,7 +245,6 @@ impl SealedStore {
     ///
     /// # Errors
     /// The store cannot be read, or has entries that this server has not sealed for their place.
-    #[cfg_attr(not(any(feature = "http", test)), allow(dead_code))]
     pub(crate) async fn read_after(
         &self,
         table: &Table,
@@ -371,7 +369,6 @@ impl Sealing {
 
     /// The names of a table of logs and of a log as the store gets to know them. Entries are not values: their table has
     /// another name than one of values would.
-    #[cfg_attr(not(any(feature = "http", test)), allow(dead_code))]
     fn log_names(&self, table: &Table, log: &str) -> (Table, String) {
         let (mut table, log) = self.names(table, log);
         table = table.renamed(&format!("log/{}", table.name()));

@@ -120,6 +120,7 @@ impl Deliverer {
         let mut outstanding: VecDeque<Outstanding> = VecDeque::new();
         let turns = Arc::new(Semaphore::new(MAX_AT_ONCE));
         let (mut next_number, mut gap, mut is_full) = (0u64, None, false);
+        let mut is_followed = false;
         loop {
             let server = self.server.upgrade()?;
             self.subscription.subscriber.caller = Some(self.webhook.caller());
@@ -139,6 +140,10 @@ impl Deliverer {
             }
             let position = self.subscription.position.clone();
             let has_room = outstanding.len() < MAX_OUTSTANDING && !is_full;
+            if !std::mem::replace(&mut is_followed, true) {
+                // of a subscription that another process has begun, this one has read nothing yet
+                entry.ring.follow(&server).await;
+            }
             // neither keeps a server that the program has dropped
             drop((server, entry));
             tokio::select! {

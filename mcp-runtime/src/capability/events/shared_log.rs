@@ -1,0 +1,305 @@
+//! The events of a server with a shared store: each type is a log that all replicas append to, and each replica keeps the
+//! end of it in its ring, from which its subscriptions read. An event that was appended reaches every replica once, at the
+//! same position, so that a cursor of one is read by another. While the store cannot be reached, a replica delivers its own
+//! events to its own subscribers, who are told of a gap afterwards.
+
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    EventLimits,
+    ring::{EventRing, EventRings, Occurrence},
+};
+use crate::core::{
+    server::{Error, Result, Server, WeakServer},
+    spawn::spawn,
+    store::{Append, Appended, LogPage, Received, SealedStore, Table},
+    sync::Mutex,
+};
+
+/// Types of events, as a store has them.
+const MAX_LOGS: usize = 10_000;
+/// Bytes of the events of all types.
+const MAX_LOG_BYTES: usize = 256 << 20;
+/// Entries that are read of a log in one go.
+const PAGE: usize = 256;
+/// How often an event that other replicas have overtaken is appended again.
+const MAX_ATTEMPTS: usize = 100;
+/// The least time that a log of which nothing happens is kept.
+const KEPT_IDLE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// A new log begins above every position of an earlier one: at the time in milliseconds, times this.
+const PER_MILLISECOND: u64 = 1000;
+const TOPIC: &str = "events";
+/// After a failure of the store.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long a replica that delivers its own events does so at least.
+const LEAST_DETACHED: Duration = Duration::from_secs(2);
+/// How often logs are read without being told to.
+const CHECK: Duration = Duration::from_secs(5);
+
+/// The log of one type of event.
+pub(super) struct EventLog {
+    store: SealedStore,
+    name: Box<str>,
+    table: Table,
+    /// The id of rings that have the log's positions.
+    pub(super) ring: u64,
+    /// What reads it, one at a time.
+    reading: tokio::sync::Mutex<()>,
+    /// When an event could not be appended.
+    failed: Mutex<Option<Instant>>,
+}
+
+/// An event in a log; one without data begins the log.
+#[derive(Serialize, Deserialize)]
+struct LoggedEvent<'a> {
+    id: std::borrow::Cow<'a, str>,
+    /// Milliseconds since 1970.
+    time: u64,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+/// What replicas are told of an event that was appended.
+#[derive(Serialize, Deserialize)]
+struct Told<'a> {
+    #[serde(borrow)]
+    log: std::borrow::Cow<'a, str>,
+    position: u64,
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl EventLog {
+    pub(super) fn new(store: &SealedStore, name: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
+        let ring = digest.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        Self {
+            store: store.clone(),
+            name: name.into(),
+            table: Table::new("events", MAX_LOGS, MAX_LOG_BYTES, 100),
+            ring,
+            reading: tokio::sync::Mutex::default(),
+            failed: Mutex::default(),
+        }
+    }
+
+    async fn append(&self, limits: &EventLimits, position: u64, bytes: &[u8]) -> AppendResult {
+        let append = Append {
+            position,
+            bytes,
+            owner: "events",
+            max_entries: limits.max_kept,
+            max_bytes: limits.max_kept_bytes.max(limits.max_payload * 2),
+            expires_in: limits.keep_for.max(KEPT_IDLE),
+        };
+        self.store.append(&self.table, &self.name, append).await
+    }
+}
+
+type AppendResult = std::result::Result<Appended, crate::core::store::StoreError>;
+
+/// An event for which the store has to be asked.
+pub(super) struct Appending {
+    pub(super) server: Server,
+    pub(super) ring: Arc<EventRing>,
+    pub(super) event: Occurrence,
+}
+
+impl Appending {
+    /// Appends the event; if the store does not take it, only the subscribers of this replica get it.
+    ///
+    /// # Errors
+    /// It cannot be in a log.
+    pub(super) async fn run(self) -> Result<()> {
+        let Self { server, ring, event } = self;
+        let Some(log) = ring.log(&server) else {
+            ring.push(Arc::new(event));
+            return Ok(());
+        };
+        let data: &RawValue = serde_json::from_str(&event.data)
+            .map_err(|error| Error::from("the payload is not JSON").caused_by(error))?;
+        let logged = LoggedEvent { id: (&*event.id).into(), time: event.time, data: Some(data) };
+        let bytes = serde_json::to_vec(&logged)
+            .map_err(|error| Error::from("the event cannot be written").caused_by(error))?;
+        ring.follow(&server).await;
+        let is_away = log.failed.lock().is_some_and(|failed| failed.elapsed() < RETRY);
+        let appended = match is_away {
+            true => Err("the store could not be reached just now".into()),
+            false => append(log, &ring, &bytes).await,
+        };
+        match appended {
+            Ok(Some(position)) => {
+                *log.failed.lock() = None;
+                if !ring.push_at(position, Arc::new(event)) {
+                    ring.catch_up(log).await;
+                }
+                let told = Told { log: (&*log.name).into(), position };
+                // a replica that is not told reads the log anyway, a little later
+                if let Ok(told) = serde_json::to_vec(&told)
+                    && let Err(error) = log.store.publish(TOPIC, &told).await
+                {
+                    tracing::debug!(%error, "other replicas were not told of an event");
+                }
+            }
+            Ok(None) => return Err(Error::from("the shared store has no room for an event of this size")),
+            Err(error) => {
+                let since = log.failed.lock().replace(Instant::now());
+                if since.is_none() {
+                    tracing::warn!(
+                        %error,
+                        event = &*log.name,
+                        "an event reaches the subscribers of this replica only: the shared store did not take it"
+                    );
+                }
+                ring.push_detached(Arc::new(event), LEAST_DETACHED);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends an entry after the last one; its position, or `None` if it is too large.
+async fn append(
+    log: &EventLog,
+    ring: &EventRing,
+    bytes: &[u8],
+) -> std::result::Result<Option<u64>, crate::core::store::StoreError> {
+    let mut position = ring.next_in_log(log.ring).unwrap_or_else(|| now_ms() * PER_MILLISECOND);
+    for _ in 0..MAX_ATTEMPTS {
+        match log.append(&ring.limits, position, bytes).await? {
+            Appended::Stored => return Ok(Some(position)),
+            Appended::Conflict(next) => position = next,
+            Appended::TooLarge => return Ok(None),
+        }
+    }
+    Err("other replicas append too often".into())
+}
+
+impl EventRing {
+    /// Reads the log from now on, and what it has by now.
+    pub(super) async fn follow(&self, server: &Server) {
+        let Some(log) = self.log(server) else { return };
+        let registry = server.registry();
+        if let Some(rings) = registry.capabilities.get::<EventRings>()
+            && !rings.is_followed.swap(true, Ordering::Relaxed)
+        {
+            let (rings, store) = (Arc::downgrade(rings), log.store.clone());
+            let _runs = spawn(follow_all(server.downgrade(), rings, store));
+        }
+        drop(registry);
+        self.is_used.store(true, Ordering::Relaxed);
+        self.catch_up(log).await;
+    }
+
+    /// Reads what the log has after the end of the ring; whether it could be read.
+    async fn catch_up(&self, log: &EventLog) -> bool {
+        let _one = log.reading.lock().await;
+        let Some(mut after) = self.end_in_log(log.ring) else { return true };
+        let mut is_other = false;
+        loop {
+            let page = match log.store.read_after(&log.table, &log.name, after, PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::debug!(%error, "the events of other replicas cannot be read yet");
+                    return false;
+                }
+            };
+            let Some(page) = page else {
+                // a log begins with an entry that is not an event, so that it is known where "now" is
+                let marker = LoggedEvent { id: "".into(), time: now_ms(), data: None };
+                let Ok(marker) = serde_json::to_vec(&marker) else { return false };
+                let begin = (now_ms() * PER_MILLISECOND).max(after + 1);
+                if log.append(&self.limits, begin, &marker).await.is_err() {
+                    return false;
+                }
+                continue;
+            };
+            if page.last < after {
+                // of an earlier log
+                (after, is_other) = (0, true);
+                continue;
+            }
+            let last = page.last;
+            after = self.take_page(log.ring, events_of(&page), std::mem::take(&mut is_other));
+            if after >= last {
+                return true;
+            }
+        }
+    }
+}
+
+/// The first position of a page, and its events.
+fn events_of(page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
+    let events = page.entries.iter().map(|entry| {
+        let logged = serde_json::from_slice::<LoggedEvent<'_>>(&entry.bytes);
+        let event = match logged {
+            Ok(LoggedEvent { id, time, data: Some(data) }) => {
+                Occurrence::logged(time, id.into_owned(), data.get().to_owned())
+            }
+            // that begins a log, or of another version
+            _ => Occurrence::logged(0, String::new(), String::new()),
+        };
+        (entry.position, event)
+    });
+    (page.first, events.collect())
+}
+
+/// Keeps the rings of a server at the ends of their logs, until the server is gone.
+async fn follow_all(server: WeakServer, rings: Weak<EventRings>, store: SealedStore) {
+    while server.upgrade().is_some() {
+        let Ok(mut subscription) = store.subscribe(TOPIC).await else {
+            sleep(RETRY).await;
+            catch_up_all(&server, &rings, None).await;
+            continue;
+        };
+        catch_up_all(&server, &rings, None).await;
+        loop {
+            let told = tokio::select! {
+                told = subscription.next() => told,
+                () = sleep(CHECK) => Some(Received::Missed),
+            };
+            match told {
+                None => break,
+                Some(Received::Missed) if server.upgrade().is_none() => return,
+                Some(Received::Missed) => catch_up_all(&server, &rings, None).await,
+                Some(Received::Message(message)) => match serde_json::from_slice::<Told<'_>>(&message) {
+                    Ok(told) => catch_up_all(&server, &rings, Some(&told)).await,
+                    Err(_) => catch_up_all(&server, &rings, None).await,
+                },
+            }
+        }
+    }
+}
+
+async fn catch_up_all(server: &WeakServer, rings: &Weak<EventRings>, told: Option<&Told<'_>>) {
+    let Some(rings) = rings.upgrade() else { return };
+    for ring in rings.used() {
+        let log = match server.upgrade() {
+            Some(server) => ring.log(&server),
+            None => return,
+        };
+        let Some(log) = log else { continue };
+        let is_new = match told {
+            None => true,
+            Some(told) if told.log == *log.name => {
+                ring.end_in_log(log.ring).is_none_or(|end| end < told.position)
+            }
+            Some(_) => false,
+        };
+        if is_new && ring.catch_up(log).await {
+            // events are appended again at once
+            *log.failed.lock() = None;
+        }
+    }
+}

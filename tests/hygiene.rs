@@ -426,14 +426,13 @@ const AROUND_THE_CORE: [(&str, &[&str]); 10] = [
 ];
 
 /// What modules of the core import from around it nevertheless: each needs a reason.
-const IMPORTS_OF_THE_CORE: [(&str, &str, &str); 12] = [
+const IMPORTS_OF_THE_CORE: [(&str, &str, &str); 11] = [
     ("server", "capability", "the builder's methods `resource` and `prompt`, and what a handle may change"),
     ("server", "auth", "the builder's method `auth`"),
     ("server", "gate", "the builder's methods `layers`, `audit` and those of metrics"),
     ("config", "capability", "the options of tasks are public here; kept results are read as resources"),
     ("config", "auth", "the options of HTTP hold what authenticates"),
     ("config", "gate", "the options of kept results and metrics"),
-    ("store", "capability", "the store of tasks is public here"),
     ("store", "fetch", "TLS to Redis"),
     (
         "dispatch",

@@ -11,6 +11,7 @@ mod replicas;
 mod sessions;
 #[path = "../../examples/shared_store/sqlite.rs"]
 mod sqlite;
+mod tasks;
 mod trouble;
 mod webhooks;
 

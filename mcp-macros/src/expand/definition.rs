@@ -671,12 +671,16 @@ impl Fields for ToolOptions {
             let visibility = &self.ui.visibility;
             fields.extend(quote!(visibility: &[#(#visibility),*],));
         }
-        let mode = self.task.map(|(_, mode)| match mode {
-            TaskMode::Capable => quote!(__rt::task(__rt::TaskMode::Capable)),
-            TaskMode::Required => quote!(__rt::task(__rt::TaskMode::Required)),
-            TaskMode::Manual => quote!(__rt::task(__rt::TaskMode::Manual)),
+        let task = self.task.map(|task| {
+            let mode = match task.mode {
+                TaskMode::Capable => quote!(Capable),
+                TaskMode::Required => quote!(Required),
+                TaskMode::Manual => quote!(Manual),
+            };
+            let restarting = task.restart.map(|_| quote!(.restarting()));
+            quote!(__rt::task(__rt::TaskMode::#mode)#restarting)
         });
-        push_option(&mut fields, "task", mode);
+        push_option(&mut fields, "task", task);
         if let Some(declared) = &self.output {
             let span = declared.span();
             let returned = output.cloned().unwrap_or_else(|| unit(span));

@@ -9,6 +9,7 @@ use crate::model::kind::Kind;
 use crate::model::params::Param;
 use crate::model::ui::{self, ToolUi};
 use crate::options::entry::{Entry, Form};
+use crate::options::known;
 use crate::syntax::function::Function;
 
 #[derive(Default)]
@@ -22,7 +23,7 @@ pub(crate) struct ToolOptions {
     pub(crate) unregistered: bool,
     pub(crate) output: Option<Type>,
     pub(crate) ui: ToolUi,
-    pub(crate) task: Option<(Span, TaskMode)>,
+    pub(crate) task: Option<ToolTask>,
 }
 
 /// `read_only`, `destructive`, `idempotent` or `open_world`.
@@ -35,6 +36,15 @@ pub(crate) struct Hint {
 pub(crate) struct Timeout {
     key: Span,
     pub(crate) milliseconds: u64,
+}
+
+/// `task`, with what it says.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolTask {
+    key: Span,
+    pub(crate) mode: TaskMode,
+    /// The word `restart`.
+    pub(crate) restart: Option<Span>,
 }
 
 /// How a call becomes a task.
@@ -63,7 +73,7 @@ impl ItemOptions for ToolOptions {
             "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
             "unregistered" => self.unregistered = entry.flag(errors).unwrap_or_default(),
             "ui" => self.ui = ui::read_tool_ui(entry, errors),
-            "task" => self.task = read_task_mode(entry, errors).map(|mode| (entry.span(), mode)),
+            "task" => self.task = read_task(entry, errors),
             "output" => match &entry.form {
                 Form::Type(ty) => self.output = Some(ty.clone()),
                 _ => entry.report_value("a type", errors),
@@ -81,7 +91,16 @@ impl ItemOptions for ToolOptions {
                 "a tool cannot be both `read_only` and `destructive`\nremove one of them",
             );
         }
-        if let Some((key, mode)) = self.task
+        if let Some(ToolTask { restart: Some(restart), .. }) = self.task
+            && find_hint("idempotent").is_none()
+        {
+            errors.at_span(
+                restart,
+                "`restart` runs the function again if its server has stopped, and the tool is not `idempotent`\n\
+                 add `idempotent` if a second run changes nothing more, or remove `restart`",
+            );
+        }
+        if let Some(ToolTask { key, mode, .. }) = self.task
             && !function.is_async()
             && (common.blocking.is_none() || mode == TaskMode::Manual)
         {
@@ -109,19 +128,45 @@ impl ItemOptions for ToolOptions {
     }
 
     fn starts_task(&self) -> bool {
-        self.task.is_some_and(|(_, mode)| mode != TaskMode::Manual)
+        self.task.is_some_and(|task| task.mode != TaskMode::Manual)
     }
 }
 
-/// `task`, `task = required` or `task = manual`.
-fn read_task_mode(entry: &Entry, errors: &Errors) -> Option<TaskMode> {
+/// `task`, `task = required`, `task = manual`, or `task(..)` with `restart` and perhaps one of these words.
+fn read_task(entry: &Entry, errors: &Errors) -> Option<ToolTask> {
+    let task = |mode| Some(ToolTask { key: entry.span(), mode, restart: None });
     match &entry.form {
-        Form::Bare => return Some(TaskMode::Capable),
+        Form::Bare => return task(TaskMode::Capable),
         Form::Value(Expr::Lit(ExprLit { lit: Lit::Bool(on), .. })) => {
-            return on.value.then_some(TaskMode::Capable);
+            return if on.value { task(TaskMode::Capable) } else { None };
         }
-        Form::Value(Expr::Path(path)) if path.path.is_ident("required") => return Some(TaskMode::Required),
-        Form::Value(Expr::Path(path)) if path.path.is_ident("manual") => return Some(TaskMode::Manual),
+        Form::Value(Expr::Path(path)) if path.path.is_ident("required") => return task(TaskMode::Required),
+        Form::Value(Expr::Path(path)) if path.path.is_ident("manual") => return task(TaskMode::Manual),
+        Form::List(_) => {
+            let words = entry.spanned_words(known::TASK, errors);
+            let find = |word: &str| words.iter().find(|(known, _)| *known == word).map(|(_, span)| *span);
+            let (required, manual, restart) = (find("required"), find("manual"), find("restart"));
+            let mode = match (required, manual) {
+                (Some(_), Some(manual)) => {
+                    let text = "a task is either `required` or `manual`\nremove one of them";
+                    errors.at_span(manual, text);
+                    return None;
+                }
+                (Some(_), None) => TaskMode::Required,
+                (None, Some(_)) => TaskMode::Manual,
+                (None, None) if restart.is_some() => TaskMode::Capable,
+                // reported above
+                (None, None) => return None,
+            };
+            if let (TaskMode::Manual, Some(restart)) = (mode, restart) {
+                errors.at_span(
+                    restart,
+                    "a task that is `manual` begins in the call, which is over when its server has stopped\nwrite `task(restart)`",
+                );
+                return None;
+            }
+            return Some(ToolTask { key: entry.span(), mode, restart });
+        }
         _ => {}
     }
     entry.report_value("nothing, `required` or `manual`", errors);

@@ -260,6 +260,15 @@ impl Entry {
 
     /// `key(a, b)` or `key("a", "b")`, where each word is one of `known`.
     pub(crate) fn words(&self, known: &'static [&'static str], errors: &Errors) -> Vec<&'static str> {
+        self.spanned_words(known, errors).into_iter().map(|(word, _)| word).collect()
+    }
+
+    /// The same, with their spans.
+    pub(crate) fn spanned_words(
+        &self,
+        known: &'static [&'static str],
+        errors: &Errors,
+    ) -> Vec<(&'static str, Span)> {
         let parser = Punctuated::<Word, Token![,]>::parse_terminated;
         let words = match &self.form {
             Form::List(list) => parser.parse2(list.clone()).ok().filter(|words| !words.is_empty()),
@@ -272,10 +281,10 @@ impl Entry {
         let mut found = Vec::new();
         for Word { text, span } in words {
             match known.iter().find(|known| **known == text) {
-                Some(word) if found.contains(word) => {
+                Some(word) if found.iter().any(|(known, _)| known == word) => {
                     errors.at_span(span, format_args!("`{text}` is duplicated\nremove one of them"));
                 }
-                Some(word) => found.push(*word),
+                Some(word) => found.push((*word, span)),
                 None => {
                     let fix = known::suggest(&text, known);
                     errors

@@ -76,6 +76,8 @@ pub(crate) const EVENT: &[&str] =
     &["name", "description", "deliver", "rate", "blocking", "scopes", "meta", "validate", "marker", "crate"];
 /// How an event may be delivered.
 pub(crate) const DELIVERY: &[&str] = &["poll", "push", "webhook"];
+/// How a call becomes a task, and what becomes of it when its server has stopped.
+pub(crate) const TASK: &[&str] = &["restart", "required", "manual"];
 /// Options that may be repeated.
 pub(crate) const REPEATABLE: &[&str] = &["icon"];
 pub(crate) const ICON: &[&str] = &["src", "mime", "sizes", "theme"];

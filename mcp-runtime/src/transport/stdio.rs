@@ -88,7 +88,7 @@ impl Server {
             () = scheduler.supervise(stopping.cancelled(), self.wait_until_idle(), shutdown_timeout) => {}
             () = ended => {}
         }
-        self.stop_background();
+        self.stop_background().await;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::{Router, extract::Request, middleware::Next};
-use mcp_runtime::{Principal, ServerBuilder, prelude::*, store::MemoryTasks};
+use mcp_runtime::{Principal, ServerBuilder, prelude::*};
 use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 
@@ -228,7 +228,7 @@ fn is_task(reply: &Value) -> bool {
 #[tokio::test]
 async fn tasks_that_one_client_leaves_behind_cost_no_other_client_a_task() {
     within(async {
-        let builder = behind_a_proxy().tool::<report>().stores(|s| s.tasks(MemoryTasks::new(8, 1 << 20)));
+        let builder = behind_a_proxy().tool::<report>().tasks(|tasks| tasks.max_kept(8));
         let served = HttpServer::start(builder).await;
         let mut refused = 0;
         for _ in 0..10 {

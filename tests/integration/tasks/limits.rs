@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{prelude::*, store::MemoryTasks};
+use mcp_runtime::prelude::*;
 use mcp_tests::support::{Client, error_code};
 use serde_json::json;
 
@@ -136,17 +136,14 @@ async fn a_result_expires_after_its_ttl() {
 #[tokio::test]
 async fn a_full_store_refuses_tasks_and_results() {
     let probe = Probe::new();
-    let mut client =
-        connect(builder(&probe).stores(|stores| stores.tasks(MemoryTasks::new(1, 1 << 20)))).await;
+    let mut client = connect(builder(&probe).tasks(|tasks| tasks.max_kept(1))).await;
     client.start_task("wait", json!({})).await;
     assert_eq!(error_code(&call(&mut client, "wait", json!({})).await), -32603);
     probe.until_running(1).await;
     assert_eq!(probe.entered(), 1, "the refused function did not run");
 
-    let mut client = connect(
-        mcp_runtime::server!().tool::<large>().stores(|stores| stores.tasks(MemoryTasks::new(10, 5_000))),
-    )
-    .await;
+    let mut client =
+        connect(mcp_runtime::server!().tool::<large>().tasks(|tasks| tasks.max_kept_bytes(10_000))).await;
     let id = client.start_task("large", json!({ "bytes": 1_000 })).await;
     client.until_status(&id, "completed").await;
     let id = client.start_task("large", json!({ "bytes": 10_000 })).await;

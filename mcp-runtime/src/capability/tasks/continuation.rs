@@ -3,38 +3,40 @@
 use std::{future::poll_fn, pin::pin, sync::Arc};
 
 use super::{
-    FinalReply, TaskEnd, TaskPermit, Tasks,
+    FinalReply, StoredCall, StoredCopy, TaskEnd, TaskPermit, Tasks,
     methods::{TaskResult, declares_tasks, tasks_not_declared},
+    replica::StoredCaller,
+    running_task::RunningTask,
 };
 use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
     blocking::{CallPermit, WithPermits, run_blocking},
-    connection::principal_digest,
-    context::{Context, Continuation, Suspension},
-    dispatch::{PendingReply, Reply, Response, SuspendedCall, encode_result},
+    connection::{RequestContext, principal_digest},
+    context::{Context, Continuation, Suspension, is_traceparent},
+    dispatch::{PendingReply, Reply, Request, Response, SuspendedCall, encode_result},
     error::Failure,
     gates::{Gates, Stage},
     invoke::for_current_call,
-    jsonrpc::{Meta, ProtocolError},
+    jsonrpc::{Meta, Params, ProtocolError},
     protocol::Revision,
     reason::Reason,
-    server::{Assembly, Identity, WeakServer},
+    server::{Assembly, Entry as _, Identity, Server, WeakServer},
     spawn::spawn,
-    tool::{TaskMode, ToolTask},
+    tool::{TaskMode, ToolEntry, ToolTask},
 };
 
 /// How calls of a tool become tasks. A tool that has this opens the capability on its server.
 #[must_use]
 pub const fn task(mode: TaskMode) -> ToolTask {
-    ToolTask { mode, open: open_for_tool }
+    ToolTask { mode, restarts: false, open: open_for_tool }
 }
 
 fn open_for_tool(
     assembly: &mut Assembly<'_>,
-    mode: TaskMode,
+    task: ToolTask,
     gates: Option<Arc<Gates>>,
 ) -> Arc<dyn Continuation> {
-    Arc::new(TasksOfTool { tasks: assembly.open(), mode, gates })
+    Arc::new(TasksOfTool { tasks: assembly.open(), task, gates })
 }
 
 /// Turns the call into a task, if it may become one.
@@ -60,7 +62,7 @@ pub fn blocking_task<R: Send + 'static>(
 #[derive(Debug)]
 struct TasksOfTool {
     tasks: Arc<Tasks>,
-    mode: TaskMode,
+    task: ToolTask,
     gates: Option<Arc<Gates>>,
 }
 
@@ -69,19 +71,49 @@ impl Continuation for TasksOfTool {
         if !revision.is_modern() {
             return Ok(false);
         }
-        match (declares_tasks(meta), self.mode) {
+        match (declares_tasks(meta), self.task.mode) {
             (false, TaskMode::Required) => Err(tasks_not_declared()),
             (declared, _) => Ok(declared),
         }
     }
 
     fn starts_at_once(&self) -> bool {
-        matches!(self.mode, TaskMode::Capable | TaskMode::Required)
+        matches!(self.task.mode, TaskMode::Capable | TaskMode::Required)
     }
 
     fn suspend(&self, context: &Context) {
         let gates = self.gates.clone().filter(|_| self.starts_at_once());
-        context.suspend(ContinueAsTask { tasks: self.tasks.clone(), gates });
+        let (tasks, restarts) = (self.tasks.clone(), self.task.restarts);
+        context.suspend(ContinueAsTask { tasks, gates, restarts });
+    }
+
+    fn prepare(self: Arc<Self>, context: &Context) {
+        context.allow_continuation(self);
+    }
+}
+
+/// A call that was a task of another process.
+#[derive(Debug)]
+struct ResumedTask(Arc<RunningTask>);
+
+impl Continuation for ResumedTask {
+    fn admit(&self, _: &Meta<'_>, _: Revision) -> Result<bool, ProtocolError> {
+        Ok(true)
+    }
+
+    fn starts_at_once(&self) -> bool {
+        true
+    }
+
+    /// It has left its request before.
+    fn suspend(&self, _: &Context) {}
+
+    fn prepare(self: Arc<Self>, context: &Context) {
+        context.client_requests().become_task(self.0.clone());
+    }
+
+    fn is_resumed(&self) -> bool {
+        true
     }
 }
 
@@ -90,6 +122,8 @@ struct ContinueAsTask {
     tasks: Arc<Tasks>,
     /// Those that the call enters outside of its request.
     gates: Option<Arc<Gates>>,
+    /// Whether another replica may run the function again.
+    restarts: bool,
 }
 
 impl Suspension for ContinueAsTask {
@@ -101,17 +135,21 @@ impl Suspension for ContinueAsTask {
         let Some(server) = call.server() else { return Reply::server_dropped().into() };
         // dropping the server ends its tasks
         call.leave_request();
-        let Self { tasks, gates } = *self;
+        let Self { tasks, gates, restarts } = *self;
+        tasks.begin(&server);
+        let stored = (restarts && tasks.replicas.is_some()).then(|| stored_call(&call));
         let (context, threads) = (call.context().clone(), call.threads());
         let call_context = context.clone();
         let reply: BoxFuture<Reply> = Box::pin(async move {
-            let permit = match tasks.create(&context).await {
-                Ok(permit) => permit,
-                Err(error) => return error.into(),
+            let (permit, copy) = match tasks.create(&context, stored).await {
+                Ok(created) => created,
+                Err(reply) => return reply,
             };
             let created = TaskResult::Created(permit.task.clone());
-            let observation = permit.observe(&server, &context, call.binding().name);
-            let task: BoxFuture<()> = Box::pin(run_task(server.downgrade(), permit, gates, call));
+            let request = &context.inner().request;
+            let traceparent = context.traceparent();
+            let observation = permit.observe(&server, request, traceparent.as_deref(), call.binding().name);
+            let task: BoxFuture<()> = Box::pin(run_task(server.downgrade(), permit, copy, gates, call));
             spawn(for_current_call(match observation {
                 None => task,
                 Some(observation) => observation.watch(task),
@@ -123,12 +161,41 @@ impl Suspension for ContinueAsTask {
 }
 
 impl Tasks {
-    /// Creates the task of a call, which clients can find from now on.
-    async fn create(self: &Arc<Self>, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
+    /// Creates the task of a call, which clients can find from now on; with `call`, another replica may run it again.
+    async fn create(
+        self: &Arc<Self>,
+        context: &Context,
+        call: Option<StoredCall>,
+    ) -> Result<(Arc<TaskPermit>, Option<StoredCopy>), Reply> {
         let permit = self.start(principal_digest(context.caller()), context.inner().request.owner())?;
-        permit.save().await?;
+        let may_restart = call.is_some();
+        let copy = permit.save(call).await?;
+        if may_restart {
+            let state = context.client_requests().lock();
+            let earlier = state.retry.as_ref().map(|retry| retry.carry_over()).unwrap_or_default();
+            let saved = earlier.saved.into_iter().chain(state.saved.clone()).collect();
+            let responses = earlier.responses.into_iter().chain(state.responses.clone()).collect();
+            permit.task.allow_restart(saved, responses);
+        }
         context.client_requests().become_task(permit.task.clone());
-        Ok(Arc::new(permit))
+        Ok((Arc::new(permit), copy))
+    }
+}
+
+/// What another process needs to run a call again.
+fn stored_call(call: &SuspendedCall) -> StoredCall {
+    let (binding, context) = (call.binding(), call.context().inner());
+    let request = &context.request;
+    StoredCall {
+        tool: binding.name.to_owned(),
+        arguments: binding.arguments.to_owned(),
+        meta: context.meta.as_deref().map(str::to_owned),
+        caller: request.caller.as_deref().map(StoredCaller::new),
+        has_rules: request.access_rules.is_some(),
+        address: request.address,
+        saved: std::collections::BTreeMap::new(),
+        keys: Vec::new(),
+        losses: 0,
     }
 }
 
@@ -136,47 +203,130 @@ impl Tasks {
 async fn run_task(
     server: WeakServer,
     permit: Arc<TaskPermit>,
+    copy: Option<StoredCopy>,
     gates: Option<Arc<Gates>>,
     mut call: Box<SuspendedCall>,
 ) {
-    let task = permit.task.clone();
     let context = call.context().clone();
     // a blocking thread of the function holds the permit until it ends
     call.hold_permit(CallPermit::Outside(permit.clone()));
     let function = async {
-        let finished = {
-            let mut body = pin!(async {
-                if let Some(gates) = gates {
-                    let caller = call.context().inner().request.owner();
-                    // queues refuse no one
-                    let entered = gates.enter(Stage::Outside, &caller).get().await.unwrap_or_default();
-                    entered.into_iter().for_each(|permit| call.hold_permit(permit));
-                }
-                call.finish().await
-            });
-            let polled = poll_fn(|cx| {
-                let polled = body.as_mut().poll(cx);
-                task.drop_closed_requests();
-                polled
-            });
-            tokio::select! {
-                reply = polled => Some(reply),
-                () = task.wait_for_stop() => None,
+        let body = async {
+            if let Some(gates) = gates {
+                let caller = call.context().inner().request.owner();
+                // queues refuse no one
+                let entered = gates.enter(Stage::Outside, &caller).get().await.unwrap_or_default();
+                entered.into_iter().for_each(|permit| call.hold_permit(permit));
             }
+            call.finish().await
         };
-        let end = match (finished, server.upgrade()) {
-            (Some(reply), Some(server)) => {
-                let (revision, identity) = (context.revision(), server.identity().clone());
-                TaskEnd::Replied(Arc::new(ReplyOfCall { reply, revision, identity }))
-            }
-            _ => {
-                context.inner().cancel.cancel();
-                TaskEnd::Cancelled
-            }
-        };
-        task.end(end);
+        if !run_function(server, &permit.task, context.revision(), body).await {
+            context.inner().cancel.cancel();
+        }
     };
-    tokio::join!(function, permit.save_changes());
+    match copy {
+        None => {
+            tokio::join!(function, permit.save_changes());
+        }
+        Some(copy) => {
+            tokio::join!(function, permit.keep_record(copy));
+        }
+    }
+}
+
+/// Runs the function of a task until it has ended or is stopped; whether it has ended.
+async fn run_function(
+    server: WeakServer,
+    task: &RunningTask,
+    revision: Revision,
+    body: impl Future<Output = Reply> + Send,
+) -> bool {
+    let finished = {
+        let mut body = pin!(body);
+        let polled = poll_fn(|cx| {
+            let polled = body.as_mut().poll(cx);
+            task.drop_closed_requests();
+            polled
+        });
+        tokio::select! {
+            reply = polled => Some(reply),
+            () = task.wait_for_stop() => None,
+        }
+    };
+    let ended = finished.zip(server.upgrade());
+    let has_ended = ended.is_some();
+    task.end(match ended {
+        Some((reply, server)) => {
+            let identity = server.identity().clone();
+            TaskEnd::Replied(Arc::new(ReplyOfCall { reply, revision, identity }))
+        }
+        None => TaskEnd::Cancelled,
+    });
+    has_ended
+}
+
+/// Runs the function of a task again, whose process has stopped.
+pub(super) fn run_again(
+    server: &Server,
+    permit: Arc<TaskPermit>,
+    entry: Arc<ToolEntry>,
+    copy: StoredCopy,
+) -> BoxFuture<()> {
+    let Some(call) = copy.call() else { return Box::pin(std::future::ready(())) };
+    let meta = call.meta.as_deref().unwrap_or("{}");
+    let params = format!("{{\"_meta\":{meta}}}");
+    let request = RequestContext {
+        caller: call.caller.as_ref().map(|caller| Arc::new(caller.principal())),
+        access_rules: call.has_rules.then(|| server.access_rules().clone()),
+        address: call.address,
+        counted: true,
+        ..RequestContext::default()
+    };
+    let traceparent = serde_json::from_str::<Params<'_>>(&params).ok().and_then(|params| {
+        let trace: String = serde_json::from_str(params.meta.other("traceparent")?.get()).ok()?;
+        is_traceparent(&trace).then_some(trace)
+    });
+    let observation = permit.observe(server, &request, traceparent.as_deref(), entry.name());
+    let (weak, owner) = (server.downgrade(), request.owner());
+    let task: BoxFuture<()> = Box::pin(async move {
+        let function = async {
+            let body = async {
+                let entered = match entry.spec.item.gates.clone() {
+                    // queues refuse no one
+                    Some(gates) => gates.enter(Stage::Outside, &owner).get().await.unwrap_or_default(),
+                    None => Vec::new(),
+                };
+                let continuation = Arc::new(ResumedTask(permit.task.clone()));
+                let response = {
+                    let Some(server) = weak.upgrade() else { return Reply::server_dropped() };
+                    let Ok(params) = serde_json::from_str(&params) else {
+                        return ProtocolError::internal("the request cannot be read any more").into();
+                    };
+                    server.resume_tool(
+                        Request::resumed(&params, &request),
+                        entry,
+                        call.arguments,
+                        continuation,
+                    )
+                };
+                match response {
+                    Response::Ready(reply) => reply,
+                    Response::Pending(mut pending) => {
+                        pending.hold(CallPermit::Outside(permit.clone()));
+                        entered.into_iter().for_each(|permit| pending.hold(permit));
+                        pending.await
+                    }
+                }
+            };
+            // dropped before its end, the function is cancelled
+            run_function(weak.clone(), &permit.task, Revision::LATEST, body).await
+        };
+        tokio::join!(function, permit.keep_record(copy));
+    });
+    match observation {
+        None => task,
+        Some(observation) => observation.watch(task),
+    }
 }
 
 /// The reply that the call of a task would have got.

@@ -5,12 +5,16 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use super::{KnownTask, RunningTask, TaskEnd, TaskOptions, TaskRecord, TaskStore, Tasks};
+use super::{
+    KnownTask, Replicas, RunningTask, StoredTask, TaskEnd, TaskOptions, TaskRecord, Tasks,
+    replica::unknown_task,
+};
 use crate::core::{
     arguments::BoxFuture,
     changes::Filter,
     connection::principal_digest,
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
+    item::BuildError,
     jsonrpc::{Meta, Object, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Assembly, Capability, Declared, ItemDefaults, Lasting, Registry, Server},
@@ -18,10 +22,16 @@ use crate::core::{
 
 impl Lasting for Tasks {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
-        let ItemDefaults { options, hub, .. } = assembly.rules;
+        let ItemDefaults { options, hub, store, .. } = assembly.rules;
         let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_default();
-        let store = options.stores.of_capabilities.get::<Arc<dyn TaskStore>>().cloned();
-        Self::new(own, store, options.limits.share_percent, hub.clone())
+        let share_percent = options.limits.share_percent;
+        let replicas = store.is_shared().then(|| Replicas::new(store, &own, share_percent, hub.clone()));
+        let replicas = replicas.transpose().unwrap_or_else(|error| {
+            let text = format!("the operating system provides no randomness: {error}");
+            assembly.errors.push(BuildError::new(text));
+            None
+        });
+        Self::new(own, replicas, share_percent, hub.clone())
     }
 }
 
@@ -36,7 +46,13 @@ impl Capability for Tasks {
         }
     }
 
-    fn answer(self: Arc<Self>, _: &Server, _: &Registry, request: Request<'_>) -> Result<Response, Reply> {
+    fn answer(
+        self: Arc<Self>,
+        server: &Server,
+        _: &Registry,
+        request: Request<'_>,
+    ) -> Result<Response, Reply> {
+        self.begin(server);
         let id = task_id(&request)?;
         let action = match request.method {
             "tasks/update" => TaskAction::update(&request)?,
@@ -50,8 +66,33 @@ impl Capability for Tasks {
         if declares_tasks(&request.params.meta) { Ok(()) } else { Err(tasks_not_declared().into()) }
     }
 
-    fn subscribe(&self, id: &str, owner: Option<&str>, filter: &Filter) -> bool {
-        self.running(id, owner).is_some_and(|task| task.subscribe(filter))
+    fn subscribe_by_id(
+        self: Arc<Self>,
+        ids: Vec<String>,
+        owner: Option<Arc<str>>,
+        filter: Arc<Filter>,
+    ) -> BoxFuture<Vec<String>> {
+        Box::pin(async move {
+            let mut subscribed = Vec::new();
+            for id in ids {
+                let is_subscribed = match &self.replicas {
+                    None => self.running(&id, owner.as_deref()).is_some_and(|task| task.subscribe(&filter)),
+                    Some(replicas) => match replicas.subscribe(&id, owner.as_deref(), &filter).await {
+                        Ok(is_subscribed) => is_subscribed,
+                        // nothing else can be found out now
+                        Err(_) => return subscribed,
+                    },
+                };
+                if is_subscribed {
+                    subscribed.push(id);
+                }
+            }
+            subscribed
+        })
+    }
+
+    fn serve(self: Arc<Self>, server: &Server) {
+        self.begin(server);
     }
 
     fn wait_until_idle(self: Arc<Self>) -> BoxFuture<()> {
@@ -60,6 +101,10 @@ impl Capability for Tasks {
 
     fn stop(&self) {
         Self::stop(self);
+    }
+
+    fn settle(self: Arc<Self>) -> BoxFuture<()> {
+        Box::pin(async move { Self::settle(&self).await })
     }
 }
 
@@ -94,9 +139,21 @@ enum TaskAction {
 impl Tasks {
     fn act(self: Arc<Self>, request: &Request<'_>, id: String, action: TaskAction) -> Response {
         let owner = principal_digest(request.context.caller.as_deref());
+        if self.replicas.is_none() {
+            return action.apply(self.find(&id, owner.as_deref())).unwrap_or_else(Into::into).into();
+        }
         Response::Pending(PendingReply::without_call(async move {
-            let task = self.find(&id, owner.as_deref()).await;
-            task.and_then(|task| action.apply(task)).unwrap_or_else(Into::into)
+            let Some(replicas) = &self.replicas else { return unknown_task().into() };
+            let owner = owner.as_deref();
+            let done = match action {
+                TaskAction::Get => {
+                    let found = replicas.get(&id, owner).await;
+                    return found.map_or_else(|reply| reply, |task| TaskResult::Shared(id, task).into());
+                }
+                TaskAction::Update(responses) => replicas.respond(&self, &id, owner, responses).await,
+                TaskAction::Cancel => replicas.cancel(&self, &id, owner).await,
+            };
+            done.map_or_else(|reply| reply, |()| ResultBody::Empty.into())
         }))
     }
 }
@@ -126,31 +183,22 @@ impl TaskAction {
     }
 
     fn apply(self, task: Option<KnownTask>) -> Result<Reply, ProtocolError> {
-        let Some(task) = task else {
-            return Err(ProtocolError::invalid_params(
-                "unknown task: `taskId` is wrong, or the task has expired",
-            ));
-        };
+        let task = task.ok_or_else(unknown_task)?;
         match (self, task) {
             (Self::Get, KnownTask::Running(task)) => {
                 task.extend();
                 return Ok(TaskResult::Running(task).into());
             }
-            (Self::Get, KnownTask::Stored(record)) => {
-                return Ok(TaskResult::Stored(record).into());
+            (Self::Get, KnownTask::Ended(record)) => {
+                return Ok(TaskResult::Ended(record).into());
             }
             (Self::Update(responses), KnownTask::Running(task)) => {
                 task.extend();
                 task.deliver_responses(responses);
             }
             (Self::Cancel, KnownTask::Running(task)) => task.stop(TaskEnd::Cancelled),
-            (Self::Update(_) | Self::Cancel, KnownTask::Stored(record)) if record.is_running() => {
-                return Err(ProtocolError::internal(
-                    "the task runs in another process\nroute requests by `Mcp-Name`, which repeats `taskId`",
-                ));
-            }
             // the task has ended: a late response or cancellation has no effect
-            (Self::Update(_) | Self::Cancel, KnownTask::Stored(_)) => {}
+            (Self::Update(_) | Self::Cancel, KnownTask::Ended(_)) => {}
         }
         Ok(ResultBody::Empty.into())
     }
@@ -163,8 +211,10 @@ pub(super) enum TaskResult {
     Created(Arc<RunningTask>),
     /// A task that runs in this process.
     Running(Arc<RunningTask>),
-    /// A task that has ended, or runs in another process.
-    Stored(TaskRecord),
+    /// A task that has ended.
+    Ended(TaskRecord),
+    /// A task that replicas share, with its id.
+    Shared(String, StoredTask),
 }
 
 impl From<TaskResult> for Reply {
@@ -177,7 +227,7 @@ impl WriteResult for TaskResult {
     fn result_type(&self) -> &'static str {
         match self {
             Self::Created(_) => "task",
-            Self::Running(_) | Self::Stored(_) => "complete",
+            Self::Running(_) | Self::Ended(_) | Self::Shared(..) => "complete",
         }
     }
 
@@ -185,14 +235,15 @@ impl WriteResult for TaskResult {
         match self {
             Self::Created(task) => task.write_summary(object),
             Self::Running(task) => task.write_full(object),
-            Self::Stored(record) => object.raw_members(object_members(record.json())),
+            Self::Ended(record) => object.raw_members(object_members(&record.json)),
+            Self::Shared(id, task) => task.write(id, object),
         }
     }
 
     fn started_task(&self) -> Option<&str> {
         match self {
             Self::Created(task) => Some(task.id_for_logs()),
-            Self::Running(_) | Self::Stored(_) => None,
+            Self::Running(_) | Self::Ended(_) | Self::Shared(..) => None,
         }
     }
 }

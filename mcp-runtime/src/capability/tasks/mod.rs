@@ -1,31 +1,34 @@
 //! Calls that continue as tasks: the tasks that run in this process, their owners, limits and expiry.
 //!
-//! A function runs in one process; the state of its task is in the [`TaskStore`] as well. A tool names the capability with
-//! [`task`].
+//! A function runs in one process; what clients see of its task is also in a table in memory, or in the store that replicas
+//! share ([`replica`]). A tool names the capability with [`task`].
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
 mod continuation;
 mod methods;
 mod options;
+mod replica;
 mod running_task;
-mod store;
+mod table;
 mod task_observation;
 
-use std::{collections::HashMap, fmt, pin::pin, sync::Arc};
+use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
 pub use continuation::{blocking_task, start_task, task};
 pub use options::TaskOptions;
+use replica::{Replicas, StoredCall, StoredCopy, StoredTask};
 use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd, TaskOwners, TaskSummary};
-pub use store::{MemoryTasks, TaskRecord, TaskStore};
+use table::{TaskRecord, TaskTable};
 
 use crate::core::{
     admission::{Owner, Permit, Quota, Shares},
     changes::Hub,
     crypto::random_bytes,
+    dispatch::Reply,
     jsonrpc::ProtocolError,
     log_limit::log_store_error,
     sync::Mutex,
@@ -36,7 +39,10 @@ pub(crate) struct Tasks {
     running: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     permits: Arc<Shares>,
     options: TaskOptions,
-    store: Arc<dyn TaskStore>,
+    /// Those of this process.
+    table: TaskTable,
+    /// Set if replicas share their tasks.
+    replicas: Option<Replicas>,
     /// Notified when no task runs any more.
     idle: Notify,
     hub: Hub,
@@ -50,13 +56,11 @@ pub(crate) struct TaskPermit {
     _permit: Permit,
 }
 
-/// A task that a client requests.
+/// A task that a client requests, without a shared store.
 #[derive(Debug)]
 pub(crate) enum KnownTask {
-    /// It runs in this process.
     Running(Arc<RunningTask>),
-    /// It has ended, or runs in another process.
-    Stored(TaskRecord),
+    Ended(TaskRecord),
 }
 
 impl fmt::Debug for Tasks {
@@ -69,13 +73,14 @@ impl Tasks {
     /// One owner may have that percentage of all tasks. `hub` notifies the subscribers of the tasks.
     pub(crate) fn new(
         options: TaskOptions,
-        store: Option<Arc<dyn TaskStore>>,
+        replicas: Option<Replicas>,
         share_percent: u8,
         hub: Hub,
     ) -> Arc<Self> {
         let permits = Shares::new(Quota::new(options.max_running, share_percent));
-        let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::with_share_percent(share_percent)));
-        Arc::new(Self { running: Mutex::default(), permits, options, store, idle: Notify::new(), hub })
+        let table = TaskTable::new(options.max_kept, options.max_kept_bytes, share_percent);
+        let idle = Notify::new();
+        Arc::new(Self { running: Mutex::default(), permits, options, table, replicas, idle, hub })
     }
 
     /// Starts a task that belongs to a principal, if that is known, and uses the share of `sharer`.
@@ -95,9 +100,21 @@ impl Tasks {
         };
         let TaskOptions { ttl, poll_interval, .. } = &self.options;
         let owners = TaskOwners { owner, sharer };
-        let task = RunningTask::new(id.clone(), owners, *ttl, *poll_interval, self.hub.clone());
+        let is_shared = self.replicas.is_some();
+        let task = RunningTask::new(id.clone(), owners, *ttl, *poll_interval, self.hub.clone(), is_shared);
         self.running.lock().insert(id, task.clone());
         Ok(TaskPermit { tasks: self.clone(), task, _permit: permit })
+    }
+
+    /// Runs a task here that another process has begun.
+    fn adopt(self: &Arc<Self>, id: &Arc<str>, record: &StoredTask, permit: Permit) -> Arc<TaskPermit> {
+        let owners =
+            TaskOwners { owner: record.owner.clone(), sharer: Owner::from_text(record.share.clone()) };
+        let TaskOptions { ttl, poll_interval, .. } = &self.options;
+        let task = RunningTask::new(id.clone(), owners, *ttl, *poll_interval, self.hub.clone(), true);
+        task.inherit(record);
+        self.running.lock().insert(id.clone(), task.clone());
+        Arc::new(TaskPermit { tasks: self.clone(), task, _permit: permit })
     }
 
     /// The task of that id, if it belongs to this owner and runs in this process.
@@ -107,30 +124,33 @@ impl Tasks {
     }
 
     /// The task of that id, if it belongs to this owner.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) async fn find(
-        &self,
-        id: &str,
-        owner: Option<&str>,
-    ) -> Result<Option<KnownTask>, ProtocolError> {
+    pub(crate) fn find(&self, id: &str, owner: Option<&str>) -> Option<KnownTask> {
         if let Some(task) = self.running(id, owner) {
-            return Ok(Some(KnownTask::Running(task)));
+            return Some(KnownTask::Running(task));
         }
-        match self.store.get(id).await {
-            Ok(record) => Ok(record.filter(|record| record.owner() == owner).map(KnownTask::Stored)),
-            Err(error) => {
-                log_store_error(&error, "the task store cannot be read");
-                Err(ProtocolError::internal("tasks cannot be looked up at the moment"))
-            }
+        self.table.get(id).filter(|record| record.owner.as_deref() == owner).map(KnownTask::Ended)
+    }
+
+    /// Cancels all running tasks: the process is about to end, and clients can no longer request them. Those that replicas
+    /// share are given up, or have failed.
+    pub(crate) fn stop(&self) {
+        for task in self.running.lock().values() {
+            task.stop(if self.replicas.is_some() { TaskEnd::Stopped } else { TaskEnd::Cancelled });
         }
     }
 
-    /// Cancels all running tasks: the process is about to end, and clients can no longer request them.
-    pub(crate) fn stop(&self) {
-        for task in self.running.lock().values() {
-            task.stop(TaskEnd::Cancelled);
+    /// After [`stop`](Self::stop), waits until replicas can know of it, for a short time.
+    async fn settle(&self) {
+        const SETTLE: Duration = Duration::from_secs(3);
+        let Some(replicas) = &self.replicas else { return };
+        let settled = async {
+            self.wait_until_idle().await;
+            replicas.leave(true).await
+        };
+        match timeout(SETTLE, settled).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => log_store_error(&error, "other replicas cannot be told that this one stops"),
+            Err(_) => log_store_error(&"the store does not answer", "tasks cannot be handed over"),
         }
     }
 
@@ -148,52 +168,54 @@ impl Tasks {
 }
 
 impl TaskPermit {
-    /// Saves the new task in the store, so that clients can request it.
+    /// Saves the new task, so that clients can request it. Of a task that replicas share, returns its record; with `call`,
+    /// another of them may run it again.
     ///
     /// # Errors
     /// The store is full, or cannot be reached.
-    pub(crate) async fn save(&self) -> Result<(), ProtocolError> {
-        let StoreUpdate::Running(record) = self.task.store_update() else { return Ok(()) };
-        self.tasks.store.put(record).await.map_err(|error| {
-            log_store_error(&error, "a task cannot be saved");
-            ProtocolError::internal("the task cannot be saved\ntry again later")
-        })
+    pub(crate) async fn save(&self, call: Option<StoredCall>) -> Result<Option<StoredCopy>, Reply> {
+        let refused = |error: &dyn fmt::Display| {
+            log_store_error(error, "a task cannot be saved");
+            "the task cannot be saved\ntry again later"
+        };
+        if let Some(replicas) = &self.tasks.replicas {
+            let created = replicas.create(&self.tasks, &self.task, call).await;
+            return created.map(Some).map_err(|error| Reply::unavailable(refused(&error)));
+        }
+        let StoreUpdate::Running(record) = self.task.store_update() else { return Ok(None) };
+        self.tasks.table.put(record).map_err(|error| ProtocolError::internal(refused(&error)))?;
+        Ok(None)
     }
 
     /// Saves every change of the task, until it has ended.
     pub(crate) async fn save_changes(&self) {
-        let (task, store) = (&self.task, &self.tasks.store);
+        let (task, table) = (&self.task, &self.tasks.table);
         loop {
             task.wait_for_change().await;
             match task.store_update() {
                 StoreUpdate::Running(record) => {
-                    if let Err(error) = store.put(record).await {
-                        // the next change saves it, and requests that reach this process do not read the store
-                        tracing::debug!(error = %error, "a task's progress cannot be saved");
+                    if let Err(error) = table.put(record) {
+                        // the next change saves it, and requests for a running task do not read the table
+                        tracing::debug!(error, "a task's progress cannot be saved");
                     }
                 }
                 StoreUpdate::Ended(record) => {
-                    if let Err(error) = store.put(record).await {
+                    if let Err(error) = table.put(record) {
                         log_store_error(&error, "a task's result cannot be saved");
                         let lost = ProtocolError::internal("the result could not be saved");
                         task.replace_end(TaskEnd::Failed(lost));
-                        self.save_failure().await;
+                        self.save_failure();
                     }
                     return;
                 }
-                StoreUpdate::Expired => {
-                    if let Err(error) = store.remove(&task.id).await {
-                        tracing::debug!(error = %error, "an expired task cannot be removed");
-                    }
-                    return;
-                }
+                StoreUpdate::Expired => return table.remove(&task.id),
             }
         }
     }
 
-    async fn save_failure(&self) {
+    fn save_failure(&self) {
         if let StoreUpdate::Ended(record) = self.task.store_update()
-            && let Err(error) = self.tasks.store.put(record).await
+            && let Err(error) = self.tasks.table.put(record)
         {
             log_store_error(&error, "the loss of a task's result cannot be saved");
         }
@@ -212,10 +234,7 @@ impl Drop for TaskPermit {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        task::{Context, Poll, Waker},
-        time::Duration,
-    };
+    use std::task::{Context, Poll, Waker};
 
     use serde_json::Value;
 
@@ -269,11 +288,8 @@ mod tests {
         assert_eq!(messages[0]["params"]["taskId"], *subscribed.task.id);
 
         let limit = Duration::from_secs(600);
-        assert!(
-            tokio::time::timeout(limit, subscribed.task.wait_for_stop()).await.is_err(),
-            "it has a subscriber"
-        );
-        assert!(tokio::time::timeout(limit, other.task.wait_for_stop()).await.is_ok());
+        assert!(timeout(limit, subscribed.task.wait_for_stop()).await.is_err(), "it has a subscriber");
+        assert!(timeout(limit, other.task.wait_for_stop()).await.is_ok());
         subscribed.task.end(TaskEnd::Replied(Arc::new(EmptyResult)));
         assert_eq!(notifications(&mut subscriber)[0]["params"]["status"], "completed");
         assert!(!subscribed.task.subscribe(&filter), "it no longer changes");
@@ -281,10 +297,7 @@ mod tests {
         let third = tasks.start(None, Owner::local()).unwrap();
         assert!(third.task.subscribe(&filter));
         drop((subscriber, filter));
-        assert!(
-            tokio::time::timeout(limit, third.task.wait_for_stop()).await.is_ok(),
-            "it has no subscriber"
-        );
+        assert!(timeout(limit, third.task.wait_for_stop()).await.is_ok(), "it has no subscriber");
     }
     #[tokio::test(start_paused = true)]
     async fn a_task_that_waits_for_its_client_expires_though_that_listens() {
@@ -303,6 +316,6 @@ mod tests {
         };
         let _response = waiting.task.request_input(&request);
         let limit = Duration::from_secs(600);
-        assert!(tokio::time::timeout(limit, waiting.task.wait_for_stop()).await.is_ok());
+        assert!(timeout(limit, waiting.task.wait_for_stop()).await.is_ok());
     }
 }

@@ -1,14 +1,17 @@
-//! What a program sets about tasks: of a tool that is made at run time, of all tasks of a server, and where they are kept.
+//! What a program sets about tasks: of a tool that is made at run time, and of all tasks of a server.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
-use super::{TaskStore, Tasks, task};
+use super::{Tasks, task};
 use crate::core::{
     bound::Configure,
-    config::{LONGEST, Stores},
+    config::LONGEST,
     server::{Assembly, Named, ServerBuilder},
     tool::{TaskMode, ToolBuilder},
 };
+
+/// The bounds of a lease.
+const LEASE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5 * 60)];
 
 /// Options of calls that become tasks.
 #[derive(Clone)]
@@ -20,11 +23,24 @@ pub struct TaskOptions {
     pub(super) poll_interval: Duration,
     /// How many may run at once.
     pub(crate) max_running: usize,
+    /// How many are kept, running or not.
+    pub(crate) max_kept: usize,
+    /// Their bytes.
+    pub(crate) max_kept_bytes: usize,
+    /// How long a replica that has stopped is waited for.
+    pub(super) lease: Duration,
 }
 
 impl Default for TaskOptions {
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(10 * 60), poll_interval: Duration::from_secs(1), max_running: 1024 }
+        Self {
+            ttl: Duration::from_secs(10 * 60),
+            poll_interval: Duration::from_secs(1),
+            max_running: 1024,
+            max_kept: 10_000,
+            max_kept_bytes: 64 << 20,
+            lease: Duration::from_secs(10),
+        }
     }
 }
 
@@ -57,12 +73,48 @@ impl TaskOptions {
         self.max_running = tasks;
         self
     }
+
+    /// Sets how many tasks are kept, running or ended: 10 000 by default, at most half of them for one client. With a
+    /// [shared store](crate::ServerBuilder::shared), of all replicas together.
+    pub fn max_kept(mut self, tasks: usize) -> Self {
+        self.max_kept = tasks;
+        self
+    }
+
+    /// Sets how many bytes the kept tasks have, with their results: 64 MiB by default, at most half of them for one client.
+    /// A result that does not fit makes its task `failed`.
+    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
+        self.max_kept_bytes = bytes;
+        self
+    }
+
+    /// Sets for how long other replicas wait for one that does not answer, before its tasks are restarted or `failed`: 10
+    /// seconds by default, from 100 milliseconds to 5 minutes.
+    ///
+    /// It has a meaning with a [shared store](crate::ServerBuilder::shared) only: while tasks run, each replica writes to it
+    /// three times in a lease that it is there. What happens after the end of a replica happens within two leases. See
+    /// [many replicas](crate::guide::cluster).
+    pub fn lease(mut self, lease: Duration) -> Self {
+        let [shortest, longest] = LEASE;
+        self.lease = lease.clamp(shortest, longest);
+        self
+    }
 }
 
 impl ToolBuilder {
     /// Sets how its calls become tasks; by default they do not.
     pub fn task(mut self, mode: TaskMode) -> Self {
         self.spec_mut().task = Some(task(mode));
+        self
+    }
+
+    /// Lets another replica run the handler again if the one that runs a task has stopped, as `task(restart)` does in an
+    /// attribute; the tool must be `idempotent`, and have a [`task`](Self::task) mode other than `Manual`.
+    ///
+    /// It has an effect if replicas [share a store](crate::ServerBuilder::shared). The handler gets the same arguments, the
+    /// same caller, and what it has kept with [`Context::once`](crate::Context::once).
+    pub fn restart_task(mut self) -> Self {
+        self.spec_mut().restarts = true;
         self
     }
 }
@@ -81,16 +133,6 @@ impl ServerBuilder {
         let options = self.options.of_capabilities.get::<TaskOptions>().cloned();
         self.options.of_capabilities.insert(set(options.unwrap_or_default()));
         self.open_on_build(Named { key: "tasks", open: open_tasks, mount: |_, _, _| {} });
-        self
-    }
-}
-
-impl Stores {
-    /// Sets where tasks and their results are kept; by default in a [`MemoryTasks`](crate::store::MemoryTasks) of
-    /// 10 000 tasks and 64 MiB.
-    pub fn tasks(mut self, store: impl TaskStore + 'static) -> Self {
-        let store: Arc<dyn TaskStore> = Arc::new(store);
-        self.of_capabilities.insert(store);
         self
     }
 }

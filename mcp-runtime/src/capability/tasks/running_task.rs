@@ -1,25 +1,33 @@
 //! A task whose function runs in this process: its status, its client requests, cancellation and expiry. A task ends
-//! once, and its subscribers are notified of every change.
+//! once, and its subscribers are notified of every change. Of a task that replicas share, clients see only what the store
+//! has taken.
 
 use std::{
     borrow::Cow,
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     fmt,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use humantime::format_rfc3339_millis;
 use tokio::{
-    sync::{Notify, oneshot},
-    time::{Instant, sleep_until},
+    sync::{Notify, oneshot, watch},
+    time::{Instant, sleep_until, timeout},
 };
 
-use super::TaskRecord;
+use super::{
+    TaskRecord,
+    replica::{STOPPED, StoredEnd, StoredRequest, StoredTask, millis, millis_of, raw_json},
+};
 use crate::core::{
     admission::Owner,
+    arguments::BoxFuture,
     changes::{Change, Filter, Hub, Subject, SubjectChange},
-    context::{PendingRequest, TaskHandle},
+    context::{InputResponse, PendingRequest, RawJson, TaskHandle},
     jsonrpc::{Object, ProtocolError},
     reason::Reason,
     sync::Mutex,
@@ -42,7 +50,23 @@ pub(crate) struct RunningTask {
     weak_self: Weak<Self>,
     /// Every subscribed filter holds a clone.
     subscribed: Arc<()>,
+    /// Set if replicas share it.
+    shared: Option<SharedTask>,
 }
+
+/// What a task has whose record replicas share.
+#[derive(Debug)]
+struct SharedTask {
+    /// Whether another process may have changed the record.
+    must_reload: AtomicBool,
+    /// Notified when the record was read.
+    reloaded: Notify,
+    /// How many of its changes the store has.
+    confirmed: watch::Sender<u64>,
+}
+
+/// How long a function waits until the store has what it must not do twice.
+const SAVE: Duration = Duration::from_secs(2);
 
 /// Whose task it is.
 #[derive(Debug)]
@@ -66,6 +90,25 @@ struct TaskState {
     /// The keys of all client requests so far.
     used_keys: HashSet<Box<str>>,
     end: Option<TaskEnd>,
+    /// Set if replicas share it.
+    shared: Option<Box<SharedState>>,
+}
+
+/// What the state of a task has besides, where replicas share it.
+#[derive(Debug, Default)]
+struct SharedState {
+    /// How many changes there were.
+    changes: u64,
+    /// Whether another process may run the function again.
+    may_restart: bool,
+    /// The results of `ctx.once`, if it may.
+    saved: BTreeMap<String, RawJson>,
+    /// The responses so far, if it may.
+    responses: BTreeMap<String, InputResponse>,
+    /// The requests of an earlier run that this one has not sent yet.
+    inherited: Vec<StoredRequest>,
+    /// The keys of all requests of earlier runs.
+    earlier_keys: HashSet<Box<str>>,
 }
 
 /// A client request without a response.
@@ -73,6 +116,8 @@ struct TaskState {
 struct OpenRequest {
     request: PendingRequest,
     response: oneshot::Sender<Box<str>>,
+    /// As the record has it, if replicas share the task.
+    stored: Option<StoredRequest>,
 }
 
 /// The reply that the call would have got without the task.
@@ -100,6 +145,10 @@ pub(crate) enum TaskEnd {
     Cancelled,
     /// No client requested it within its time to live.
     Expired,
+    /// The server stops; of a shared task, another process may run it again.
+    Stopped,
+    /// Another process runs it, or has ended it.
+    Lost,
 }
 
 impl TaskEnd {
@@ -111,7 +160,7 @@ impl TaskEnd {
             Self::Expired => {
                 Some(Cow::Owned(ProtocolError::internal("the task expired: no client requested it in time")))
             }
-            Self::Cancelled => None,
+            Self::Cancelled | Self::Stopped | Self::Lost => None,
         }
     }
 }
@@ -123,6 +172,8 @@ impl fmt::Debug for TaskEnd {
             Self::Failed(_) => "Failed",
             Self::Cancelled => "Cancelled",
             Self::Expired => "Expired",
+            Self::Stopped => "Stopped",
+            Self::Lost => "Lost",
         })
     }
 }
@@ -130,7 +181,7 @@ impl fmt::Debug for TaskEnd {
 /// How a task ended, for logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskSummary {
-    /// `completed`, `tool_error`, `failed`, `cancelled` or `expired`.
+    /// `completed`, `tool_error`, `failed`, `cancelled`, `expired` or `lost`.
     pub(crate) outcome: &'static str,
     /// The error's code, if it failed.
     pub(crate) code: Option<i64>,
@@ -142,7 +193,8 @@ impl TaskSummary {
     fn of(end: Option<&TaskEnd>) -> Self {
         let outcome = match end {
             // its future was dropped
-            None | Some(TaskEnd::Cancelled) => "cancelled",
+            None | Some(TaskEnd::Cancelled | TaskEnd::Stopped) => "cancelled",
+            Some(TaskEnd::Lost) => "lost",
             Some(TaskEnd::Expired) => "expired",
             Some(TaskEnd::Replied(reply)) if reply.is_tool_error() => "tool_error",
             Some(end) if end.error().is_some() => "failed",
@@ -150,10 +202,10 @@ impl TaskSummary {
         };
         let code = end.filter(|_| outcome == "failed").and_then(|end| Some(end.error()?.code));
         let reason = match end {
-            None | Some(TaskEnd::Cancelled) => Some(Reason::Cancelled),
+            None | Some(TaskEnd::Cancelled | TaskEnd::Stopped) => Some(Reason::Cancelled),
             Some(TaskEnd::Expired) => Some(Reason::Expired),
             Some(TaskEnd::Replied(reply)) => reply.reason(),
-            Some(TaskEnd::Failed(_)) => None,
+            Some(TaskEnd::Failed(_) | TaskEnd::Lost) => None,
         };
         Self { outcome, code, reason }
     }
@@ -180,7 +232,7 @@ impl TaskState {
         match &self.end {
             None if self.requests.is_empty() => "working",
             None => "input_required",
-            Some(TaskEnd::Cancelled) => "cancelled",
+            Some(TaskEnd::Cancelled | TaskEnd::Stopped | TaskEnd::Lost) => "cancelled",
             Some(end) if end.error().is_some() => "failed",
             Some(_) => "completed",
         }
@@ -195,10 +247,6 @@ impl TaskState {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl RunningTask {
     pub(super) fn new(
         id: Arc<str>,
@@ -206,6 +254,7 @@ impl RunningTask {
         ttl: Duration,
         poll_interval: Duration,
         hub: Hub,
+        is_shared: bool,
     ) -> Arc<Self> {
         let (now, expires) = (SystemTime::now(), Instant::now() + ttl);
         let state = TaskState {
@@ -217,7 +266,13 @@ impl RunningTask {
             requests: Vec::new(),
             used_keys: HashSet::new(),
             end: None,
+            shared: is_shared.then(Box::default),
         };
+        let shared = is_shared.then(|| SharedTask {
+            must_reload: AtomicBool::new(false),
+            reloaded: Notify::new(),
+            confirmed: watch::Sender::new(0),
+        });
         let (changed, stopped) = (Notify::new(), Notify::new());
         Arc::new_cyclic(|weak_self| Self {
             id,
@@ -231,6 +286,7 @@ impl RunningTask {
             hub,
             weak_self: weak_self.clone(),
             subscribed: Arc::default(),
+            shared,
         })
     }
 
@@ -257,6 +313,11 @@ impl RunningTask {
         state.updated = SystemTime::now();
         state.expires = Instant::now() + self.ttl;
         self.changed.notify_one();
+        if let Some(shared) = &mut state.shared {
+            // subscribers are told once the store has it
+            shared.changes += 1;
+            return;
+        }
         // the notification is written later, when a subscriber takes the change
         if let Some(task) = self.weak_self.upgrade().filter(|_| self.has_subscribers()) {
             self.hub.publish(Change::Subject(SubjectChange(task)));
@@ -350,16 +411,14 @@ impl RunningTask {
         self.write_state(&state, &mut task);
         task.end();
         let left = state.expires.saturating_duration_since(Instant::now());
-        let running = state.end.is_none();
-        let record = TaskRecord::new(
-            self.id.clone(),
-            self.owners.owner.clone(),
-            json_text(json),
-            running,
-            SystemTime::now() + left,
-        )
-        .with_share(self.owners.sharer.as_str().clone());
-        if running { StoreUpdate::Running(record) } else { StoreUpdate::Ended(record) }
+        let record = TaskRecord {
+            id: self.id.clone(),
+            owner: self.owners.owner.clone(),
+            json: json_text(json),
+            expires: SystemTime::now() + left,
+            sharer: self.owners.sharer.clone(),
+        };
+        if state.end.is_none() { StoreUpdate::Running(record) } else { StoreUpdate::Ended(record) }
     }
 
     /// Waits until the store must be updated.
@@ -382,6 +441,11 @@ impl RunningTask {
         self.state.lock().end = Some(end);
     }
 
+    /// Whether its time to live has passed.
+    pub(super) fn is_due(&self) -> bool {
+        self.state.lock().expires <= Instant::now()
+    }
+
     /// Ends the task from outside of its function, which is dropped.
     pub(crate) fn stop(&self, end: TaskEnd) {
         self.end(end);
@@ -395,10 +459,19 @@ impl RunningTask {
                 let expires = self.state.lock().expires;
                 if expires <= Instant::now() {
                     // a task that waits for its client waits in vain if that only listens
-                    if self.is_waiting() || !self.has_subscribers() {
-                        return;
+                    match &self.shared {
+                        // a client may have requested it at another replica
+                        Some(shared) => {
+                            let reloaded = shared.reloaded.notified();
+                            self.reload();
+                            let _in_time = timeout(self.ttl, reloaded).await;
+                            if self.state.lock().expires <= Instant::now() {
+                                return;
+                            }
+                        }
+                        None if self.is_waiting() || !self.has_subscribers() => return,
+                        None => self.extend(),
                     }
-                    self.extend();
                 }
                 sleep_until(expires).await;
             }
@@ -455,10 +528,20 @@ impl TaskHandle for RunningTask {
         if state.end.is_some() {
             return receiver;
         }
-        let key = unused_key(&state.used_keys, &request.key);
-        state.used_keys.insert(key.clone());
+        let TaskState { used_keys, shared, .. } = &mut *state;
+        let (key, earlier) = match shared {
+            None => (unused_key(used_keys, &request.key), None),
+            Some(shared) => shared.find_key(used_keys, request),
+        };
+        used_keys.insert(key.clone());
+        if let Some(earlier) = earlier {
+            // the function runs again, and its client has responded before
+            let _unused = response.send(earlier);
+            return receiver;
+        }
         let request = PendingRequest { key, ..request.clone() };
-        state.requests.push(OpenRequest { request, response });
+        let stored = shared.as_ref().map(|_| StoredRequest::new(&request));
+        state.requests.push(OpenRequest { request, response, stored });
         self.record_change(&mut state);
         receiver
     }
@@ -475,6 +558,243 @@ impl TaskHandle for RunningTask {
         }));
         self.record_change(&mut state);
     }
+
+    fn saved(&self, key: &str) -> Option<RawJson> {
+        self.state.lock().shared.as_ref()?.saved.get(key).cloned()
+    }
+
+    fn may_run_again(&self) -> bool {
+        self.state.lock().shared.as_ref().is_some_and(|shared| shared.may_restart)
+    }
+
+    fn save(&self, key: &str, value: RawJson) -> BoxFuture<()> {
+        let mut state = self.state.lock();
+        let (Some(shared), Some(own)) = (&self.shared, state.shared.as_mut()) else {
+            return Box::pin(std::future::ready(()));
+        };
+        own.saved.insert(key.to_owned(), value);
+        let change = own.changes + 1;
+        self.record_change(&mut state);
+        let mut confirmed = shared.confirmed.subscribe();
+        Box::pin(async move {
+            // later it is saved with the next change
+            let _in_time = timeout(SAVE, confirmed.wait_for(|confirmed| *confirmed >= change)).await;
+        })
+    }
+}
+
+impl SharedState {
+    /// The key of a request, and the response to it if an earlier run of the function has got that. A key stands for one
+    /// request in the lifetime of a task.
+    fn find_key(
+        &mut self,
+        used: &HashSet<Box<str>>,
+        request: &PendingRequest,
+    ) -> (Box<str>, Option<Box<str>>) {
+        if self.earlier_keys.is_empty() && self.responses.is_empty() {
+            return (unused_key(used, &request.key), None);
+        }
+        let digest = request.digest();
+        let mut refused = used.clone();
+        loop {
+            let key = unused_key(&refused, &request.key);
+            if let Some(response) = self.responses.get(&*key).filter(|response| response.digest == digest) {
+                return (key, Some(response.value.get().into()));
+            }
+            if let Some(at) =
+                self.inherited.iter().position(|known| known.key == key && known.digest == digest)
+            {
+                self.inherited.remove(at);
+                return (key, None);
+            }
+            if !self.earlier_keys.contains(&key) && !self.responses.contains_key(&*key) {
+                return (key, None);
+            }
+            refused.insert(key);
+        }
+    }
+}
+
+/// What a replica does after it has compared a task with its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// It puts the record of a running task; the number of changes that it has.
+    Running(u64),
+    /// It puts the record of a task that has ended or was given up.
+    Ended,
+    /// It removes the record.
+    Expired,
+    /// Another process has the task.
+    Lost,
+}
+
+/// Of a task that replicas share.
+impl RunningTask {
+    /// Whether another process may have changed the record, which has to be read.
+    pub(super) fn take_reload(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.must_reload.swap(false, Ordering::Relaxed))
+    }
+
+    /// Has the record be read.
+    pub(super) fn reload(&self) {
+        if let Some(shared) = &self.shared {
+            shared.must_reload.store(true, Ordering::Relaxed);
+            self.changed.notify_one();
+        }
+    }
+
+    /// The record has to be read before it is written.
+    pub(super) fn mark_for_reload(&self) {
+        if let Some(shared) = &self.shared {
+            shared.must_reload.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Replaces a result that the store did not take; `false` if there is none.
+    pub(super) fn replace_result(&self, error: ProtocolError) -> bool {
+        let mut state = self.state.lock();
+        let has_result = matches!(state.end, Some(TaskEnd::Replied(_)));
+        if has_result {
+            state.end = Some(TaskEnd::Failed(error));
+        }
+        has_result
+    }
+
+    /// The record was read.
+    pub(super) fn set_reloaded(&self) {
+        if let Some(shared) = &self.shared {
+            shared.reloaded.notify_waiters();
+        }
+    }
+
+    /// The store has so many changes.
+    pub(super) fn confirm(&self, changes: u64) {
+        if let Some(shared) = &self.shared {
+            shared.confirmed.send_replace(changes);
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state.lock().end.is_some()
+    }
+
+    /// Lets another process run the function again, with what an earlier round trip of its call has brought.
+    pub(super) fn allow_restart(
+        &self,
+        saved: BTreeMap<String, RawJson>,
+        responses: BTreeMap<String, InputResponse>,
+    ) {
+        if let Some(shared) = &mut self.state.lock().shared {
+            shared.may_restart = true;
+            shared.saved = saved;
+            shared.responses = responses;
+        }
+    }
+
+    /// Takes over the record of a task that another process has begun.
+    pub(super) fn inherit(&self, record: &StoredTask) {
+        let mut state = self.state.lock();
+        state.message.clone_from(&record.message);
+        let Some(shared) = &mut state.shared else { return };
+        shared.may_restart = true;
+        shared.inherited.clone_from(&record.requests);
+        shared.responses.clone_from(&record.responses);
+        if let Some(call) = &record.restart {
+            shared.saved.clone_from(&call.saved);
+            shared.earlier_keys = call.keys.iter().cloned().collect();
+        }
+    }
+
+    /// The record of a new task.
+    pub(super) fn new_record(&self, runner: Arc<str>) -> StoredTask {
+        let created = millis_of(self.created);
+        StoredTask {
+            owner: self.owners.owner.clone(),
+            share: self.owners.sharer.as_str().clone(),
+            created,
+            updated: created,
+            expires: created.saturating_add(millis(self.ttl)),
+            ttl: millis(self.ttl),
+            poll_interval: millis(self.poll_interval),
+            message: None,
+            requests: Vec::new(),
+            responses: BTreeMap::new(),
+            end: None,
+            runner,
+            is_released: false,
+            watchers: Vec::new(),
+            restart: None,
+        }
+    }
+
+    /// Takes from the record what other processes have changed.
+    pub(super) fn take_changes(&self, record: &StoredTask) {
+        let mut state = self.state.lock();
+        let left = Duration::from_millis(record.expires.saturating_sub(millis_of(SystemTime::now())));
+        state.expires = state.expires.max(Instant::now() + left);
+        for (key, response) in &record.responses {
+            let open = state.requests.iter().position(|open| *open.request.key == **key);
+            if let Some(at) = open {
+                let open = state.requests.remove(at);
+                // the function may have dropped its receiver concurrently
+                let _dropped = open.response.send(response.value.get().into());
+            }
+            if let Some(shared) = &mut state.shared {
+                shared.inherited.retain(|known| *known.key != **key);
+                if shared.may_restart {
+                    shared.responses.insert(key.clone(), response.clone());
+                }
+            }
+        }
+    }
+
+    /// Writes the task into its record.
+    pub(super) fn fill(&self, record: &mut StoredTask) -> Filled {
+        let state = self.state.lock();
+        let Some(shared) = &state.shared else { return Filled::Lost };
+        let left = state.expires.saturating_duration_since(Instant::now());
+        record.updated = record.updated.max(millis_of(state.updated));
+        record.expires = record.expires.max(millis_of(SystemTime::now() + left));
+        record.message.clone_from(&state.message);
+        let open = state.requests.iter().filter_map(|open| open.stored.clone());
+        record.requests = shared.inherited.iter().cloned().chain(open).collect();
+        record.responses = if shared.may_restart { shared.responses.clone() } else { BTreeMap::new() };
+        if let Some(call) = &mut record.restart {
+            call.saved.clone_from(&shared.saved);
+            call.keys = shared.earlier_keys.iter().chain(&state.used_keys).cloned().collect();
+        }
+        let Some(end) = &state.end else { return Filled::Running(shared.changes) };
+        match end {
+            TaskEnd::Lost => return Filled::Lost,
+            TaskEnd::Stopped if record.restart.is_some() => record.is_released = true,
+            TaskEnd::Stopped => record.fail(&ProtocolError::internal(STOPPED)),
+            TaskEnd::Cancelled => {
+                record.message = None;
+                record.finish(StoredEnd::Cancelled);
+            }
+            TaskEnd::Replied(_) | TaskEnd::Failed(_) | TaskEnd::Expired => match (end.error(), end) {
+                (Some(error), _) => record.fail(&error),
+                (None, TaskEnd::Replied(reply)) => {
+                    let mut json = Vec::with_capacity(256);
+                    reply.write_result(&mut json);
+                    record.message = None;
+                    record.finish(StoredEnd::Result(raw_json(json_text(json).into())));
+                }
+                (None, _) => {}
+            },
+        }
+        if matches!(end, TaskEnd::Expired) { Filled::Expired } else { Filled::Ended }
+    }
+
+    /// The function is dropped: another process has the task, or has ended it.
+    pub(super) fn lose(&self, end: TaskEnd) {
+        {
+            let mut state = self.state.lock();
+            state.end = Some(end);
+            state.requests.clear();
+        }
+        self.stopped.notify_one();
+    }
 }
 
 /// The key itself, or with a number. A key is unique in the lifetime of a task, even among equal requests.
@@ -487,7 +807,7 @@ fn unused_key(used: &HashSet<Box<str>>, key: &str) -> Box<str> {
 }
 
 /// RFC 3339 in UTC with milliseconds; times before 1970 become 1970.
-fn timestamp(at: SystemTime) -> String {
+pub(super) fn timestamp(at: SystemTime) -> String {
     format_rfc3339_millis(at.max(UNIX_EPOCH)).to_string()
 }
 

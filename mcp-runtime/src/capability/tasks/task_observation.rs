@@ -9,7 +9,6 @@ use crate::{
     core::{
         arguments::BoxFuture,
         connection::{Principal, RequestContext},
-        context::Context,
         dispatch::{error_type, milliseconds, record_error, trace_of, wants_spans},
         reason::Reason,
         server::{Server, WeakServer},
@@ -35,18 +34,18 @@ impl TaskPermit {
     pub(super) fn observe(
         self: &Arc<Self>,
         server: &Server,
-        context: &Context,
+        request: &RequestContext,
+        traceparent: Option<&str>,
         tool: &str,
     ) -> Option<TaskObservation> {
         if !server.counts_or_audits() && !wants_spans() {
             return None;
         }
         server.telemetry().begin_task();
-        let traceparent = context.traceparent();
-        let span = make_task_span(tool, self.task.id_for_logs(), traceparent.as_deref());
-        let RequestContext { caller, address, .. } = &context.inner().request;
+        let span = make_task_span(tool, self.task.id_for_logs(), traceparent);
+        let RequestContext { caller, address, .. } = request;
         Some(TaskObservation {
-            trace: trace_of(&span, traceparent.as_deref()),
+            trace: trace_of(&span, traceparent),
             span,
             server: server.downgrade(),
             permit: self.clone(),
@@ -104,7 +103,7 @@ impl TaskObservation {
         let code_text = code.map(|code| code.to_string());
         let error = match outcome {
             "completed" => None,
-            "cancelled" | "expired" => Some(outcome.into()),
+            "cancelled" | "expired" | "lost" => Some(outcome.into()),
             _ => error_type(code, outcome, reason),
         };
         record_error(span, error.as_deref(), code_text.as_deref(), reason);

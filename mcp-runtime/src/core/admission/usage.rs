@@ -22,6 +22,7 @@ impl Quota {
     }
 
     /// Of which one owner may use half.
+    #[cfg(any(feature = "auth", feature = "events-webhook", test))]
     pub(crate) fn half(limit: usize) -> Self {
         Self::new(limit, 50)
     }

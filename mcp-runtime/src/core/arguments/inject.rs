@@ -139,6 +139,11 @@ impl Inject {
         self.optional
     }
 
+    /// Whether state has it, so that no request has to.
+    pub(crate) fn is_provided_by_state(&self, state: &Extensions) -> bool {
+        state.contains_any(&(self.keys)())
+    }
+
     /// Whether state, or one of the request types that middleware provides, has it.
     pub(crate) fn is_provided(&self, state: &Extensions, requested: &[TypeId]) -> bool {
         let target = self.target();

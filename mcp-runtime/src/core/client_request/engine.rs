@@ -53,7 +53,7 @@ enum Disposition {
 
 impl PendingRequest {
     /// Identifies the request across retries.
-    fn digest(&self) -> String {
+    pub(crate) fn digest(&self) -> String {
         let hash =
             Sha256::new().chain_update(self.method).chain_update([0]).chain_update(&self.params).finalize();
         URL_SAFE_NO_PAD.encode(&hash[..16])

@@ -31,7 +31,8 @@ impl Context {
     /// A function that sends a client request may run again from its beginning when the response arrives. What must
     /// not be done or computed again belongs in here. The client carries the result in the sealed `requestState` until
     /// the call ends, so it must be small; failures are not kept. If the client loses it, `work` is done again: at
-    /// least once, not exactly once.
+    /// least once, not exactly once. In a task that another replica may [run again](crate::guide::tasks), the shared store
+    /// keeps the result.
     ///
     /// # Errors
     /// What `work` fails with; the key was used for something else in this call.
@@ -57,6 +58,12 @@ impl Context {
             return Ok(value);
         }
         let value = work().await?;
+        if let Some(task) = self.client_requests().task() {
+            if task.may_run_again() {
+                task.save(key, serde_json::value::to_raw_value(&value)?).await;
+            }
+            return Ok(value);
+        }
         let may_be_retried = matches!(self.client_requests().lock().delivery, Delivery::InputRequired);
         if may_be_retried {
             let saved = serde_json::value::to_raw_value(&value)?;
@@ -102,7 +109,11 @@ impl Context {
         let mut state = self.client_requests().lock();
         state.claim_key(key)?;
         let earlier = state.retry.as_ref().and_then(|retry| retry.state.as_ref());
-        Ok(earlier.and_then(|earlier| earlier.saved.get(key)).cloned())
+        if let Some(saved) = earlier.and_then(|earlier| earlier.saved.get(key)) {
+            return Ok(Some(saved.clone()));
+        }
+        drop(state);
+        Ok(self.client_requests().task().and_then(|task| task.saved(key)))
     }
 
     fn call_identity(&self) -> CallIdentity {

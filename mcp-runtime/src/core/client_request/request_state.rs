@@ -60,7 +60,7 @@ impl Retry {
     }
 
     /// The state of the next round trip, without what this run adds.
-    pub(super) fn carry_over(&self) -> RequestState {
+    pub(crate) fn carry_over(&self) -> RequestState {
         let Some(state) = &self.state else { return RequestState::default() };
         let mut next = state.clone();
         for (key, request) in std::mem::take(&mut next.requests) {

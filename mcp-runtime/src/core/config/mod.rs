@@ -596,8 +596,6 @@ pub struct Stores {
     keys: Option<Result<KeyRing, String>>,
     /// Where the keys are, if they are in a file.
     key_file: Option<PathBuf>,
-    /// The stores of capabilities, by type.
-    pub(crate) of_capabilities: Extensions,
 }
 
 impl fmt::Debug for Stores {

@@ -15,7 +15,10 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::client_feature::ClientFeature;
-use crate::core::sync::{Mutex, MutexGuard};
+use crate::core::{
+    arguments::BoxFuture,
+    sync::{Mutex, MutexGuard},
+};
 
 pub(crate) type RawJson = Box<RawValue>;
 
@@ -38,6 +41,15 @@ pub(crate) trait TaskHandle: Send + Sync {
 
     /// Sets the task's status message; a value that does not increase is dropped.
     fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>);
+
+    /// The result that an earlier run of the function has saved under a key.
+    fn saved(&self, key: &str) -> Option<RawJson>;
+
+    /// Whether there may be a later run of the function.
+    fn may_run_again(&self) -> bool;
+
+    /// Saves a result for a later run of the function.
+    fn save(&self, key: &str, value: RawJson) -> BoxFuture<()>;
 }
 
 /// How the requests of a call reach its client.

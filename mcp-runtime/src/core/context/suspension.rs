@@ -33,6 +33,14 @@ pub(crate) trait Continuation: fmt::Debug + Send + Sync {
 
     /// Suspends the call of this context, to continue it.
     fn suspend(&self, context: &Context);
+
+    /// Lets the call of a new context continue in this way.
+    fn prepare(self: Arc<Self>, context: &Context);
+
+    /// Whether the call has been admitted and was begun before, in another process.
+    fn is_resumed(&self) -> bool {
+        false
+    }
 }
 
 impl Context {

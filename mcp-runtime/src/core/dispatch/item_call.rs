@@ -54,6 +54,11 @@ pub(crate) trait ItemCall: Send + Sync {
     /// Configures a new context of the call.
     fn prepare_context(&self, _context: &Context) {}
 
+    /// Whether it has passed the gates before, in another process.
+    fn is_admitted(&self) -> bool {
+        false
+    }
+
     /// Whether the call leaves its request before its function starts.
     fn starts_outside(&self) -> bool {
         false
@@ -184,7 +189,7 @@ impl Server {
                 let call_layered = layer.call_item;
                 return call_layered(self, request, call.into_owned());
             }
-            if let Some(gates) = &item.gates {
+            if let Some(gates) = item.gates.as_ref().filter(|_| !call.is_admitted()) {
                 match gates.enter(stage(&call), &request.context.owner()) {
                     Decision::Made(Ok(entered)) => permits = entered,
                     Decision::Made(Err(failure)) => {

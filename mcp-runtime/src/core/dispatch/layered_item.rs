@@ -126,7 +126,7 @@ impl FunctionOfItem {
         let call = replaced.as_ref().unwrap_or(&self.call);
         let context = layered.context().for_run();
         self.release_keys(&context);
-        let permits = match call.item().and_then(|item| item.gates.as_ref()) {
+        let permits = match call.item().filter(|_| !call.is_admitted()).and_then(|item| item.gates.as_ref()) {
             None => Vec::new(),
             Some(gates) => {
                 let entering = gates.enter(stage(&**call), &context.inner().request.owner());

@@ -60,6 +60,11 @@ impl<'a> Request<'a> {
         Some(Self { method, id, params: message.params(), text: message.text(), revision, context })
     }
 
+    /// The `tools/call` of a call that has left its request before, which has only its `_meta` still.
+    pub(crate) fn resumed(params: &'a Params<'a>, context: &'a RequestContext) -> Self {
+        Self { method: "tools/call", id: "0", params, text: "", revision: Revision::LATEST, context }
+    }
+
     /// Whether it opens a subscription, which is answered with a stream.
     pub(crate) fn is_listen(&self) -> bool {
         self.revision.is_modern() && matches!(self.method, "subscriptions/listen" | "events/stream")

@@ -162,7 +162,7 @@ impl From<Reply> for Response {
 
 impl Response {
     /// The reply, once it is there.
-    pub(super) async fn reply(self) -> Reply {
+    pub(crate) async fn reply(self) -> Reply {
         match self {
             Self::Ready(reply) => reply,
             Self::Pending(pending) => pending.await,

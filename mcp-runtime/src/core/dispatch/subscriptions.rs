@@ -15,6 +15,7 @@ use super::{
     response::{Reply, encode},
 };
 use crate::core::{
+    arguments::BoxFuture,
     changes::{ListChanges, Subscriber},
     connection::{check_uri, principal_digest},
     jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
@@ -45,12 +46,16 @@ pub(crate) struct ListenStream {
 
 /// Where the messages of a stream come from.
 enum Source {
-    Changes {
-        subscriber: Subscriber,
-        /// The first message, until it has been sent.
-        acknowledgement: Option<Vec<u8>>,
-    },
+    Changes { subscriber: Subscriber, acknowledgement: Acknowledgement },
     Capability(Box<dyn StreamSource>),
+}
+
+/// The first message of a stream.
+enum Acknowledgement {
+    Ready(Vec<u8>),
+    /// What is subscribed to has to be looked up.
+    Pending(BoxFuture<Vec<u8>>),
+    Sent,
 }
 
 /// The messages of a stream that a capability opens.
@@ -117,38 +122,28 @@ impl Server {
         };
         let mut task_ids = task_ids.unwrap_or_default();
         task_ids.truncate(self.hub().max_uris());
-        let caller = principal_digest(context.caller.as_deref());
-        task_ids.retain(|id| {
-            let mut capabilities = registry.capabilities.iter();
-            capabilities.any(|capability| capability.subscribe(id, caller.as_deref(), &filter))
-        });
-        let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
-            write_subscription_meta(params, request.id);
-            params.object("notifications", |n| {
-                for (key, accepted) in [
-                    ("toolsListChanged", lists.tools),
-                    ("promptsListChanged", lists.prompts),
-                    ("resourcesListChanged", lists.resources),
-                    ("eventsListChanged", lists.events),
-                ] {
-                    if accepted {
-                        n.raw(key, "true");
-                    }
+        let write = {
+            let id: Box<str> = request.id.into();
+            let accepted_uris: Vec<String> = accepted_uris.into_iter().map(str::to_owned).collect();
+            move |task_ids: &[String]| acknowledgement(&id, lists, &accepted_uris, task_ids)
+        };
+        let acknowledgement = if task_ids.is_empty() {
+            Acknowledgement::Ready(write(&[]))
+        } else {
+            let caller = principal_digest(context.caller.as_deref());
+            Acknowledgement::Pending(Box::pin(async move {
+                let mut subscribed = Vec::new();
+                for capability in registry.capabilities.iter() {
+                    let (ids, caller, filter) = (task_ids.clone(), caller.clone(), filter.clone());
+                    subscribed.extend(capability.clone().subscribe_by_id(ids, caller, filter).await);
                 }
-                if !accepted_uris.is_empty() {
-                    write_array(n.key("resourceSubscriptions"), &accepted_uris, |out, uri| {
-                        write_string(out, uri);
-                    });
-                }
-                if !task_ids.is_empty() {
-                    write_array(n.key("taskIds"), &task_ids, |out, id| write_string(out, id));
-                }
-            });
-        });
+                write(&subscribed)
+            }))
+        };
         Ok(ListenStream {
             server: self.clone(),
             id: request.id.into(),
-            source: Source::Changes { subscriber, acknowledgement: Some(acknowledgement) },
+            source: Source::Changes { subscriber, acknowledgement },
         })
     }
 
@@ -160,6 +155,30 @@ impl Server {
         let source = capability.open_stream(self, request)?;
         Ok(ListenStream { server: self.clone(), id: request.id.into(), source: Source::Capability(source) })
     }
+}
+
+/// The first message of a stream: what it is subscribed to.
+fn acknowledgement(id: &str, lists: ListChanges, uris: &[String], task_ids: &[String]) -> Vec<u8> {
+    notification("notifications/subscriptions/acknowledged", |params| {
+        write_subscription_meta(params, id);
+        params.object("notifications", |n| {
+            for (key, accepted) in [
+                ("toolsListChanged", lists.tools),
+                ("promptsListChanged", lists.prompts),
+                ("resourcesListChanged", lists.resources),
+                ("eventsListChanged", lists.events),
+            ] {
+                if accepted {
+                    n.raw(key, "true");
+                }
+            }
+            for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", task_ids)] {
+                if !texts.is_empty() {
+                    write_array(n.key(key), texts, |out, text| write_string(out, text));
+                }
+            }
+        });
+    })
 }
 
 fn parse_notifications(request: &Request<'_>) -> Result<RequestedNotifications, ProtocolError> {
@@ -186,8 +205,18 @@ impl ListenStream {
             Source::Changes { subscriber, acknowledgement } => (subscriber, acknowledgement),
             Source::Capability(source) => return source.poll_next(cx),
         };
-        if let Some(acknowledgement) = acknowledgement.take() {
-            return Poll::Ready(Some(acknowledgement));
+        match acknowledgement {
+            Acknowledgement::Sent => {}
+            Acknowledgement::Pending(pending) => {
+                let message = std::task::ready!(pending.as_mut().poll(cx));
+                *acknowledgement = Acknowledgement::Sent;
+                return Poll::Ready(Some(message));
+            }
+            Acknowledgement::Ready(message) => {
+                let message = std::mem::take(message);
+                *acknowledgement = Acknowledgement::Sent;
+                return Poll::Ready(Some(message));
+            }
         }
         match subscriber.poll(cx) {
             Poll::Ready(change) => {

@@ -112,6 +112,21 @@ impl Server {
 }
 
 impl Server {
+    /// Runs the function of a tool again, for a call that another process has admitted.
+    pub(crate) fn resume_tool(
+        &self,
+        request: Request<'_>,
+        entry: Arc<ToolEntry>,
+        arguments: String,
+        continuation: Arc<dyn Continuation>,
+    ) -> Response {
+        let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
+        let reader = keeps.then(|| request.result_reader());
+        let (arguments, continuation) = (Cow::Owned(arguments), Some(continuation));
+        let call = CallTool { entry, arguments, retry: None, continuation, reader, page_binding: None };
+        self.call_item(request, call)
+    }
+
     /// The arguments of a call with its cursors opened, and what the cursor of the next page is bound to: the caller, the
     /// tool and its other arguments.
     ///
@@ -184,8 +199,12 @@ impl ItemCall for CallTool<'_> {
 
     fn prepare_context(&self, context: &Context) {
         if let Some(continuation) = &self.continuation {
-            context.allow_continuation(continuation.clone());
+            continuation.clone().prepare(context);
         }
+    }
+
+    fn is_admitted(&self) -> bool {
+        self.continuation.as_ref().is_some_and(|continuation| continuation.is_resumed())
     }
 
     fn starts_outside(&self) -> bool {

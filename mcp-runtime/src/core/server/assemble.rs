@@ -22,8 +22,8 @@ use crate::core::{
     gates::{Concurrency, Gate, Gates},
     item::{BuildError, ItemSpec, Location},
     server::Entry as _,
-    store::{CallerRate, RateStore},
-    tool::ToolEntry,
+    store::{CallerRate, RateStore, SealedStore},
+    tool::{TaskMode, ToolEntry, ToolTask},
 };
 
 /// What the server's options say about all of its items.
@@ -36,6 +36,8 @@ pub(crate) struct ItemDefaults<'a> {
     pub(crate) rates: &'a RateStore,
     /// Where capabilities publish changes.
     pub(crate) hub: &'a Hub,
+    /// What is kept outside of calls.
+    pub(crate) store: &'a SealedStore,
 }
 
 /// A registry while items are added to it.
@@ -208,7 +210,13 @@ impl Assembly<'_> {
         entry.input.max_attempts = limits.max_alternatives;
         self.rules.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
         let gates = entry.spec.item.gates.clone();
-        entry.continuation = entry.spec.task.map(|task| (task.open)(self, task.mode, gates));
+        let restarts = entry.spec.restarts;
+        if restarts {
+            let errors = restart_errors(item, &entry).into_iter();
+            self.errors.extend(errors.map(|text| entry.spec.build_error(text)));
+        }
+        entry.continuation =
+            entry.spec.task.map(|task| (task.open)(self, ToolTask { restarts, ..task }, gates));
         // what continues outside of its request is meant to take long
         if entry.continuation.is_none() {
             entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
@@ -232,6 +240,39 @@ impl Assembly<'_> {
         let tools = self.tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
         Ok(Registry::new(tools, catalogs, self.lasting))
     }
+}
+
+/// Why another replica cannot run the function of a tool again.
+fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<String> {
+    let mut errors = Vec::new();
+    match tool.spec.task.map(|task| task.mode) {
+        None => errors.push("it has `.restart_task()`, and its calls do not become tasks\nadd `.task(TaskMode::Capable)`".to_owned()),
+        Some(TaskMode::Manual) => errors.push(
+            "its task cannot be restarted, since the function begins in the call, which is over then\nuse `TaskMode::Capable`".to_owned(),
+        ),
+        Some(_) => {}
+    }
+    if tool.spec.hints.idempotent != Some(true) {
+        let text = "its task may be restarted, so that the function runs twice, and it is not `idempotent`\nadd that hint if a second run changes nothing more, or remove `restart`";
+        errors.push(text.to_owned());
+    }
+    if !tool.cursors.is_empty() {
+        let text = "its task may be restarted, and it takes a cursor, which is opened for one request\nremove `restart`, or take the position as another argument";
+        errors.push(text.to_owned());
+    }
+    if let ItemSource::Annotated(linked) = &item.source {
+        let named = linked.0.named().into_iter().flat_map(|(_, takes)| takes);
+        for inject in linked.descriptor().injects.iter().copied().chain(named) {
+            if item.requested.contains(&inject.target()) && !inject.is_provided_by_state(&item.state) {
+                let ty = inject.name();
+                errors.push(format!(
+                    "its task may be restarted, and it takes `&{ty}`, which middleware puts into requests and a restart does not have\n\
+                     remove `restart`, or take what the function needs from `&Principal`, state or an argument"
+                ));
+            }
+        }
+    }
+    errors
 }
 
 /// The error of a tool whose page is not there; `nearest` is the one with the most similar URI.

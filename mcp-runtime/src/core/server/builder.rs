@@ -674,6 +674,7 @@ impl ServerBuilder {
             caller_concurrency: &caller_concurrency,
             rates: &rates,
             hub: &hub,
+            store: &store,
         };
         let opens = self.named.iter().map(|named| named.open).chain(options.limits.open).collect::<Vec<_>>();
         let assembled =

@@ -410,6 +410,7 @@ impl ServerInner {
             options: &self.options,
             caller_concurrency: &self.caller_concurrency,
             rates: &self.rates,
+            store: &self.store,
             hub: &self.hub,
         };
         assemble(self.identity.name(), items, &opens, own, rules, open)

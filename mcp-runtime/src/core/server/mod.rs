@@ -70,6 +70,7 @@ use crate::{
         invoke::ErrorContext,
         item::ItemLayer,
         log_limit::ServerLogLimits,
+        spawn::spawn_on,
         store::{CallerRate, KeepResults, RateStore, SealedStore},
         sync::RwLock,
     },
@@ -144,7 +145,14 @@ struct ServerInner {
 impl Drop for ServerInner {
     fn drop(&mut self) {
         // no client can get them any more
-        self.registry.read().capabilities.iter().for_each(|capability| capability.stop());
+        for capability in self.registry.read().capabilities.iter() {
+            capability.stop();
+            if self.store.is_shared()
+                && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            {
+                let _settles = spawn_on(&runtime, capability.clone().settle());
+            }
+        }
     }
 }
 

@@ -99,11 +99,16 @@ pub(crate) trait Capability: Any + Send + Sync {
         Ok(())
     }
 
-    /// Subscribes a filter to what has this id and belongs to this owner; `false` if it does not exist, or no longer
-    /// changes.
-    fn subscribe(&self, id: &str, owner: Option<&str>, filter: &Filter) -> bool {
-        let _unknown = (id, owner, filter);
-        false
+    /// Subscribes a filter to what has one of these ids and belongs to this owner; returns the ids of what exists, and may
+    /// change.
+    fn subscribe_by_id(
+        self: Arc<Self>,
+        ids: Vec<String>,
+        owner: Option<Arc<str>>,
+        filter: Arc<Filter>,
+    ) -> BoxFuture<Vec<String>> {
+        let _unknown = (ids, owner, filter);
+        Box::pin(std::future::ready(Vec::new()))
     }
 
     /// Ready when none of its functions runs outside of a request.
@@ -122,6 +127,11 @@ pub(crate) trait Capability: Any + Send + Sync {
 
     /// Cancels the functions that run outside of requests: no client can get their results any more.
     fn stop(&self) {}
+
+    /// After [`stop`](Self::stop), ready when replicas know of it, or after a short time.
+    fn settle(self: Arc<Self>) -> BoxFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// How an argument completes, and the state of its item; `None` if it has no values to offer.
@@ -251,9 +261,13 @@ impl Server {
         }
     }
 
-    /// Cancels the functions that run outside of requests.
+    /// Cancels the functions that run outside of requests, and waits for a short time until replicas know of it.
     #[cfg(any(feature = "stdio", feature = "http"))]
-    pub(crate) fn stop_background(&self) {
-        self.registry().capabilities.iter().for_each(|capability| capability.stop());
+    pub(crate) async fn stop_background(&self) {
+        let registry = self.registry();
+        registry.capabilities.iter().for_each(|capability| capability.stop());
+        for capability in registry.capabilities.iter() {
+            capability.clone().settle().await;
+        }
     }
 }

@@ -15,13 +15,11 @@ use std::pin::Pin;
 
 #[cfg(feature = "redis")]
 pub use self::redis::Redis;
-pub use crate::capability::tasks::{MemoryTasks, TaskRecord, TaskStore};
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
 pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
-pub(crate) use sealed::SealedStore;
-pub(crate) use sealed::StoreError;
+pub(crate) use sealed::{SealedStore, StoreError};
 pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
     Taken, Value, Write, Written,

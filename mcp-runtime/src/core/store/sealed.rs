@@ -205,6 +205,17 @@ impl SealedStore {
         let write = Write { bytes: &sealed, owner: &owner, ..write };
         limited(sealing.backend.put(&table, &key, write)).await
     }
+
+    /// Removes a value, if there is one.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) async fn remove(&self, table: &Table, key: &str) -> Result<(), StoreError> {
+        let Some(sealing) = &self.sealing else { return self.memory().remove(table, key).await };
+        self.ready(sealing).await?;
+        let (table, key) = sealing.names(table, key);
+        limited(sealing.backend.remove(&table, &key)).await
+    }
 }
 
 impl SealedStore {

@@ -52,11 +52,21 @@ pub enum TaskMode {
 #[derive(Debug, Clone, Copy)]
 pub struct ToolTask {
     pub(crate) mode: TaskMode,
+    /// Whether another replica runs the function again if the one that runs it has stopped.
+    pub(crate) restarts: bool,
     pub(crate) open: OpenTasks,
 }
 
+impl ToolTask {
+    /// The same, of a function that another replica runs again if the one that runs it has stopped.
+    #[must_use]
+    pub const fn restarting(self) -> Self {
+        Self { restarts: true, ..self }
+    }
+}
+
 /// Opens the capability for a tool with these gates.
-pub(crate) type OpenTasks = fn(&mut Assembly<'_>, TaskMode, Option<Arc<Gates>>) -> Arc<dyn Continuation>;
+pub(crate) type OpenTasks = fn(&mut Assembly<'_>, ToolTask, Option<Arc<Gates>>) -> Arc<dyn Continuation>;
 
 /// One annotated tool.
 #[derive(Clone, Copy)]
@@ -154,6 +164,8 @@ pub(crate) struct ToolSpec {
     pub(crate) visibility: &'static [&'static str],
     pub(crate) tags: &'static [&'static str],
     pub(crate) task: Option<ToolTask>,
+    /// Whether another replica runs the function of a task again.
+    pub(crate) restarts: bool,
 }
 
 impl ToolSpec {
@@ -178,6 +190,7 @@ impl ToolSpec {
             visibility: def.visibility,
             tags: def.tags,
             task: def.task,
+            restarts: def.task.is_some_and(|task| task.restarts),
         }
     }
 

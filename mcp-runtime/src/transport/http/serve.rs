@@ -526,7 +526,7 @@ async fn accept(
     endpoint.cut_off.fire();
     if timeout_at(deadline, endpoint.server.wait_until_idle()).await.is_err() {
         tracing::warn!("tasks were still running after the shutdown timeout and were cancelled");
-        endpoint.server.stop_background();
+        endpoint.server.stop_background().await;
     }
 }
 

@@ -1,0 +1,274 @@
+//! A task as replicas share it: what clients see of it, which process runs it, and what another process needs to run it
+//! again. A process that changes it replaces the version that it has read, so that no change is lost.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::super::running_task::timestamp;
+use crate::core::{
+    connection::Principal,
+    context::{InputResponse, PendingRequest, RawJson},
+    jsonrpc::{Object, ProtocolError},
+};
+
+/// What a task is `failed` with whose replica has stopped.
+pub(crate) const STOPPED: &str = "the server that ran it has stopped";
+
+/// One task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StoredTask {
+    /// A digest of the caller that it belongs to; absent where callers are not told apart.
+    pub(crate) owner: Option<Arc<str>>,
+    /// Whose share of the store it uses.
+    pub(crate) share: Arc<str>,
+    /// Times are milliseconds since 1970.
+    pub(crate) created: u64,
+    pub(crate) updated: u64,
+    pub(crate) expires: u64,
+    /// In milliseconds, as the replica has it that created the task.
+    pub(crate) ttl: u64,
+    pub(crate) poll_interval: u64,
+    /// The wire's `statusMessage`.
+    pub(crate) message: Option<String>,
+    /// Client requests without a response.
+    pub(crate) requests: Vec<StoredRequest>,
+    /// Responses that the function may not have yet; all of them if it may run again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) responses: BTreeMap<String, InputResponse>,
+    pub(crate) end: Option<StoredEnd>,
+    /// The process that runs it.
+    pub(crate) runner: Arc<str>,
+    /// Whether that process has given it up.
+    #[serde(default)]
+    pub(crate) is_released: bool,
+    /// The processes whose subscribers are told of changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) watchers: Vec<Arc<str>>,
+    /// The call, if another process may run it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) restart: Option<Box<StoredCall>>,
+}
+
+/// A request to the client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredRequest {
+    pub(crate) key: Box<str>,
+    /// Identifies what is requested.
+    pub(crate) digest: String,
+    /// The wire's request.
+    pub(crate) request: String,
+}
+
+/// How a task has ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StoredEnd {
+    /// The wire's `result`.
+    Result(RawJson),
+    /// The wire's `error`.
+    Error(RawJson),
+    Cancelled,
+}
+
+/// The call that has become a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StoredCall {
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+    /// The request's `_meta`.
+    pub(crate) meta: Option<String>,
+    pub(crate) caller: Option<StoredCaller>,
+    /// Whether the server identifies callers, so that a request without one has no scopes.
+    pub(crate) has_rules: bool,
+    pub(crate) address: Option<std::net::IpAddr>,
+    /// The results of `ctx.once`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) saved: BTreeMap<String, RawJson>,
+    /// The keys of all client requests so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) keys: Vec<Box<str>>,
+    /// How often a process has stopped while it ran it.
+    #[serde(default)]
+    pub(crate) losses: u32,
+}
+
+/// A principal.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StoredCaller {
+    issuer: String,
+    subject: String,
+    client_id: Option<String>,
+    scopes: Vec<String>,
+    claims: Option<Map<String, Value>>,
+    actor: Option<Value>,
+    confirmation_key: Option<String>,
+    /// Milliseconds since 1970.
+    expires: Option<u64>,
+}
+
+impl StoredCaller {
+    pub(crate) fn new(caller: &Principal) -> Self {
+        Self {
+            issuer: caller.issuer().to_owned(),
+            subject: caller.subject().to_owned(),
+            client_id: caller.client_id().map(str::to_owned),
+            scopes: caller.scopes().to_vec(),
+            claims: caller.claims().cloned(),
+            actor: caller.actor().cloned(),
+            confirmation_key: caller.confirmation_key().map(str::to_owned),
+            expires: caller.expires().map(millis_of),
+        }
+    }
+
+    /// The principal as it was authenticated.
+    pub(crate) fn principal(&self) -> Principal {
+        let mut caller = Principal::new(&self.issuer, &self.subject).with_scopes(self.scopes.clone());
+        if let Some(id) = &self.client_id {
+            caller = caller.with_client_id(id);
+        }
+        if let Some(claims) = &self.claims {
+            caller = caller.with_claims(claims.clone());
+        }
+        if let Some(actor) = &self.actor {
+            caller = caller.with_actor(actor.clone());
+        }
+        if let Some(key) = &self.confirmation_key {
+            caller = caller.with_confirmation_key(key);
+        }
+        match self.expires {
+            Some(expires) => caller.with_expiry(UNIX_EPOCH + Duration::from_millis(expires)),
+            None => caller,
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn millis_of(time: SystemTime) -> u64 {
+    millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn now() -> u64 {
+    millis_of(SystemTime::now())
+}
+
+impl StoredRequest {
+    pub(crate) fn new(request: &PendingRequest) -> Self {
+        let mut json = Vec::with_capacity(64 + request.params.len());
+        let mut object = Object::new(&mut json);
+        object.str("method", request.method).key("params").extend_from_slice(&request.params);
+        object.end();
+        let request_json = String::from_utf8(json).unwrap_or_default();
+        Self { key: request.key.clone(), digest: request.digest(), request: request_json }
+    }
+}
+
+/// Raw JSON that was written by this crate.
+pub(crate) fn raw_json(json: String) -> RawJson {
+    RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+impl StoredEnd {
+    pub(crate) fn error(error: &ProtocolError) -> Self {
+        let mut json = Vec::with_capacity(128);
+        let mut object = Object::new(&mut json);
+        error.write(&mut object);
+        object.end();
+        Self::Error(raw_json(String::from_utf8(json).unwrap_or_default()))
+    }
+}
+
+impl StoredTask {
+    pub(crate) fn is_running(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Whether it waits for responses of its client.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_running() && !self.requests.is_empty()
+    }
+
+    /// How long it is kept from now on.
+    pub(crate) fn left(&self) -> Duration {
+        Duration::from_millis(self.expires.saturating_sub(now()))
+    }
+
+    /// Ends it with an error.
+    pub(crate) fn fail(&mut self, error: &ProtocolError) {
+        self.message = Some(error.message.clone());
+        self.finish(StoredEnd::error(error));
+    }
+
+    /// Ends it.
+    pub(crate) fn finish(&mut self, end: StoredEnd) {
+        self.end = Some(end);
+        self.requests.clear();
+        self.responses.clear();
+        self.restart = None;
+        self.changed();
+    }
+
+    /// Sets the times of a change.
+    pub(crate) fn changed(&mut self) {
+        self.updated = now();
+        self.expires = self.expires.max(self.updated.saturating_add(self.ttl));
+    }
+
+    fn status(&self) -> &'static str {
+        match &self.end {
+            None if self.requests.is_empty() => "working",
+            None => "input_required",
+            Some(StoredEnd::Cancelled) => "cancelled",
+            Some(StoredEnd::Error(_)) => "failed",
+            Some(StoredEnd::Result(_)) => "completed",
+        }
+    }
+
+    /// Writes it as `tasks/get` shows it.
+    pub(crate) fn write(&self, id: &str, task: &mut Object<'_>) {
+        let at = |millis| timestamp(UNIX_EPOCH + Duration::from_millis(millis));
+        task.str("taskId", id)
+            .str("status", self.status())
+            .opt_str("statusMessage", self.message.as_deref())
+            .str("createdAt", &at(self.created))
+            .str("lastUpdatedAt", &at(self.updated))
+            .value("ttlMs", &self.expires.saturating_sub(self.created))
+            .value("pollIntervalMs", &self.poll_interval);
+        match &self.end {
+            None if self.requests.is_empty() => {}
+            None => {
+                task.object("inputRequests", |requests| {
+                    for request in &self.requests {
+                        requests.escaped_key(&request.key).extend_from_slice(request.request.as_bytes());
+                    }
+                });
+            }
+            Some(StoredEnd::Result(json)) => {
+                task.raw("result", json.get());
+            }
+            Some(StoredEnd::Error(json)) => {
+                task.raw("error", json.get());
+            }
+            Some(StoredEnd::Cancelled) => {}
+        }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        // its keys are texts, so that it can be written
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// `None` if it is of another version of this crate.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+}

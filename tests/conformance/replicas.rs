@@ -61,24 +61,24 @@ fn conform_in_turns(set: &Set) {
 }
 
 #[test]
+#[ignore = "it takes a minute, and another test runs all scenarios"]
 fn replicas_by_chance_meet_the_requirements_of_2025_11_25() {
     conform_by_chance(&suite::REQUIREMENTS_2025_11_25);
 }
 
 #[test]
-#[ignore = "tasks are not shared by replicas yet"]
+#[ignore = "it takes a minute, and another test runs all scenarios"]
 fn replicas_by_chance_meet_the_requirements_of_2026_07_28() {
     conform_by_chance(&suite::REQUIREMENTS_2026_07_28);
 }
 
 #[test]
-#[ignore = "tasks are not shared by replicas yet"]
 fn replicas_by_chance_pass_every_scenario() {
     conform_by_chance(&suite::ALL);
 }
 
 #[test]
-#[ignore = "tasks are not shared by replicas yet"]
+#[ignore = "it takes a minute, and another test runs all scenarios"]
 fn replicas_behind_nginx_pass_every_scenario() {
     conform_in_turns(&suite::ALL);
 }

@@ -541,7 +541,7 @@ fn while_the_store_stops(stops: &[u64]) {
 }
 
 #[test]
-#[ignore = "tasks are not shared by replicas yet"]
+#[ignore = "a call of a session whose answer arrives while the store is away has none before its time limit"]
 fn requests_end_in_their_result_or_in_an_error_while_the_store_stops_and_is_restarted() {
     while_the_store_stops(&[5]);
 }
@@ -559,7 +559,6 @@ fn long() -> Duration {
 }
 
 #[test]
-#[ignore = "tasks are not shared by replicas yet"]
 fn requests_end_in_their_result_or_in_an_error_while_replicas_are_killed() {
     let scripts = Script::python().and_then(|python| Ok((python, Script::typescript()?)));
     let (python, typescript) = match scripts {

@@ -26,7 +26,6 @@ const ON_USE: &[&str] = &[
     "core::client_request::elicitation",
     "core::dispatch::layered_item",
     "core::server::relay",
-    "core::store::memory",
     "core::tool::handler::MadeToolCall",
     "gate::audit",
     "gate::kept_results",

@@ -94,10 +94,6 @@ struct ServerInner {
     server_settings: Option<Box<dyn ServerSettings>>,
     keys: KeyRing,
     /// What is kept outside of calls.
-    #[cfg_attr(
-        not(any(feature = "cli", feature = "http")),
-        expect(dead_code, reason = "what keeps something there has clones of it")
-    )]
     store: SealedStore,
     /// Seals `requestState`.
     states: Seal,
@@ -284,7 +280,6 @@ impl Server {
     }
 
     /// What is kept outside of calls, in memory or shared by replicas.
-    #[cfg(any(feature = "http", feature = "cli"))]
     pub(crate) fn store(&self) -> &SealedStore {
         &self.0.store
     }

@@ -491,7 +491,7 @@ impl Replica {
 async fn a_replica_in_a_process() {
     let Ok(url) = std::env::var(URL) else { return };
     let server = HttpServer::start(builder(Redis::at(url))).await;
-    println!("\nlistens at {}", server.address);
+    writeln!(std::io::stdout(), "\nlistens at {}", server.address).expect("to say where it listens");
     // it is killed before
     sleep(Duration::from_secs(120)).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Principal, Server, prelude::*, testing::TestServer};
+use mcp_runtime::{Principal, Server, testing::TestServer};
 use mcp_tests::support::{BreakableStore, server_key, within};
 use serde_json::{Value, json};
 

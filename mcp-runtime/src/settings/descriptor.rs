@@ -270,7 +270,7 @@ pub(super) fn add_tables(schema: &Value, value: &mut Value) {
 /// The schema of settings: an object with a property for each field, which says its flag and its variable if an option
 /// names them.
 ///
-/// What is wrong with the declarations is a part of it, as [`DECLARATION_ERRORS`]: only schemas lead to the types of fields.
+/// What is wrong with the declarations is a part of it, as `DECLARATION_ERRORS`: only schemas lead to the types of fields.
 pub fn config_schema<S: Config>(generator: &mut SchemaGenerator) -> Schema {
     let name = short_name(std::any::type_name::<S>());
     let errors = declaration_errors(&args::<S>());

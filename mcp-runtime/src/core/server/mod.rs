@@ -291,12 +291,12 @@ impl Server {
     pub(crate) async fn open_store(&self) -> Result<()> {
         if let Some(relay) = &self.0.relay {
             relay.connect().await.map_err(|error| Error::serve(error.to_string()))?;
-            relay.start(self);
+            self.start_relay();
         }
         Ok(())
     }
 
-    /// Begins to exchange changes with other replicas, if they share a store.
+    /// Begins to exchange changes with other replicas, if they share a store, and has capabilities begin their part of it.
     pub(crate) fn start_relay(&self) {
         if let Some(relay) = &self.0.relay {
             relay.start(self);

@@ -1,8 +1,8 @@
-//! Notes in an SQLite database: functions that block, transactions, an error type of its own, and a question before
-//! something is lost.
+//! Notes in an SQLite database: functions that block, transactions, an error type of its own, a question before
+//! something is lost, and settings. `mcp.lock.json` is what models and clients depend on; a test holds it.
 //!
 //! ```sh
-//! export NOTES_DB=notes.sqlite
+//! export NOTES_DB=notes.sqlite                       # or --database notes.sqlite
 //! cargo run --example notes -- call add_note '{"title": "Tea", "text": "Sencha is empty", "tags": ["home"]}'
 //! cargo run --example notes -- call find_notes '{"words": "sencha"}'
 //! cargo run --example notes -- read note://1
@@ -10,7 +10,7 @@
 
 mod database;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use mcp_runtime::{
     ServerBuilder,
@@ -20,6 +20,20 @@ use mcp_runtime::{
 
 pub(crate) use database::Database;
 use database::{Note, NotesError};
+
+#[mcp_config(name = "notes")]
+pub(crate) struct Settings {
+    /// Where the notes are kept; by default in the folder for temporary files
+    #[mcp(env = "NOTES_DB")]
+    database: Option<PathBuf>,
+}
+
+impl Settings {
+    fn open(&self) -> Result<Arc<Database>, Box<dyn std::error::Error + Send + Sync>> {
+        let path = self.database.clone().unwrap_or_else(|| std::env::temp_dir().join("notes.sqlite"));
+        Ok(Arc::new(Database::open(path)?))
+    }
+}
 
 /// Keep a note. Returns its id.
 #[mcp_tool(blocking)]
@@ -110,11 +124,10 @@ fn tags(typed: &mcp_runtime::Completion, notes: &Database) -> Result<Vec<String>
     notes.tags(&typed.value)
 }
 
-pub(crate) fn server(notes: Database) -> ServerBuilder {
+/// Its state, which functions take as `&Database` and as `&Arc<Database>`, is made of the settings or given.
+pub(crate) fn server() -> ServerBuilder {
     mcp_runtime::server!()
         .info(|info| info.name("notes"))
-        // functions take it as `&Database` and as `&Arc<Database>`
-        .state(Arc::new(notes))
         .tool::<add_note>()
         .tool::<find_notes>()
         .tool::<merge_notes>()
@@ -123,9 +136,6 @@ pub(crate) fn server(notes: Database) -> ServerBuilder {
         .resource::<tagged>()
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path =
-        std::env::var_os("NOTES_DB").unwrap_or_else(|| std::env::temp_dir().join("notes.sqlite").into());
-    server(Database::open(path)?).run()?;
-    Ok(())
+fn main() -> mcp_runtime::Result<()> {
+    server().config::<Settings>().state_from(Settings::open).run()
 }

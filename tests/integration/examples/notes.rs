@@ -2,7 +2,10 @@
 
 use std::{
     path::PathBuf,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use mcp_runtime::testing::TestServer;
@@ -33,7 +36,11 @@ impl File {
     }
 
     fn server(&self) -> TestServer {
-        TestServer::new(example::server(example::Database::open(self.path()).unwrap())).unwrap()
+        TestServer::new(example::server().state(self.open())).unwrap()
+    }
+
+    fn open(&self) -> Arc<example::Database> {
+        Arc::new(example::Database::open(self.path()).unwrap())
     }
 
     /// Breaks the database behind the server's back.
@@ -138,8 +145,7 @@ async fn a_note_is_deleted_only_when_the_user_agrees() {
 #[tokio::test]
 async fn the_list_has_every_note_of_every_page() {
     let file = File::new();
-    let notes = example::Database::open(file.path()).unwrap();
-    let server = example::server(notes).lists(|lists| lists.page_size(2));
+    let server = example::server().state(file.open()).lists(|lists| lists.page_size(2));
     let server = TestServer::new(server).unwrap();
     for title in ["a", "b", "c", "d", "e"] {
         add(&server, title, "…", &[]).await;
@@ -157,4 +163,37 @@ fn the_program_keeps_notes_between_runs() {
     assert_eq!(program::run("notes", &["call", "add_note", tea], &variables).trim(), "1");
     assert!(program::run("notes", &["read", "note://1"], &variables).contains("Sencha"));
     assert!(program::run("notes", &["list"], &variables).contains("delete_note"));
+}
+
+#[tokio::test]
+async fn the_contract_is_the_one_in_the_lock_and_a_rule_that_is_tighter_breaks_it() {
+    let file = File::new();
+    let settings: example::Settings = serde_json::from_value(json!({ "database": file.path() })).unwrap();
+    let server = example::server().config::<example::Settings>().state(settings).state(file.open());
+    let server = TestServer::new(server).unwrap();
+    // what is in the database is not a part of it
+    add(&server, "Tea", "Sencha", &[]).await;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/notes/mcp.lock.json");
+    let changes = server.contract().check(path).await;
+    assert!(changes.changes.is_empty(), "{changes}");
+
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(
+        text.contains("\"database\": {") && text.contains("NOTES_DB") && !text.contains("Sencha"),
+        "{text}"
+    );
+    let looser = text.replacen("\"maximum\":50", "\"maximum\":500", 1);
+    assert_ne!(looser, text);
+    let older = file.0.join("older.json");
+    std::fs::write(&older, looser).unwrap();
+    let older = older.display().to_string();
+    let failed = tokio::spawn(async move { server.contract().check(older).await }).await.unwrap_err();
+    let message = *failed.into_panic().downcast::<String>().unwrap();
+    for part in [
+        "breaking  tool find_notes: `limit`: its `maximum` was 500, and is 50",
+        "UPDATE_CONTRACT=1",
+        "a major version",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
 }

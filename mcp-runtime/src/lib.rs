@@ -43,6 +43,8 @@ pub mod skill {
 #[cfg(feature = "cli")]
 pub mod __dev {
     pub use crate::cli::{answer_question, content_value, list_text, result_bytes};
+    #[cfg(feature = "install")]
+    pub use crate::core::whole_file::replace as replace_file;
 }
 
 #[doc(hidden)]

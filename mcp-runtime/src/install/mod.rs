@@ -309,7 +309,7 @@ impl Installer<'_> {
                 server.name,
                 self.around.shown(first)
             )),
-            Way::Claude | Way::Gemini if !options.project => {
+            Way::Claude | Way::Gemini if !options.project && !cuts_values(client, &planned.variables) => {
                 self.install_by_command(client, server, options, planned, first)
             }
             _ => {
@@ -745,6 +745,15 @@ fn merged(kept: &Value, members: Members) -> Members {
     all
 }
 
+/// Whether the client's own command would cut a value: that of Gemini splits at every `=`, and drops what is empty.
+fn cuts_values(client: &Client, variables: &[Variable]) -> bool {
+    client.way == Way::Gemini
+        && variables.iter().any(|variable| match &variable.value {
+            VariableValue::Text(text) | VariableValue::Secret(text) => text.is_empty() || text.contains('='),
+            VariableValue::Reference | VariableValue::Missing => false,
+        })
+}
+
 /// The arguments of a client's own command that adds a server.
 fn command_of(client: &Client, server: &ToInstall, members: &Members) -> Vec<String> {
     let entry = to_object(members);
@@ -755,10 +764,12 @@ fn command_of(client: &Client, server: &ToInstall, members: &Members) -> Vec<Str
         add(&["mcp", "add-json", "-s", "user", &server.name, &entry.to_string()]);
         return arguments;
     }
-    add(&["mcp", "add", "-s", "user"]);
+    add(&["mcp", "add"]);
     for (name, value) in entry["env"].as_object().into_iter().flatten() {
         add(&["-e", &format!("{name}={}", value.as_str().unwrap_or_default())]);
     }
+    // behind the variables: versions that take all that follows `-e` stop at an option
+    add(&["-s", "user"]);
     let url = [text("url"), text("httpUrl")].into_iter().find(|url| !url.is_empty());
     match url {
         Some(url) => add(&["-t", "http", &server.name, &url]),

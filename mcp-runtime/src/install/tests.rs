@@ -271,12 +271,12 @@ fn clients_whose_file_is_their_state_are_told_by_their_own_command() {
     let line = [
         "mcp",
         "add",
-        "-s",
-        "user",
         "-e",
         "LEDGER_KEY=${LEDGER_KEY}",
         "-e",
         "LEDGER_TIMEOUT=9s",
+        "-s",
+        "user",
         "ledger",
         "/opt/ledger",
     ];
@@ -284,6 +284,12 @@ fn clients_whose_file_is_their_state_are_told_by_their_own_command() {
     let (report, _, commands) = install_with(around(), "gemini --http https://example.com/mcp", None);
     report.expect("a report");
     assert_eq!(commands, [["mcp", "add", "-s", "user", "-t", "http", "ledger", "https://example.com/mcp"]]);
+    // its command splits values at every `=`
+    let (report, _, commands) = install_with(around(), "gemini --env QUERY=a=b=c", None);
+    report.expect("a report");
+    assert!(commands.is_empty(), "{commands:?}");
+    let written = fs::read_to_string(machine.0.join(".gemini/settings.json")).expect("a file");
+    assert!(written.contains("\"QUERY\": \"a=b=c\"") && written.contains("${LEDGER_KEY}"), "{written}");
     // without its command, what to run is said
     let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "claude-code", None);
     let report = report.expect_err("no command");

@@ -2,17 +2,17 @@
 //! first change of a file that was there leaves a copy of it beside it.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    fs::{self, File},
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
+
+use crate::core::whole_file::{Temporary, resolve, with_ending};
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 16 << 20;
 /// What a copy is named like, after the file's name.
 const BACKUP: &str = ".before-mcp";
-/// How many links lead to a file at most.
-const MAX_LINKS: usize = 32;
 
 /// A file as it was read.
 pub(super) struct TextFile {
@@ -115,19 +115,6 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> String {
     format!("`{}` cannot be {what}: {error}", path.display())
 }
 
-/// Where a path leads, also if nothing is there: a link stays a link.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match fs::read_link(&path) {
-            Ok(target) => path = path.parent().map_or(target.clone(), |folder| folder.join(&target)),
-            // not a link, or nothing
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many links lead to it"))
-}
-
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
@@ -135,57 +122,4 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is larger than 16 MiB"));
     }
     Ok(bytes)
-}
-
-fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(ending);
-    path.with_file_name(name)
-}
-
-/// A file beside another that is to replace it; dropped, it is removed.
-struct Temporary {
-    path: PathBuf,
-}
-
-impl Temporary {
-    /// Writes a file beside one, with the mode of another if that exists.
-    fn write(beside: &Path, mode_of: &Path, bytes: &[u8], is_public: bool) -> io::Result<Self> {
-        let path = with_ending(beside, &format!(".{}.tmp", std::process::id()));
-        // of a process of the same number that was killed
-        let _result = fs::remove_file(&path);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        let old = fs::metadata(mode_of).ok().map(|found| found.permissions());
-        // what may have secrets is not for other users, not even before it has its mode
-        #[cfg(unix)]
-        if !is_public || old.is_some() {
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        }
-        #[cfg(not(unix))]
-        let _ = is_public;
-        let mut file = options.open(&path)?;
-        let this = Self { path };
-        file.write_all(bytes)?;
-        if let Some(mode) = old {
-            file.set_permissions(mode)?;
-        }
-        file.sync_all()?;
-        Ok(this)
-    }
-
-    fn become_file(self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)?;
-        // so that the new name is on the disk too; not every system can
-        if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
-            let _result = folder.sync_all();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _result = fs::remove_file(&self.path);
-    }
 }

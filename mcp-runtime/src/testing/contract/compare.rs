@@ -12,9 +12,23 @@ use super::{
 pub(super) struct ItemChangeList<'c> {
     item: String,
     found: &'c mut Vec<ContractChange>,
+    /// How many others had been found before those of this item.
+    before: usize,
 }
 
-impl ItemChangeList<'_> {
+impl<'c> ItemChangeList<'c> {
+    fn new(item: String, found: &'c mut Vec<ContractChange>) -> Self {
+        let before = found.len();
+        Self { item, found, before }
+    }
+
+    /// Adds that two values differ, if nothing that was found says so: a file must not be another one unseen.
+    fn add_unless_known(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        if old != new && self.found.len() == self.before {
+            self.add(Cosmetic, "is written in another way that means the same");
+        }
+    }
+
     pub(super) fn add(&mut self, class: ChangeClass, text: impl Into<String>) {
         self.found.push(ContractChange { class, item: self.item.clone(), text: text.into() });
     }
@@ -22,15 +36,22 @@ impl ItemChangeList<'_> {
 
 pub(super) fn compare(older: &Contract, newer: &Contract) -> ContractChanges {
     let mut found = Vec::new();
-    compare_server(older, newer, &mut ItemChangeList { item: "server".to_owned(), found: &mut found });
+    compare_server(older, newer, &mut ItemChangeList::new("server".to_owned(), &mut found));
     let knows_own = older.has_own() && newer.has_own();
     for (section, kind, _) in SECTIONS {
         let mut added: Vec<(&String, &Value)> =
             newer.items(section).filter(|(name, _)| item(older, section, name).is_none()).collect();
         for (name, old) in older.items(section) {
-            let mut changes = ItemChangeList { item: format!("{kind} {name}"), found: &mut found };
+            let mut changes = ItemChangeList::new(format!("{kind} {name}"), &mut found);
             if let Some(new) = item(newer, section, name) {
                 compare_item(section, old, new, knows_own, &mut changes);
+                let scopeless = |item: &Value| match item.as_object() {
+                    Some(members) if !knows_own => {
+                        members.iter().filter(|(key, _)| *key != "scopes").map(own_pair).collect()
+                    }
+                    _ => item.clone(),
+                };
+                changes.add_unless_known(Some(&scopeless(old)), Some(&scopeless(new)));
                 continue;
             }
             // a template is named besides
@@ -45,7 +66,7 @@ pub(super) fn compare(older: &Contract, newer: &Contract) -> ContractChanges {
             }
         }
         for (name, _) in added {
-            ItemChangeList { item: format!("{kind} {name}"), found: &mut found }.add(Additive, "is new");
+            ItemChangeList::new(format!("{kind} {name}"), &mut found).add(Additive, "is new");
         }
     }
     if knows_own {
@@ -54,6 +75,10 @@ pub(super) fn compare(older: &Contract, newer: &Contract) -> ContractChanges {
     // the order within a class is that of the file
     crate::core::sort::sort_by(&mut found, |one, other| other.class.cmp(&one.class));
     ContractChanges { changes: found }
+}
+
+fn own_pair((key, value): (&String, &Value)) -> (String, Value) {
+    (key.clone(), value.clone())
 }
 
 fn item<'c>(contract: &'c Contract, section: &str, name: &str) -> Option<&'c Value> {
@@ -92,6 +117,8 @@ fn compare_server(older: &Contract, newer: &Contract, changes: &mut ItemChangeLi
     for name in new.keys().filter(|name| !old.contains_key(*name)) {
         changes.add(Additive, format!("the capability `{name}` is new"));
     }
+    let (old, new) = (older.0.get("capabilities"), newer.0.get("capabilities"));
+    changes.add_unless_known(old, new);
 }
 
 fn is_on(value: &Value) -> bool {
@@ -241,7 +268,7 @@ fn compare_prompts(old: &Value, new: &Value, changes: &mut ItemChangeList<'_>) {
 
 fn compare_settings(older: &Contract, newer: &Contract, found: &mut Vec<ContractChange>) {
     for (name, old) in older.items("settings") {
-        let mut changes = ItemChangeList { item: format!("setting {name}"), found };
+        let mut changes = ItemChangeList::new(format!("setting {name}"), found);
         let Some(new) = item(newer, "settings", name) else {
             changes.add(Breaking, "is gone");
             continue;
@@ -252,9 +279,10 @@ fn compare_settings(older: &Contract, newer: &Contract, found: &mut Vec<Contract
             _ => {}
         }
         compare_schemas(&old["schema"], &new["schema"], Direction::Input, "", &mut changes);
+        changes.add_unless_known(Some(old), Some(new));
     }
     for (name, new) in newer.items("settings").filter(|(name, _)| item(older, "settings", name).is_none()) {
-        let mut changes = ItemChangeList { item: format!("setting {name}"), found };
+        let mut changes = ItemChangeList::new(format!("setting {name}"), found);
         match new["required"] == true {
             true => changes.add(Breaking, "is new, and required"),
             false => changes.add(Additive, "is new"),

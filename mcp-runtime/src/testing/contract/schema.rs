@@ -300,6 +300,22 @@ impl<'s> Comparison<'s> {
             let words = if class == Breaking { "is new, and required" } else { "is new" };
             changes.add(class, at(&inside(name), words));
         }
+        // those that have no schema
+        let unnamed = |schema: &'s Value, name: &str| {
+            schema["properties"].get(name).is_none() && !requires(schema, name)
+        };
+        let required = |schema: &'s Value| schema["required"].as_array().into_iter().flatten();
+        let is_known =
+            |name: &str| old["properties"].get(name).is_some() || new["properties"].get(name).is_some();
+        for (from, to, class, text) in
+            [(old, new, wider, "is optional now"), (new, old, narrower, "is required now")]
+        {
+            for name in required(from).filter_map(Value::as_str) {
+                if unnamed(to, name) && !is_known(name) {
+                    changes.add(class, at(&inside(name), text));
+                }
+            }
+        }
         let others = |schema: &'s Value| schema.get("additionalProperties").filter(|others| **others != true);
         match (others(old), others(new)) {
             (None, Some(_)) => changes.add(narrower, at(path, "takes fewer other members now")),

@@ -139,6 +139,9 @@ fn each_change_has_the_class_of_what_it_does_to_models_and_clients() {
         (i("tags/maxItems"), json!(3), Breaking, Additive),
         (i("note/type"), json!("string"), Breaking, Additive),
         (i("note"), json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), Cosmetic, Cosmetic),
+        ("/tools/0/inputSchema/required".into(), json!(["words", "other"]), Breaking, Additive),
+        ("/tools/0/execution/more".into(), json!(1), Cosmetic, Cosmetic),
+        ("/capabilities/tools/listChanged".into(), json!({ "a": 1 }), Cosmetic, Cosmetic),
         (i("kind/oneOf/0"), Value::Null, Breaking, Additive),
         (i("kind/oneOf/0/properties/pages"), Value::Null, Breaking, Additive),
         (i("kind/oneOf/-"), json!({ "const": "any" }), Additive, Breaking),
@@ -184,11 +187,9 @@ fn each_change_has_the_class_of_what_it_does_to_models_and_clients() {
     for (pointer, value, class, back) in &table {
         let newer = with(&[(pointer, value.clone())]);
         let forth = changes(&described(), &newer);
-        // a form that is written differently and means the same changes nothing
-        let is_same = *class == Cosmetic && forth.changes.is_empty() && pointer.ends_with("note");
-        assert!(is_same || forth.class() == Some(*class), "{pointer} = {value}: {forth}");
+        assert!(forth.class() == Some(*class), "{pointer} = {value}: {forth}");
         let again = changes(&newer, &described());
-        assert!(is_same || again.class() == Some(*back), "back from {pointer} = {value}: {again}");
+        assert!(again.class() == Some(*back), "back from {pointer} = {value}: {again}");
     }
     assert!(table.len() > 50);
 }
@@ -307,26 +308,76 @@ fn recursive_and_deep_schemas_are_compared_in_bounded_time() {
 }
 
 #[tokio::test]
-async fn a_check_in_a_test_fails_if_something_breaks_and_returns_what_does_not() {
+async fn a_check_in_a_test_fails_if_anything_differs_from_the_file() {
     let server = TestServer::new(crate::ServerBuilder::new("shop", "1", "shop")).expect("a server");
+    let server = std::sync::Arc::new(server);
     let folder = std::env::temp_dir().join(format!("mcp-contract-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("mcp.lock.json");
     let newer = server.contract().read().await;
-    fs::write(&path, newer.text()).expect("a file");
-    assert!(server.contract().check(&path).await.changes.is_empty());
-    let mut older = newer.clone();
-    older.0.insert("instructions".into(), "Other words.".into());
-    fs::write(&path, older.text()).expect("a file");
-    assert_eq!(server.contract().check(&path).await.class(), Some(Routing));
-    older.0.insert("tools".into(), json!({ "gone": { "inputSchema": {} } }));
-    fs::write(&path, older.text()).expect("a file");
-    let checked = path.clone();
-    let failed =
-        tokio::spawn(async move { server.contract().check(checked).await }).await.expect_err("a failure");
-    let message = *failed.into_panic().downcast::<String>().expect("a text");
-    for part in ["breaking  tool gone: is gone", "UPDATE_CONTRACT=1", "a major version"] {
-        assert!(message.contains(part), "{message}");
+    newer.write(&path).expect("a file");
+    server.contract().check(&path).await;
+    let with = |name: &str, value: Value| {
+        let mut older = newer.clone();
+        older.0.insert(name.into(), value);
+        older
+    };
+    for (older, parts) in [
+        (
+            with("tools", json!({ "gone": { "inputSchema": {} } })),
+            ["breaking  tool gone: is gone", "a major version", "if that is meant, `UPDATE_CONTRACT=1"],
+        ),
+        // what is not in the file could be taken back unseen
+        (
+            with("instructions", "Other words.".into()),
+            [
+                "routing   server: its instr",
+                "has changes that are not in",
+                "\n`UPDATE_CONTRACT=1 cargo test`",
+            ],
+        ),
+        (
+            with("server", json!({ "name": "store" })),
+            [
+                "cosmetic  server: its name",
+                "has changes that are not in",
+                "a patch version\n`UPDATE_CONTRACT=1",
+            ],
+        ),
+    ] {
+        older.write(&path).expect("a file");
+        let (server, checked) = (server.clone(), path.clone());
+        let failed = tokio::spawn(async move { server.contract().check(checked).await }).await;
+        let message = *failed.expect_err("a failure").into_panic().downcast::<String>().expect("a text");
+        for part in parts {
+            assert!(message.contains(part), "{part}: {message}");
+        }
     }
+    fs::remove_dir_all(&folder).expect("the folder");
+}
+
+#[test]
+fn the_file_is_replaced_whole_or_not_at_all() {
+    let folder = std::env::temp_dir().join(format!("mcp-contract-whole-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("mcp.lock.json");
+    let contract = Contract::of_lists(&described());
+    contract.write(&path).expect("a file");
+    // readers never see a part: all of them see one text or the other
+    let (short, long) = (Contract::of_lists(&json!({})), contract.clone());
+    let texts = [short.text(), long.text()];
+    std::thread::scope(|threads| {
+        for contract in [&short, &long] {
+            let path = &path;
+            threads.spawn(move || (0..50).for_each(|_| contract.write(path).expect("a file")));
+        }
+        for _ in 0..200 {
+            let read = fs::read_to_string(&path).expect("a file");
+            assert!(texts.contains(&read), "{read}");
+        }
+    });
+    assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "temporary files are left");
+    // a folder that is not there
+    assert!(contract.write(folder.join("no/mcp.lock.json")).is_err());
     fs::remove_dir_all(&folder).expect("the folder");
 }

@@ -1,0 +1,90 @@
+//! Files are replaced whole: whatever fails, and whenever the process is killed, there is the old file or the new one.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// How many links lead to a file at most.
+const MAX_LINKS: usize = 32;
+
+/// Writes a file that others may read, or replaces it; a link stays a link.
+///
+/// # Errors
+/// It cannot be written; it is as it was then.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = resolve(path)?;
+    Temporary::write(&path, &path, bytes, true)?.become_file(&path)
+}
+
+/// Where a path leads, also if nothing is there: a link stays a link.
+pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().map_or(target.clone(), |folder| folder.join(&target)),
+            // not a link, or nothing
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many links lead to it"))
+}
+
+/// A path with something after the file's name.
+pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+/// A file beside another that is to replace it; dropped, it is removed.
+pub(crate) struct Temporary {
+    path: PathBuf,
+}
+
+impl Temporary {
+    /// Writes a file beside one, with the mode of another if that exists.
+    pub(crate) fn write(beside: &Path, mode_of: &Path, bytes: &[u8], is_public: bool) -> io::Result<Self> {
+        // two threads may write the same file
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = with_ending(beside, &format!(".{}-{count}.tmp", std::process::id()));
+        // of a process of the same number that was killed
+        let _result = fs::remove_file(&path);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let old = fs::metadata(mode_of).ok().map(|found| found.permissions());
+        // what may have secrets is not for other users, not even before it has its mode
+        #[cfg(unix)]
+        if !is_public || old.is_some() {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        #[cfg(not(unix))]
+        let _ = is_public;
+        let mut file = options.open(&path)?;
+        let this = Self { path };
+        file.write_all(bytes)?;
+        if let Some(mode) = old {
+            file.set_permissions(mode)?;
+        }
+        file.sync_all()?;
+        Ok(this)
+    }
+
+    pub(crate) fn become_file(self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)?;
+        // so that the new name is on the disk too; not every system can
+        if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
+            let _result = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _result = fs::remove_file(&self.path);
+    }
+}

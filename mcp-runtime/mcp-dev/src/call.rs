@@ -3,17 +3,49 @@
 
 use std::process::ExitCode;
 
-use clap::ArgMatches;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use mcp_runtime::{__dev, client::Client};
 use serde_json::{Map, Value, json};
 
-use crate::{Failure, Outcome, print, server::Progress};
+use crate::{
+    Failure, Outcome, Run, print,
+    server::{self, Progress},
+};
+
+pub(crate) fn commands() -> [(Command, Run); 5] {
+    let name = |placeholder: &'static str| Arg::new("name").required(true).value_name(placeholder);
+    let json = || Arg::new("json").value_name("JSON").help("Its arguments, as an object");
+    let as_json =
+        || Arg::new("as-json").long("json").action(ArgAction::SetTrue).help("Prints all of it, as JSON");
+    let call = "Calls a tool; in a terminal you answer what it asks";
+    [
+        (server::command("list", "Lists what a server offers", vec![as_json()]), |arguments| {
+            connect(arguments, "list")
+        }),
+        (server::command("call", call, vec![name("TOOL"), json(), as_json()]), |arguments| {
+            connect(arguments, "call")
+        }),
+        (server::command("read", "Reads a resource", vec![name("URI")]), |arguments| {
+            connect(arguments, "read")
+        }),
+        (server::command("prompt", "Gets a prompt", vec![name("PROMPT"), json()]), |arguments| {
+            connect(arguments, "prompt")
+        }),
+        (server::command("schema", "Prints everything that clients see, as JSON", Vec::new()), |arguments| {
+            connect(arguments, "schema")
+        }),
+    ]
+}
+
+fn connect(arguments: &ArgMatches, command: &'static str) -> Outcome {
+    server::with_client(arguments, async |client| run(client, command, arguments).await)
+}
 
 /// Runs one of the commands.
 ///
 /// # Errors
 /// The server refuses it, or its tool has failed.
-pub(crate) async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome {
+async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome {
     let name = || arguments.get_one::<String>("name").cloned().unwrap_or_default();
     let as_json = || arguments.get_flag("as-json");
     match command {

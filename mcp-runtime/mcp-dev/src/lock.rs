@@ -2,14 +2,36 @@
 
 use std::{fs, io, path::Path, process::ExitCode};
 
-use clap::ArgMatches;
-use mcp_runtime::{client::Client, testing::Contract};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use mcp_runtime::{
+    client::Client,
+    testing::{ChangeClass, Contract},
+};
 
-use crate::{Failure, Outcome, call::fetch_schema, print, report};
+use crate::{Failure, Outcome, call::fetch_schema, print, report, server};
+
+/// The exit code of a check that finds changes which break nothing: the file is out of date.
+const OUT_OF_DATE: u8 = 3;
+
+pub(crate) fn command() -> Command {
+    let check = "Writes nothing; the exit code is 1 if something breaks, and 3 if anything else differs";
+    server::command(
+        "lock",
+        "Writes what models and clients depend on into mcp.lock.json, or says what has changed",
+        vec![
+            Arg::new("file").long("file").value_name("FILE").help("Another file"),
+            Arg::new("check").long("check").action(ArgAction::SetTrue).help(check),
+        ],
+    )
+}
 
 /// # Errors
 /// The server refuses a list, or the file cannot be read or written.
-pub(crate) async fn run(client: &Client, arguments: &ArgMatches) -> Outcome {
+pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
+    server::with_client(arguments, async |client| lock(client, arguments).await)
+}
+
+async fn lock(client: &Client, arguments: &ArgMatches) -> Outcome {
     let path = arguments.get_one::<String>("file").map_or("mcp.lock.json", String::as_str);
     let older = read(Path::new(path))?;
     let mut newer = Contract::of_lists(&fetch_schema(client).await?);
@@ -20,9 +42,11 @@ pub(crate) async fn run(client: &Client, arguments: &ArgMatches) -> Outcome {
         let older = older.ok_or_else(|| format!("`{path}` does not exist: `mcp-dev lock` writes it"))?;
         let changes = older.compare(&newer);
         print(format!("{changes}\n").as_bytes())?;
-        return Ok(if changes.is_breaking() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        let Some(class) = changes.class() else { return Ok(ExitCode::SUCCESS) };
+        report(&format!("`mcp-dev lock`, or `UPDATE_CONTRACT=1 cargo test`, writes `{path}` anew"));
+        return Ok(if class == ChangeClass::Breaking { ExitCode::FAILURE } else { OUT_OF_DATE.into() });
     }
-    fs::write(path, newer.text()).map_err(|error| format!("`{path}` cannot be written: {error}"))?;
+    newer.write(path).map_err(|error| format!("`{path}` cannot be written: {error}"))?;
     if let Some(older) = older {
         print(format!("{}\n", older.compare(&newer)).as_bytes())?;
     }

@@ -1,18 +1,67 @@
 //! The server of a command: a process or a URL, as the arguments name it.
 
-use std::{io::IsTerminal as _, process, sync::Arc, time::Duration};
+use std::{
+    io::IsTerminal as _,
+    process::{self, ExitCode},
+    sync::Arc,
+    time::Duration,
+};
 
-use clap::ArgMatches;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressStyle};
 use mcp_runtime::client::{
     Client, ClientBuilder, ElicitAnswer, ProgressUpdate, UrlRequest, end_children_on_signal,
 };
 use serde_json::{Value, json};
 
-use crate::{Failure, report};
+use crate::{Failure, Outcome, report};
 
 /// The token that is sent to servers over HTTP.
 const TOKEN: &str = "MCP_TOKEN";
+
+const HELP: &str = "\
+The server is what follows `--`: a command and its arguments, or a URL.
+A command gets the environment of this shell.";
+
+/// A command that needs a server, with arguments besides those that name it.
+pub(crate) fn command(name: &'static str, about: &'static str, own: Vec<Arg>) -> Command {
+    let env = Arg::new("env").long("env").value_name("K=V").action(ArgAction::Append);
+    let header = Arg::new("header").long("header").value_name("NAME: VALUE").action(ArgAction::Append);
+    let timeout = Arg::new("timeout").long("timeout").value_name("SECONDS").default_value("60");
+    let timeout = timeout.value_parser(clap::value_parser!(u64).range(1..=86_400));
+    Command::new(name).about(about).after_help(HELP).args(own).args([
+        Arg::new("http").long("http").value_name("URL").help("The server at this URL"),
+        env.help("A variable of the server's process"),
+        header.help("A header of requests to its URL; MCP_TOKEN is sent as a bearer token"),
+        timeout.help("The longest that a request may take"),
+        // positional arguments are in this order, and this one is the last
+        Arg::new("server").last(true).num_args(0..).value_name("SERVER").help("The server"),
+    ])
+}
+
+/// Connects to the server that the arguments name, and closes the connection after the use of it.
+///
+/// # Errors
+/// The server cannot be reached, or the use of it fails.
+pub(crate) fn with_client(arguments: &ArgMatches, run: impl AsyncFnOnce(&Client) -> Outcome) -> Outcome {
+    let options = match ServerOptions::read(arguments) {
+        Ok(options) => options,
+        Err(message) => {
+            report(&format!("error: {message}"));
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let client = options.connect().await?;
+        let outcome = run(&client).await;
+        client.close().await;
+        outcome
+    });
+    // a thread that waits for the keyboard must not delay the exit
+    runtime.shutdown_background();
+    outcome
+}
 
 /// Without `Debug`: headers and variables may be secret.
 pub(crate) struct ServerOptions {

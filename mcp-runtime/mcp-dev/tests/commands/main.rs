@@ -1,6 +1,12 @@
 //! The program against servers that are small scripts, over stdio, and against clients' files: what is printed, where, and
 //! with which exit code. The scripts need Python, and speak an older revision, as most servers do.
 
+// what is pure of the program, whose tests run here: the program itself has no tests, which would link it once more
+#[allow(dead_code)]
+#[path = "../../src/examine.rs"]
+mod examine;
+mod product;
+
 use std::{
     fs,
     path::PathBuf,
@@ -184,20 +190,21 @@ fn a_lock_is_written_and_says_what_has_changed() {
     assert!(written.contains("\n    \"echo\": {\"description\""), "{written}");
     assert_eq!(folder.stdout(&["lock", "--check"]), "nothing has changed\n");
     for (old, new, code, report) in [
-        ("Takes its time.", "Is slow.", 0, "routing   tool slow: its description has changed\n"),
+        ("Takes its time.", "Is slow.", 3, "routing   tool slow: its description has changed\n"),
         (
             "{\"name\": \"fails\"",
             "{\"name\": \"more\"",
             1,
             "breaking  tool fails: is gone\nadditive  tool more: is new\n",
         ),
-        ("\"required\": [\"text\"]", "\"required\": []", 0, "additive  tool echo: `text`: is optional now\n"),
+        ("\"required\": [\"text\"]", "\"required\": []", 3, "additive  tool echo: `text`: is optional now\n"),
     ] {
         fs::write(folder.0.join("server.py"), SERVER.replacen(old, new, 1)).expect("a file");
         let output = folder.run_with_server(&["lock", "--check"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(code), "{text}");
         assert!(text.starts_with(report) && text.contains(" version"), "{text}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("`mcp-dev lock`"));
         assert_eq!(fs::read_to_string(&lock).expect("a file"), written);
     }
     // what it cannot read it does not replace
@@ -206,4 +213,44 @@ fn a_lock_is_written_and_says_what_has_changed() {
         assert_eq!(folder.run_with_server(arguments).status.code(), Some(1));
         assert_eq!(fs::read_to_string(&lock).expect("a file"), "{");
     }
+}
+
+#[test]
+fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
+    let folder = Folder::new();
+    let output = folder.run_with_server(&["doctor"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}");
+    for line in [
+        "warning  tool echo: the argument `text` has no description\n",
+        "warning  tool fails: has no description: models choose by it\n",
+        "advice   tool slow: its results have no schema",
+        "tool echo\n",
+        " of 8000 in the budget\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let all: Value = serde_json::from_str(&folder.stdout(&["doctor", "--json"])).expect("JSON");
+    assert_eq!(all["findings"][0]["severity"], "warning");
+    assert!(all["tokens"]["total"].as_u64().is_some_and(|total| total > 20), "{all}");
+    assert_eq!(all["tokens"]["items"][1]["item"], "tool echo");
+    for (arguments, code) in [
+        (&["doctor", "--strict"][..], 1),
+        (&["doctor", "--budget", "10"], 1),
+        (&["doctor", "--budget", "0"], 2),
+    ] {
+        assert_eq!(folder.run_with_server(arguments).status.code(), Some(code), "{arguments:?}");
+    }
+    fs::write(
+        folder.0.join("server.py"),
+        SERVER.replacen("\"name\": \"echo\"", "\"name\": \"\u{1b}echo!\"", 1),
+    )
+    .expect("a file");
+    let output = folder.run_with_server(&["doctor"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text.starts_with("error    tool echo!: its name has characters") && !text.contains('\u{1b}'),
+        "{text}"
+    );
 }

@@ -1,0 +1,46 @@
+//! `doctor`: says what clients refuse or cut, what models trip over, and what the lists cost them. It reads lists only:
+//! nothing is called.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use crate::{
+    Outcome,
+    call::fetch_schema,
+    examine::{Severity, examine},
+    print, server,
+};
+
+pub(crate) fn command() -> Command {
+    let budget = Arg::new("budget")
+        .long("budget")
+        .value_name("TOKENS")
+        .value_parser(clap::value_parser!(u32).range(1..));
+    server::command(
+        "doctor",
+        "Says what clients refuse or cut, what models trip over, and what the lists cost them",
+        vec![
+            budget.help("The most that the lists may cost a model; fails above it"),
+            Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Fails on warnings too"),
+            Arg::new("as-json").long("json").action(ArgAction::SetTrue).help("Prints all of it, as JSON"),
+        ],
+    )
+}
+
+/// # Errors
+/// The server refuses a list.
+pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
+    server::with_client(arguments, async |client| {
+        let budget = arguments.get_one::<u32>("budget").map(|budget| *budget as usize);
+        let found = examine(&fetch_schema(client).await?, budget);
+        let text = match arguments.get_flag("as-json") {
+            true => format!("{:#}\n", found.to_json()),
+            false => server::visible(&found.to_text()),
+        };
+        print(text.as_bytes())?;
+        let least = if arguments.get_flag("strict") { Severity::Warning } else { Severity::Error };
+        let fails = found.findings.iter().any(|finding| finding.severity >= least);
+        Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    })
+}

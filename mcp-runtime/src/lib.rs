@@ -43,8 +43,15 @@ pub mod skill {
 #[cfg(feature = "cli")]
 pub mod __dev {
     pub use crate::cli::{answer_question, content_value, list_text, result_bytes};
+
+    /// Writes a file, or replaces it: after a failure or a kill, it is the old one or the new one.
+    ///
+    /// # Errors
+    /// It cannot be written.
     #[cfg(feature = "install")]
-    pub use crate::core::whole_file::replace as replace_file;
+    pub fn replace_file(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+        crate::core::whole_file::replace(path, bytes)
+    }
 }
 
 #[doc(hidden)]

@@ -14,7 +14,7 @@ const MAX_LINKS: usize = 32;
 ///
 /// # Errors
 /// It cannot be written; it is as it was then.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = resolve(path)?;
     Temporary::write(&path, &path, bytes, true)?.become_file(&path)
 }

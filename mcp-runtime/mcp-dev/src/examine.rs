@@ -37,7 +37,7 @@ pub(crate) struct Finding {
     pub(crate) text: String,
 }
 
-/// What an item costs whoever reads it.
+/// What an item costs a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cost {
     pub(crate) item: String,

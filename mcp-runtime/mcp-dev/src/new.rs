@@ -77,7 +77,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// # Errors
-/// There is something of that name, or a file cannot be written; there is no new folder then.
+/// There is something of that name, or a file cannot be written; the folder is not made then.
 pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     let text = |name: &str| arguments.get_one::<String>(name).map(String::as_str);
     let folder = Path::new(text("folder").unwrap_or_default());

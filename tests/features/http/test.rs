@@ -25,12 +25,42 @@ impl Drop for Server {
 
 /// What is linked only if a program names something of it, by module.
 #[cfg(unix)]
-const ON_USE: &[&str] = &["transport::http::server_card"];
+const ON_USE: &[&str] = &[
+    "capability::completion",
+    "capability::events",
+    "capability::prompts",
+    "capability::resources",
+    "capability::skills",
+    "capability::subscriptions",
+    "capability::tasks",
+    "core::client_request::elicitation",
+    "core::dispatch::layered_item",
+    "core::server::peers",
+    "core::server::relay",
+    "core::store::memory",
+    "core::store::redis",
+    "core::store::sealed",
+    "gate::audit",
+    "gate::kept_results",
+    "gate::layer",
+    "gate::result_limit",
+    "install",
+    "settings",
+    "transport::http::legacy::replicas",
+    "transport::http::server_card",
+];
 
 #[cfg(unix)]
 #[test]
 fn a_program_over_http_contains_nothing_that_it_does_not_use() {
     linked::assert_not_linked(env!("CARGO_BIN_EXE_mcp-feature-http"), ON_USE, "transport::http::guard");
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+#[ignore = "other features of the workspace change the size: `cargo test -p mcp-feature-http -- --include-ignored`"]
+fn a_program_over_http_is_as_large_as_it_was() {
+    linked::assert_size(env!("CARGO_BIN_EXE_mcp-feature-http"), 1_000_000);
 }
 
 #[test]

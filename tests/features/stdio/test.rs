@@ -26,6 +26,9 @@ const ON_USE: &[&str] = &[
     "core::client_request::elicitation",
     "core::dispatch::layered_item",
     "core::server::relay",
+    "core::store::memory",
+    "core::store::memory_logs",
+    "core::store::sealed",
     "core::tool::handler::MadeToolCall",
     "gate::audit",
     "gate::kept_results",
@@ -39,6 +42,13 @@ const ON_USE: &[&str] = &[
 #[test]
 fn a_program_with_one_tool_contains_nothing_that_it_does_not_use() {
     linked::assert_not_linked(env!("CARGO_BIN_EXE_mcp-feature-stdio"), ON_USE, "core::dispatch::tools");
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+#[ignore = "other features of the workspace change the size: `cargo test -p mcp-feature-stdio -- --include-ignored`"]
+fn a_program_with_one_tool_is_as_large_as_it_was() {
+    linked::assert_size(env!("CARGO_BIN_EXE_mcp-feature-stdio"), 1_000_000);
 }
 
 #[test]

@@ -78,8 +78,9 @@ impl Default for HealthOptions {
 impl HealthOptions {
     /// Adds the check of the shared store, if there is one and readiness depends on it.
     pub(crate) fn check_store(&mut self, store: &SealedStore) {
-        if self.needs_store && store.is_shared() {
-            let store = store.clone();
+        if self.needs_store
+            && let Some(store) = store.shared_store().cloned()
+        {
             let run = Arc::new(move || -> BoxFuture<bool> {
                 let store = store.clone();
                 Box::pin(async move { store.reach().await.is_ok() })

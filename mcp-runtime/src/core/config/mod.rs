@@ -29,7 +29,7 @@ use crate::{
         crypto::{GENERATE, Key, KeyRing},
         extensions::Extensions,
         server::{Open, OpenRelay},
-        store::{OpenResults, Shared},
+        store::{OpenResults, SealStore, Shared},
     },
     gate::{kept_results::keep_results, result_limit::ResultLimit},
 };
@@ -580,15 +580,22 @@ impl StdioOptions {
     }
 }
 
+/// A store that replicas share, and what only a program with one contains.
+#[derive(Clone)]
+pub(crate) struct Sharing {
+    pub(crate) store: Arc<dyn Shared>,
+    pub(crate) seal: SealStore,
+    /// What makes replicas tell each other of changes.
+    pub(crate) open_relay: OpenRelay,
+}
+
 /// What replicas of a server share: its keys, and where it keeps what all of them read. By default nothing: the key is
 /// random, and the rest is in this process's memory.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Stores {
     /// What replicas share; unset for a store in memory.
-    pub(crate) shared: Option<Arc<dyn Shared>>,
-    /// What makes replicas tell each other of changes.
-    pub(crate) open_relay: Option<OpenRelay>,
+    pub(crate) shared: Option<Sharing>,
     /// Whether sessions go on while it cannot be found out whether they have ended.
     #[cfg(feature = "http")]
     pub(crate) allows_unchecked_sessions: bool,

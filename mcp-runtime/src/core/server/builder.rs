@@ -16,7 +16,6 @@ use super::{
     Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner, WeakServer,
     assemble::{ItemDefaults, assemble},
     item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
-    relay::open_relay,
     service_block::ServiceBlock,
     transform::{FoundService, ItemChanges, Transform, Transformed},
 };
@@ -33,14 +32,14 @@ use crate::{
         arguments::StateValue,
         bound::Configure,
         changes::Hub,
-        config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
+        config::{Limits, ListOptions, Options, ServerInfo, Sharing, StdioOptions, Stores, TelemetryOptions},
         connection::ItemKind,
         context::Settings,
         crypto::{KeyRing, Seal},
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
         log_limit::ServerLogLimits,
-        store::{CallerRate, RateStore, SealedStore, Shared, SingleUse},
+        store::{CallerRate, RateStore, SealedStore, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -431,18 +430,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the store that all replicas of the server share, such as `store::Redis`: what one of them keeps
-    /// or records, each of them knows. Without it, a server keeps that in its memory.
-    ///
-    /// The store holds what is sealed with the server's [keys](Stores::keys), which must be set and the same everywhere; a
-    /// server without them does not start. It connects when serving begins. [Many replicas](crate::guide::cluster) has
-    /// what is shared, and what happens while the store cannot be reached.
-    pub fn shared(mut self, store: impl Shared + 'static) -> Self {
-        self.options.stores.shared = Some(Arc::new(store));
-        self.options.stores.open_relay = Some(open_relay);
-        self
-    }
-
     /// Passes the server's handle to `take` once the server is built, for code outside of its functions that changes the
     /// server or publishes changes.
     ///
@@ -596,7 +583,7 @@ impl ServerBuilder {
             .map(Arc::new)
             .map_err(|error| errors.push(BuildError::new(error)));
         let store = match &options.stores.shared {
-            Some(shared) => {
+            Some(Sharing { store: shared, seal, .. }) => {
                 let mut shared = shared.clone();
                 if let Err(error) = shared.check() {
                     errors.push(BuildError::new(error.to_string()));
@@ -607,13 +594,14 @@ impl ServerBuilder {
                         Err(error) => errors.push(BuildError::new(error)),
                     }
                 }
-                SealedStore::shared(shared, &keys, &self.info.name)
+                seal(shared, &keys, &self.info.name)
             }
             None => SealedStore::in_memory(),
         };
         #[cfg(feature = "http")]
         options.http.health.check_store(&store);
-        let relay = options.stores.open_relay.map(|open| open(&store)).transpose().unwrap_or_else(|error| {
+        let relay = options.stores.shared.as_ref().map(|shared| (shared.open_relay)(&store));
+        let relay = relay.transpose().unwrap_or_else(|error| {
             errors.push(BuildError::new(format!("the operating system provides no randomness: {error}")));
             None
         });

@@ -47,7 +47,7 @@ pub(crate) use open_capabilities::{
 pub(crate) use peers::{PROCESS_ID, PeerHandler, Peers};
 pub(crate) use registry::{Registry, write_entry};
 use relay::ChangeRelay;
-pub(crate) use relay::OpenRelay;
+pub(crate) use relay::{OpenRelay, open_relay};
 pub use service_block::ServiceBlock;
 #[cfg(feature = "install")]
 pub(crate) use setting_to_install::SettingToInstall;

@@ -117,7 +117,7 @@ impl fmt::Debug for StoreRelay {
 
 /// # Errors
 /// The operating system provides no randomness.
-pub(super) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error> {
+pub(crate) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error> {
     let (unsent, queue) = channel(MAX_UNSENT);
     let id = random_id()?;
     let state = RelayState {

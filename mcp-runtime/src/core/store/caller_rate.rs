@@ -13,9 +13,9 @@ use tokio::{
 };
 
 use super::{
-    SealedStore, StoreError,
-    sealed::plain_name,
-    shared::{Table, Taken},
+    SealedStore, SharedStore, StoreError,
+    server_store::plain_name,
+    shared::{Table, Take, Taken},
 };
 use crate::core::{
     admission::{LimitReached, Owner, Rate, RateLimiter},
@@ -53,7 +53,7 @@ struct SharedCount {
 pub(crate) struct RateStore(Option<Arc<RateStoreInner>>);
 
 struct RateStoreInner {
-    store: SealedStore,
+    store: Arc<dyn SharedStore>,
     /// When the store is asked again, if it did not answer.
     lost: Mutex<Option<Instant>>,
 }
@@ -183,8 +183,8 @@ impl Gate for CallerRate {
 impl RateStore {
     /// Of a server that keeps what it remembers in this store.
     pub(crate) fn new(store: &SealedStore) -> Self {
-        let shared = || Arc::new(RateStoreInner { store: store.clone(), lost: Mutex::default() });
-        Self(store.is_shared().then(shared))
+        let shared = |store: &Arc<_>| RateStoreInner { store: Arc::clone(store), lost: Mutex::default() };
+        Self(store.shared_store().map(shared).map(Arc::new))
     }
 
     /// Lets all replicas count a rate together, if they share a store; every replica names it the same. Returns whether
@@ -221,7 +221,9 @@ impl RateStoreInner {
 
     /// Takes from a caller's rate; `None` if the store does not answer.
     async fn take(&self, table: &Table, caller: &Owner, rate: Rate) -> Option<Taken> {
-        let taking = timeout(DECISION, self.store.take(table, caller.as_str(), rate));
+        // an owner has one rate in a table
+        let take = Take { owner: caller.as_str(), rate, times: 1 };
+        let taking = timeout(DECISION, self.store.take(table, "", take));
         let taken = taking.await.unwrap_or_else(|_| Err("it did not answer in time".into()));
         self.record(taken.as_ref().err());
         taken.ok()

@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use super::{
     Condition, Stored,
-    memory_logs::MemoryLogs,
+    memory_logs::LogTables,
     shared::{
-        Append, Appended, LogPage, MAX_MESSAGES, MAX_POSITION, Publisher, Shared, Subscription, Table, Take,
-        Taken, Value, Write, Written,
+        Append, Appended, LogPage, MAX_MESSAGES, Publisher, Shared, Subscription, Table, Take, Taken, Value,
+        Write, Written,
     },
 };
 use crate::core::{
@@ -47,8 +47,7 @@ pub struct Memory(Arc<MemoryInner>);
 struct MemoryInner {
     tables: Mutex<HashMap<Arc<str>, MemoryTable>>,
     rates: Mutex<HashMap<Arc<str>, MemoryRates>>,
-    /// By table.
-    logs: Mutex<HashMap<Arc<str>, MemoryLogs>>,
+    logs: LogTables,
     topics: Mutex<HashMap<Box<str>, Vec<Publisher>>>,
 }
 
@@ -121,15 +120,6 @@ impl Memory {
         }
     }
 
-    fn append_now(&self, table: &Table, log: &str, append: &Append<'_>) -> Appended {
-        let mut tables = self.0.logs.lock();
-        if let Some(logs) = tables.get_mut(table.name()) {
-            return logs.append(Instant::now(), table, log, append);
-        }
-        let logs = tables.entry(table.name().into()).or_insert_with(|| MemoryLogs::new(table));
-        logs.append(Instant::now(), table, log, append)
-    }
-
     fn publish_now(&self, topic: &str, message: &[u8]) {
         let mut topics = self.0.topics.lock();
         let Some(publishers) = topics.get_mut(topic) else { return };
@@ -178,10 +168,7 @@ impl Shared for Memory {
     }
 
     fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
-        if !(1..=MAX_POSITION).contains(&append.position) {
-            return Box::pin(ready(Err("the position is out of range".into())));
-        }
-        done(self.append_now(table, log, &append))
+        self.0.logs.append(table, log, &append)
     }
 
     fn read_after<'a>(
@@ -191,9 +178,7 @@ impl Shared for Memory {
         position: u64,
         limit: usize,
     ) -> Stored<'a, Option<LogPage>> {
-        let mut tables = self.0.logs.lock();
-        let logs = tables.get_mut(table.name());
-        done(logs.and_then(|logs| logs.read_after(Instant::now(), log, position, limit)))
+        self.0.logs.read_after(table, log, position, limit)
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {

@@ -1,17 +1,60 @@
-//! The logs of one table in memory. What an owner has no room for costs only that owner's own logs and entries.
+//! Logs in memory. What an owner has no room for costs only that owner's own logs and entries.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    future::ready,
     sync::Arc,
 };
 
 use tokio::time::Instant;
 
-use super::shared::{Append, Appended, LogEntry, LogPage, Table};
-use crate::core::admission::{Owner, Usage};
+use super::{
+    Stored,
+    shared::{Append, Appended, LogEntry, LogPage, MAX_POSITION, Table},
+};
+use crate::core::{
+    admission::{Owner, Usage},
+    sync::Mutex,
+};
 
+/// The logs of all tables.
+#[derive(Debug, Default)]
+pub(super) struct LogTables(Mutex<HashMap<Arc<str>, MemoryLogs>>);
+
+impl LogTables {
+    /// See [`Shared::append`](super::Shared::append).
+    pub(super) fn append<'a>(&self, table: &Table, log: &str, append: &Append<'_>) -> Stored<'a, Appended> {
+        if !(1..=MAX_POSITION).contains(&append.position) {
+            return Box::pin(ready(Err("the position is out of range".into())));
+        }
+        let mut tables = self.0.lock();
+        if !tables.contains_key(table.name()) {
+            tables.insert(table.name().into(), MemoryLogs::new(table));
+        }
+        let logs = tables.get_mut(table.name());
+        let appended =
+            logs.map_or(Appended::TooLarge, |logs| logs.append(Instant::now(), table, log, append));
+        Box::pin(ready(Ok(appended)))
+    }
+
+    /// See [`Shared::read_after`](super::Shared::read_after).
+    pub(super) fn read_after<'a>(
+        &self,
+        table: &Table,
+        log: &str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        let mut tables = self.0.lock();
+        let logs = tables.get_mut(table.name());
+        let page = logs.and_then(|logs| logs.read_after(Instant::now(), log, position, limit));
+        Box::pin(ready(Ok(page)))
+    }
+}
+
+/// Those of one table.
 #[derive(Debug)]
-pub(super) struct MemoryLogs {
+struct MemoryLogs {
     logs: HashMap<Arc<str>, MemoryLog>,
     by_expiry: BTreeSet<(Instant, Arc<str>)>,
     /// By owner and when something was appended last.
@@ -44,7 +87,7 @@ impl MemoryLog {
 }
 
 impl MemoryLogs {
-    pub(super) fn new(table: &Table) -> Self {
+    fn new(table: &Table) -> Self {
         Self {
             logs: HashMap::new(),
             by_expiry: BTreeSet::new(),
@@ -72,13 +115,7 @@ impl MemoryLogs {
         self.by_expiry.remove(&(log.expires, name));
     }
 
-    pub(super) fn append(
-        &mut self,
-        now: Instant,
-        table: &Table,
-        name: &str,
-        append: &Append<'_>,
-    ) -> Appended {
+    fn append(&mut self, now: Instant, table: &Table, name: &str, append: &Append<'_>) -> Appended {
         self.expire(now);
         let size = append.bytes.len();
         let found = self.logs.get(name);
@@ -167,13 +204,7 @@ impl MemoryLogs {
         true
     }
 
-    pub(super) fn read_after(
-        &mut self,
-        now: Instant,
-        name: &str,
-        position: u64,
-        limit: usize,
-    ) -> Option<LogPage> {
+    fn read_after(&mut self, now: Instant, name: &str, position: u64, limit: usize) -> Option<LogPage> {
         self.expire(now);
         let log = self.logs.get(name)?;
         let first = log.last + 1 - log.entries.len() as u64;
@@ -184,7 +215,7 @@ impl MemoryLogs {
     }
 
     #[cfg(test)]
-    pub(super) fn size(&self) -> (usize, usize) {
+    fn size(&self) -> (usize, usize) {
         let logs = self.logs.len();
         assert_eq!([logs; 3], [self.order.len(), self.by_expiry.len(), self.count.total()]);
         (self.bytes.total(), logs)

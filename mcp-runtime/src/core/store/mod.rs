@@ -8,6 +8,7 @@ mod memory_logs;
 #[cfg(feature = "redis")]
 mod redis;
 mod sealed;
+mod server_store;
 mod shared;
 mod single_use;
 
@@ -19,7 +20,7 @@ pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
 pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
-pub(crate) use sealed::{SealedStore, StoreError};
+pub(crate) use server_store::{SealStore, SealedStore, SharedStore, StoreError};
 pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
     Taken, Value, Write, Written,

@@ -25,5 +25,6 @@ mod sse;
 #[cfg(test)]
 mod tests;
 
+pub(super) use legacy::share_sessions;
 pub use response_body::ResponseBody;
 pub use service::HttpService;

@@ -12,7 +12,7 @@ use super::{
     event_id::{EventId, StreamKind},
     event_log::LoggedEvents,
     event_sender::EventSender,
-    replicas::Following,
+    other_replicas::Following,
     resumable::ResumableStream,
     session_id::Session,
     session_table::SessionGuard,
@@ -111,7 +111,6 @@ impl Sessions {
                 ) if self.replicas.is_some() => {
                     let following = Following {
                         endpoint: endpoint.clone(),
-                        sessions: self.clone(),
                         uid: session.uid,
                         owner: owner.clone(),
                         stream: event_id.stream.into(),
@@ -122,9 +121,12 @@ impl Sessions {
                     };
                     let (sender, body) =
                         EventSender::new(&endpoint.budgets.outbound, owner, Some(permit), end);
+                    let replicas = self.replicas.clone();
                     spawn(async move {
-                        // the session keeps its streams while one is open
-                        following.run(sender, guard.data.ended.clone()).await;
+                        if let Some(replicas) = replicas {
+                            // the session keeps its streams while one is open
+                            replicas.follow(following, sender, guard.data.ended.clone()).await;
+                        }
                     });
                     return Ok(event_stream_response(body));
                 }

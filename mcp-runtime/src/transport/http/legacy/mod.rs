@@ -8,6 +8,7 @@ mod event_log;
 mod event_sender;
 mod get;
 mod http_sse;
+mod other_replicas;
 mod post;
 mod replicas;
 mod resumable;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 
 use http::{Method, Response};
 use http_sse::SseStreams;
+use other_replicas::OpenReplicas;
+use replicas::open_replicas;
 use sessions::Sessions;
 
 use super::{
@@ -32,7 +35,16 @@ use super::{
 };
 #[cfg(test)]
 use crate::core::admission::Owner;
-use crate::core::{config::HttpOptions, connection::Principal, server::Server};
+use crate::core::{
+    config::{HttpOptions, Options},
+    connection::Principal,
+    server::Server,
+};
+
+/// Lets replicas share sessions.
+pub(in crate::transport) fn share_sessions(options: &mut Options) {
+    options.of_capabilities.insert(OpenReplicas(open_replicas));
+}
 
 /// Serves legacy revisions.
 #[derive(Debug)]

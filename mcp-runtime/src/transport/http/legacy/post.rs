@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     Legacy,
     connection::{LegacyConnection, SessionConnection, StatelessConnection},
-    replicas::PassOn,
+    other_replicas::PassOn,
     session_id::Session,
 };
 use crate::{
@@ -74,9 +74,10 @@ impl Legacy {
             if let Some(clients) = clients
                 && let Some(id) = clients.handle_notification(message)
                 && let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
-                && let Some(passed) = sessions.pass_cancellation(session.uid, id)
+                && let Some(replicas) = sessions.replicas.clone()
+                && let Some(passed) = replicas.pass_cancellation(session.uid, id)
             {
-                return StartedResponse::Waiting(Box::pin(passed));
+                return StartedResponse::Waiting(passed);
             }
             if is_initialized(message) {
                 self.mark_initialized(&origin);
@@ -133,9 +134,11 @@ impl Legacy {
             && let (Some(id), Some(response)) = (message.id(), message.response())
         {
             let response = response.map(Into::into).map_err(Into::into);
-            let passed = sessions.pass_response(session.uid, id, response, post.connection.owner());
+            let passed = sessions.replicas.clone().and_then(|replicas| {
+                replicas.pass_response(session.uid, id, response, post.connection.owner())
+            });
             if let Some(passed) = passed {
-                return StartedResponse::Waiting(Box::pin(passed));
+                return StartedResponse::Waiting(passed);
             }
         }
         HttpError::unexpected_response().into()
@@ -286,8 +289,8 @@ impl Legacy {
             self.mark_initialized(origin);
         }
         let server = &endpoint.server;
-        let shares = self.sessions.as_ref().filter(|sessions| sessions.replicas.is_some());
-        let pass_on = shares.map(|sessions| PassOn { sessions, owner: connection.owner() });
+        let replicas = self.sessions.as_ref().and_then(|sessions| sessions.replicas.as_ref());
+        let pass_on = replicas.map(|replicas| PassOn { replicas, owner: connection.owner() });
         let elsewhere = pass_on.as_ref().map(|pass_on| pass_on as &dyn OpenElsewhere);
         let open = self.open_requests(origin).map(|open| OpenRequests { elsewhere, ..open });
         let started = server.start_batch(&messages, &context, open, &mut Vec::new());

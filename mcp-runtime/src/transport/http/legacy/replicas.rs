@@ -3,10 +3,15 @@
 //! for its session and names the process, so that forged ones are refused without asking anybody. A client that resumes the
 //! stream of a call gets what is logged, from whichever replica, and an error if the process is gone that runs the call.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use http::{Response, StatusCode};
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::{
@@ -16,8 +21,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    event_log::{EventLog, Logged, LoggedEvents, Origin},
+    event_log::{Logged, LoggedEvents},
     event_sender::EventSender,
+    other_replicas::{FollowNews, Following, OtherReplicas, PassedOn},
     resumable::store_key,
     session_id::SessionUid,
     sessions::Sessions,
@@ -25,19 +31,18 @@ use super::{
 use crate::{
     core::{
         admission::Owner,
-        connection::{ClientId, ClientResponse, PendingRequests},
+        connection::{ClientResponse, PendingRequests},
         crypto::Seal,
-        dispatch::OpenElsewhere,
         jsonrpc::{ProtocolError, RequestId, write_error_response},
         server::{PeerHandler, Peers, Server},
         spawn::spawn,
+        store::StoreFuture,
         sync::Mutex,
     },
     transport::http::{
-        endpoint::Endpoint,
         http_error::HttpError,
         replay::{replay_cost, write_event_id},
-        response_body::{ResponseBody, empty_response},
+        response_body::empty_response,
         sse::write_event,
     },
 };
@@ -46,12 +51,14 @@ use crate::{
 const PURPOSE: &str = "mcp-runtime client request 1";
 
 /// The other replicas of a server, as the sessions of one endpoint see them.
-pub(super) struct Replicas {
-    pub(super) peers: Arc<dyn Peers>,
+struct Replicas {
+    peers: Arc<dyn Peers>,
     /// Seals the ids of requests to clients.
     ids: Seal,
     /// The streams of other processes that clients have resumed here.
     followed: Mutex<HashMap<FollowedKey, Arc<FollowedStream>>>,
+    /// What other processes ask about.
+    sessions: OnceLock<Weak<Sessions>>,
 }
 
 /// A session, and the name of a stream.
@@ -63,18 +70,6 @@ struct FollowedStream {
     /// Why the response here must end.
     end: Mutex<Option<FollowNews>>,
     told: Notify,
-}
-
-/// What a process tells the one that follows its stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum FollowNews {
-    /// The log has another event.
-    Appended,
-    /// The response is to be closed; the client reconnects after so many milliseconds.
-    Closed { retry: u64 },
-    /// The client has resumed the stream elsewhere.
-    Replaced,
 }
 
 /// How often the process that runs a stream is asked whether it does.
@@ -126,15 +121,8 @@ fn uid_of_key(key: &str) -> Option<SessionUid> {
 }
 
 impl Replicas {
-    /// Those of a server, if they share a store.
-    pub(super) fn of(server: &Server) -> Option<Self> {
-        let peers = server.peers()?;
-        Some(Self { peers, ids: Seal::new(server.keys(), PURPOSE), followed: Mutex::default() })
-    }
-
-    /// The id of a new request to the client of a session; `None` if it cannot be sealed.
-    pub(super) fn request_id(&self, uid: &SessionUid) -> Option<String> {
-        self.ids.seal(self.peers.id().as_bytes(), uid).ok()
+    fn sessions(&self) -> Option<Arc<Sessions>> {
+        self.sessions.get()?.upgrade()
     }
 
     /// The process that has sent a request with that id, which is raw JSON, to the client of that session.
@@ -143,8 +131,8 @@ impl Replicas {
         String::from_utf8(self.ids.open(id.as_bytes(), uid)?.plain).ok()
     }
 
-    /// Passes a response on to the process that waits for it.
-    async fn pass_response(
+    /// Asks the process that waits for a response to take it.
+    async fn ask_for_response(
         &self,
         process: &str,
         uid: &SessionUid,
@@ -178,13 +166,6 @@ impl Replicas {
             HttpError::sessions_unavailable()
         })
     }
-
-    /// Tells the other replicas that a session has ended.
-    pub(super) async fn tell_ended(&self, uid: &SessionUid) {
-        let session = Cow::Owned(store_key(uid).into());
-        // each of them finds out by itself if it was cut off
-        let _told = self.tell_all(&Notice::Ended { session }).await;
-    }
 }
 
 impl FollowedStream {
@@ -194,37 +175,6 @@ impl FollowedStream {
         }
         self.told.notify_one();
     }
-}
-
-/// Tells a process that follows a stream what has happened to it.
-pub(super) async fn send_news(
-    peers: &dyn Peers,
-    process: &str,
-    uid: &SessionUid,
-    stream: &str,
-    news: FollowNews,
-) {
-    let notice = Notice::Stream { session: Cow::Owned(store_key(uid).into()), stream: stream.into(), news };
-    if let Ok(notice) = serde_json::to_vec(&notice)
-        && let Err(error) = peers.tell(process, &notice).await
-    {
-        tracing::debug!(%error, "a replica that follows a stream cannot be told");
-    }
-}
-
-/// The stream of a call that runs in another process, for a client that has resumed it here.
-pub(super) struct Following {
-    pub(super) endpoint: Arc<Endpoint>,
-    pub(super) sessions: Arc<Sessions>,
-    pub(super) uid: SessionUid,
-    pub(super) owner: Owner,
-    pub(super) stream: Box<str>,
-    pub(super) log: EventLog,
-    pub(super) origin: Origin,
-    /// The number of the last event that the client has received.
-    pub(super) received: u64,
-    /// Whether an event without a message can be sent.
-    pub(super) has_empty_events: bool,
 }
 
 /// Stops to follow a stream.
@@ -240,20 +190,18 @@ impl Drop for Registered<'_> {
 }
 
 impl Following {
-    /// Sends the events of the stream as they are logged, until it ends, its client disconnects or the server stops.
-    pub(super) async fn run(self, sender: EventSender, ended: CancellationToken) {
+    async fn run(self, replicas: &Replicas, sender: EventSender, ended: CancellationToken) {
         let shutdown = self.endpoint.shutdown.clone();
         tokio::select! {
             biased;
-            () = self.follow(&sender) => {}
+            () = self.follow(replicas, &sender) => {}
             () = sender.wait_until_disconnected() => {}
             () = ended.cancelled() => {}
             () = shutdown.cancelled() => {}
         }
     }
 
-    async fn follow(&self, sender: &EventSender) {
-        let Some(replicas) = &self.sessions.replicas else { return };
+    async fn follow(&self, replicas: &Replicas, sender: &EventSender) {
         let (followed, key) = (Arc::<FollowedStream>::default(), (self.uid, self.stream.clone()));
         if let Some(previous) = replicas.followed.lock().insert(key.clone(), followed.clone()) {
             previous.tell(FollowNews::Replaced);
@@ -376,88 +324,108 @@ struct SentEvents {
     ended: bool,
 }
 
-impl Sessions {
-    /// Passes a response on to the replica that waits for it, if one of them does.
-    pub(super) fn pass_response(
-        self: &Arc<Self>,
+/// Those of a server, if they share a store.
+pub(super) fn open_replicas(server: &Server) -> Option<Arc<dyn OtherReplicas>> {
+    let replicas = Replicas {
+        peers: server.peers()?,
+        ids: Seal::new(server.keys(), PURPOSE),
+        followed: Mutex::default(),
+        sessions: OnceLock::new(),
+    };
+    Some(Arc::new(replicas))
+}
+
+impl OtherReplicas for Replicas {
+    fn process(&self) -> &str {
+        self.peers.id()
+    }
+
+    fn answer_for(self: Arc<Self>, sessions: &Arc<Sessions>) {
+        // once for each endpoint
+        let _unset = self.sessions.set(Arc::downgrade(sessions));
+        let handler: Weak<Self> = Arc::downgrade(&self);
+        self.peers.add_handler(handler);
+    }
+
+    fn request_id(&self, uid: &SessionUid) -> Option<String> {
+        self.ids.seal(self.peers.id().as_bytes(), uid).ok()
+    }
+
+    fn pass_response(
+        self: Arc<Self>,
         uid: SessionUid,
         id: &str,
         response: ClientResponse,
         owner: Owner,
-    ) -> Option<impl Future<Output = Response<ResponseBody>> + Send + use<>> {
-        let replicas = self.replicas.as_ref()?;
-        let process = replicas.process_of(&uid, id).filter(|process| process != replicas.peers.id())?;
-        let (sessions, id) = (self.clone(), id.to_owned());
-        Some(async move {
-            let Some(replicas) = &sessions.replicas else { return HttpError::unexpected_response().into() };
-            match replicas.pass_response(&process, &uid, (&id, &response), &owner).await {
+    ) -> Option<PassedOn> {
+        let process = self.process_of(&uid, id).filter(|process| process != self.peers.id())?;
+        let id = id.to_owned();
+        Some(Box::pin(async move {
+            match self.ask_for_response(&process, &uid, (&id, &response), &owner).await {
                 Ok(()) => empty_response(StatusCode::ACCEPTED),
                 Err(error) => error.into(),
+            }
+        }))
+    }
+
+    fn pass_cancellation(self: Arc<Self>, uid: SessionUid, id: &str) -> Option<PassedOn> {
+        let id = RawValue::from_string(id.to_owned()).ok()?;
+        Some(Box::pin(async move {
+            let session = Cow::Owned(store_key(&uid).into());
+            let told = self.tell_all(&Notice::Cancelled { session, id: &id }).await;
+            told.map_or_else(Into::into, |()| empty_response(StatusCode::ACCEPTED))
+        }))
+    }
+
+    fn tell_ended<'a>(&'a self, uid: &'a SessionUid) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let session = Cow::Owned(store_key(uid).into());
+            // each of them finds out by itself if it was cut off
+            let _told = self.tell_all(&Notice::Ended { session }).await;
+        })
+    }
+
+    fn tell_follower<'a>(
+        &'a self,
+        process: &'a str,
+        uid: &'a SessionUid,
+        stream: &'a str,
+        news: FollowNews,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let session = Cow::Owned(store_key(uid).into());
+            let notice = Notice::Stream { session, stream: stream.into(), news };
+            if let Ok(notice) = serde_json::to_vec(&notice)
+                && let Err(error) = self.peers.tell(process, &notice).await
+            {
+                tracing::debug!(%error, "a replica that follows a stream cannot be told");
             }
         })
     }
 
-    /// Tells the other replicas that a request is cancelled, if there are any; `id` is raw JSON.
-    pub(super) fn pass_cancellation(
-        self: &Arc<Self>,
-        uid: SessionUid,
-        id: &str,
-    ) -> Option<impl Future<Output = Response<ResponseBody>> + Send + use<>> {
-        self.replicas.as_ref()?;
-        let (sessions, id) = (self.clone(), RawValue::from_string(id.to_owned()).ok()?);
-        Some(async move {
-            let session = Cow::Owned(store_key(&uid).into());
-            let told = match &sessions.replicas {
-                Some(replicas) => replicas.tell_all(&Notice::Cancelled { session, id: &id }).await,
-                None => Ok(()),
-            };
-            told.map_or_else(Into::into, |()| empty_response(StatusCode::ACCEPTED))
-        })
-    }
-
-    /// Ends what this process has of a session that has ended.
-    pub(super) fn end_here(&self, uid: &SessionUid) {
-        self.in_flight.cancel_all(uid);
-        self.pending.close(uid);
-        self.table.end(uid);
+    fn follow(
+        self: Arc<Self>,
+        following: Following,
+        sender: EventSender,
+        ended: CancellationToken,
+    ) -> StoreFuture<'static, ()> {
+        Box::pin(async move { following.run(&self, sender, ended).await })
     }
 }
 
-/// Passes on what a batch contains.
-pub(super) struct PassOn<'a> {
-    pub(super) sessions: &'a Arc<Sessions>,
-    pub(super) owner: Owner,
-}
-
-impl OpenElsewhere for PassOn<'_> {
-    fn pass_response(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool {
-        let passed = self.sessions.pass_response(*client, id, response, self.owner.clone());
-        let is_expected = passed.is_some();
-        if let Some(passed) = passed {
-            spawn(async move { drop(passed.await) });
-        }
-        is_expected
-    }
-
-    fn pass_cancellation(&self, client: &ClientId, id: &str) {
-        if let Some(passed) = self.sessions.pass_cancellation(*client, id) {
-            spawn(async move { drop(passed.await) });
-        }
-    }
-}
-
-impl PeerHandler for Sessions {
+impl PeerHandler for Replicas {
     fn answer(self: Arc<Self>, question: &[u8]) -> Option<Vec<u8>> {
+        let sessions = self.sessions()?;
         match serde_json::from_slice(question).ok()? {
             Question::Response { session, id, is_result, response } => {
                 let uid = uid_of_key(&session)?;
                 let response = response.get().into();
                 let response = if is_result { Ok(response) } else { Err(response) };
                 // another endpoint of this process may have sent it
-                self.pending.deliver(&uid, id.get(), response).then(|| DONE.to_vec())
+                sessions.pending.deliver(&uid, id.get(), response).then(|| DONE.to_vec())
             }
             Question::Follow { session, stream, process } => {
-                let data = self.table.data(&uid_of_key(&session)?)?;
+                let data = sessions.table.data(&uid_of_key(&session)?)?;
                 let stream = data.streams().get(&*stream).cloned()?;
                 stream.follow(&process).then(|| DONE.to_vec())
             }
@@ -465,20 +433,21 @@ impl PeerHandler for Sessions {
     }
 
     fn receive(self: Arc<Self>, message: &[u8]) {
+        let Some(sessions) = self.sessions() else { return };
         match serde_json::from_slice(message) {
             Ok(Notice::Cancelled { session, id }) => {
                 if let (Some(uid), Some(id)) = (uid_of_key(&session), RequestId::from_raw(id)) {
-                    self.in_flight.cancel(&uid, &id);
+                    sessions.in_flight.cancel(&uid, &id);
                 }
             }
             Ok(Notice::Ended { session }) => {
                 if let Some(uid) = uid_of_key(&session) {
-                    self.end_here(&uid);
+                    sessions.end_here(&uid);
                 }
             }
             Ok(Notice::Stream { session, stream, news }) => {
-                if let (Some(uid), Some(replicas)) = (uid_of_key(&session), &self.replicas) {
-                    let followed = replicas.followed.lock().get(&(uid, (&*stream).into())).cloned();
+                if let Some(uid) = uid_of_key(&session) {
+                    let followed = self.followed.lock().get(&(uid, (&*stream).into())).cloned();
                     if let Some(followed) = followed {
                         followed.tell(news);
                     }
@@ -490,14 +459,15 @@ impl PeerHandler for Sessions {
     }
 
     fn missed(self: Arc<Self>) {
-        let mut open = self.table.sessions();
-        open.extend(self.in_flight.clients());
+        let Some(sessions) = self.sessions() else { return };
+        let mut open = sessions.table.sessions();
+        open.extend(sessions.in_flight.clients());
         spawn(async move {
             for uid in open {
-                if let Some(revocations) = &self.revocations
+                if let Some(revocations) = &sessions.revocations
                     && revocations.contains(&uid).await.unwrap_or(false)
                 {
-                    self.end_here(&uid);
+                    sessions.end_here(&uid);
                 }
             }
         });

@@ -15,7 +15,7 @@ use super::{
     event_id::StreamKind,
     event_log::{EventLog, EventLogs, Logged, decode},
     event_sender::EventSender,
-    replicas::{FollowNews, send_news},
+    other_replicas::{FollowNews, OtherReplicas},
     session_id::SessionUid,
     session_table::{SessionData, SessionGuard},
 };
@@ -26,7 +26,6 @@ use crate::{
         connection::{Outbound, Receiver},
         dispatch::Calls,
         protocol::Revision,
-        server::Peers,
         spawn::spawn,
     },
     transport::http::{
@@ -53,7 +52,7 @@ pub(super) struct ResumableStream {
     backlog: Mutex<VecDeque<UnloggedEvent>>,
     unread: Arc<Shares>,
     /// Other replicas that clients may resume the stream at.
-    peers: Option<Arc<dyn Peers>>,
+    replicas: Option<Arc<dyn OtherReplicas>>,
     state: Mutex<ResumableState>,
     /// Notified when a sender is attached, or is to be closed.
     pub(super) changed: Notify,
@@ -77,7 +76,7 @@ struct UnloggedEvent {
 #[derive(Clone)]
 pub(super) struct StreamLogs {
     pub(super) logs: Arc<EventLogs>,
-    pub(super) peers: Option<Arc<dyn Peers>>,
+    pub(super) replicas: Option<Arc<dyn OtherReplicas>>,
 }
 
 /// Another replica, whose client has resumed a stream there.
@@ -133,7 +132,7 @@ impl ResumableStream {
             log,
             backlog: Mutex::default(),
             unread: unread.clone(),
-            peers: logs.and_then(|logs| logs.peers),
+            replicas: logs.and_then(|logs| logs.replicas),
             state: Mutex::default(),
             changed: Notify::new(),
         }))
@@ -283,16 +282,16 @@ impl ResumableStream {
             Some(follower) if follower.until > Instant::now() => follower.process.clone(),
             _ => return,
         };
-        if let Some(peers) = &self.peers {
+        if let Some(replicas) = &self.replicas {
             // a replica that is not told finds out a little later
-            send_news(&**peers, &process, &self.guard.uid, &self.name, news).await;
+            replicas.tell_follower(&process, &self.guard.uid, &self.name, news).await;
         }
     }
 
     fn tell_later(&self, follower: Follower, news: FollowNews) {
-        let Some(peers) = self.peers.clone() else { return };
+        let Some(replicas) = self.replicas.clone() else { return };
         let (uid, name) = (self.guard.uid, self.name.clone());
-        spawn(async move { send_news(&*peers, &follower.process, &uid, &name, news).await });
+        spawn(async move { replicas.tell_follower(&follower.process, &uid, &name, news).await });
     }
 
     /// The response that currently carries the stream.

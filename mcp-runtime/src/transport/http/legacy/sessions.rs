@@ -3,7 +3,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -11,7 +11,7 @@ use http::{Response, StatusCode};
 
 use super::{
     event_log::EventLogs,
-    replicas::Replicas,
+    other_replicas::{OpenReplicas, OtherReplicas},
     resumable::{ResumableStream, StreamLogs, store_key},
     session_id::{Session, SessionIds, SessionUid, uid_of},
     session_records::{EndedSession, SessionRecords},
@@ -26,7 +26,7 @@ use crate::{
         dispatch::{Handshake, InFlight, OpenRequests},
         jsonrpc::ProtocolError,
         server::Server,
-        store::{Condition, SealedStore, StoreError, Table, Write, Written},
+        store::{Condition, SharedStore, StoreError, Table, Write, Written},
     },
     transport::http::{
         connection::RequestConnection,
@@ -48,14 +48,14 @@ pub(super) struct Sessions {
     /// Where the ends of sessions are recorded for all replicas.
     pub(super) revocations: Option<Revocations>,
     /// The other replicas, if they share a store.
-    pub(super) replicas: Option<Replicas>,
+    pub(super) replicas: Option<Arc<dyn OtherReplicas>>,
     /// Where events are logged; absent if streams cannot be resumed.
     pub(super) event_logs: Option<Arc<EventLogs>>,
 }
 
 /// The ended sessions, as replicas share them.
 pub(super) struct Revocations {
-    store: SealedStore,
+    store: Arc<dyn SharedStore>,
     table: Table,
     /// Whether sessions go on while the store cannot be reached.
     allows_unchecked: bool,
@@ -92,9 +92,10 @@ impl fmt::Debug for Sessions {
 impl Sessions {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Arc<Self> {
         let limits = &server.options().limits;
-        let replicas = Replicas::of(server);
+        let open_replicas = server.options().of_capabilities.get::<OpenReplicas>();
+        let replicas = open_replicas.and_then(|open| open.0(server));
         let event_logs = || {
-            let process = replicas.as_ref().map(|replicas| replicas.peers.id().to_owned());
+            let process = replicas.as_ref().map(|replicas| replicas.process().to_owned());
             let share_percent = limits.share_percent;
             Arc::new(EventLogs::new(server.store(), options.event_bounds, share_percent, process))
         };
@@ -107,17 +108,16 @@ impl Sessions {
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
             table: SessionTable::new(limits.quota(options.max_sessions), server.hub().clone()),
-            revocations: server.store().is_shared().then(|| Revocations {
-                store: server.store().clone(),
+            revocations: server.store().shared_store().map(|store| Revocations {
+                store: store.clone(),
                 table: Table::new("ended", options.max_session_records, usize::MAX, limits.share_percent),
                 allows_unchecked: server.options().stores.allows_unchecked_sessions,
             }),
             event_logs: options.resumable.then(event_logs),
             replicas,
         });
-        if let Some(replicas) = &sessions.replicas {
-            let handler: Weak<Self> = Arc::downgrade(&sessions);
-            replicas.peers.add_handler(handler);
+        if let Some(replicas) = sessions.replicas.clone() {
+            replicas.answer_for(&sessions);
         }
         sessions
     }
@@ -130,7 +130,7 @@ impl Sessions {
     /// Where a new stream logs its events; `None` if streams cannot be resumed.
     pub(super) fn stream_logs(&self) -> Option<StreamLogs> {
         let logs = self.event_logs.clone()?;
-        Some(StreamLogs { logs, peers: self.replicas.as_ref().map(|replicas| replicas.peers.clone()) })
+        Some(StreamLogs { logs, replicas: self.replicas.clone() })
     }
 
     /// Starts a session, and returns its id.
@@ -252,6 +252,13 @@ impl Sessions {
         let age = self.ids.age(&session, unix_time());
         server.telemetry().end_session(Some("tcp"), session.revision.as_str(), age);
         Ok(empty_response(StatusCode::NO_CONTENT))
+    }
+
+    /// Ends what this process has of a session that has ended.
+    pub(super) fn end_here(&self, uid: &SessionUid) {
+        self.in_flight.cancel_all(uid);
+        self.pending.close(uid);
+        self.table.end(uid);
     }
 
     /// Ends the requests to clients of all sessions, and refuses new streams. Standalone streams end by themselves.

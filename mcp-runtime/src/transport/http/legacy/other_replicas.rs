@@ -1,0 +1,126 @@
+//! What sessions have at other replicas, as the rest of them sees it. Only a program with a store that replicas share
+//! contains what implements it, since the builder's method that sets the store names that.
+
+use std::sync::Arc;
+
+use http::Response;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    event_log::{EventLog, Origin},
+    event_sender::EventSender,
+    session_id::SessionUid,
+    sessions::Sessions,
+};
+use crate::{
+    core::{
+        admission::Owner,
+        connection::{ClientId, ClientResponse},
+        dispatch::OpenElsewhere,
+        server::Server,
+        spawn::spawn,
+        store::StoreFuture,
+    },
+    transport::http::{endpoint::Endpoint, response_body::ResponseBody},
+};
+
+/// Makes those of a server; an option has it.
+#[derive(Clone, Copy)]
+pub(super) struct OpenReplicas(pub(super) fn(&Server) -> Option<Arc<dyn OtherReplicas>>);
+
+/// The other replicas of a server, as the sessions of one endpoint see them.
+pub(super) trait OtherReplicas: Send + Sync {
+    /// Identifies this process.
+    fn process(&self) -> &str;
+
+    /// Lets other processes ask for what these sessions have here.
+    fn answer_for(self: Arc<Self>, sessions: &Arc<Sessions>);
+
+    /// The id of a new request to the client of a session; `None` if it cannot be sealed.
+    fn request_id(&self, uid: &SessionUid) -> Option<String>;
+
+    /// Passes a response on to the replica that waits for it, if another one does.
+    fn pass_response(
+        self: Arc<Self>,
+        uid: SessionUid,
+        id: &str,
+        response: ClientResponse,
+        owner: Owner,
+    ) -> Option<PassedOn>;
+
+    /// Tells the other replicas that a request is cancelled; `id` is raw JSON.
+    fn pass_cancellation(self: Arc<Self>, uid: SessionUid, id: &str) -> Option<PassedOn>;
+
+    /// Tells the other replicas that a session has ended.
+    fn tell_ended<'a>(&'a self, uid: &'a SessionUid) -> StoreFuture<'a, ()>;
+
+    /// Tells a process that follows a stream what has happened to it.
+    fn tell_follower<'a>(
+        &'a self,
+        process: &'a str,
+        uid: &'a SessionUid,
+        stream: &'a str,
+        news: FollowNews,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Sends the events of a stream as they are logged, until it ends, its client disconnects or the server stops.
+    fn follow(
+        self: Arc<Self>,
+        following: Following,
+        sender: EventSender,
+        ended: CancellationToken,
+    ) -> StoreFuture<'static, ()>;
+}
+
+/// The response to a message that is passed on.
+pub(super) type PassedOn = StoreFuture<'static, Response<ResponseBody>>;
+
+/// What a process tells the one that follows its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FollowNews {
+    /// The log has another event.
+    Appended,
+    /// The response is to be closed; the client reconnects after so many milliseconds.
+    Closed { retry: u64 },
+    /// The client has resumed the stream elsewhere.
+    Replaced,
+}
+
+/// The stream of a call that runs in another process, for a client that has resumed it here.
+pub(super) struct Following {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) uid: SessionUid,
+    pub(super) owner: Owner,
+    pub(super) stream: Box<str>,
+    pub(super) log: EventLog,
+    pub(super) origin: Origin,
+    /// The number of the last event that the client has received.
+    pub(super) received: u64,
+    /// Whether an event without a message can be sent.
+    pub(super) has_empty_events: bool,
+}
+
+/// Passes on what a batch contains.
+pub(super) struct PassOn<'a> {
+    pub(super) replicas: &'a Arc<dyn OtherReplicas>,
+    pub(super) owner: Owner,
+}
+
+impl OpenElsewhere for PassOn<'_> {
+    fn pass_response(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool {
+        let passed = self.replicas.clone().pass_response(*client, id, response, self.owner.clone());
+        let is_expected = passed.is_some();
+        if let Some(passed) = passed {
+            spawn(async move { drop(passed.await) });
+        }
+        is_expected
+    }
+
+    fn pass_cancellation(&self, client: &ClientId, id: &str) {
+        if let Some(passed) = self.replicas.clone().pass_cancellation(*client, id) {
+            spawn(async move { drop(passed.await) });
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! What most servers use: `use mcp_runtime::prelude::*;`.
+//! The names that most servers use: `use mcp_runtime::prelude::*;`.
 
 #[cfg(all(feature = "macros", feature = "config"))]
 pub use crate::mcp_config;

@@ -16,8 +16,8 @@
 //! # }
 //! ```
 //!
-//! Clones of a `Client` share one connection, which ends with the last of them; with it ends the server's process, and
-//! what that has started.
+//! Clones of a `Client` share one connection, which ends with the last of them. The server's process, and the processes
+//! that it has started, end with the connection.
 
 #[cfg(feature = "client")]
 pub mod agent;

@@ -14,11 +14,10 @@ use crate::core::{
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a tool, resource or prompt failed.
-///
-/// What you write is shown, what you propagate is not. Text, given to [`new`](Self::new) or converted from a string, is
-/// public: the model reads it. Any other error that `?` converts is private: the client sees `tool 'name' failed`, and
-/// the log gets the chain of causes. A [`ProtocolError`] becomes a JSON-RPC error.
+/// The reason why a tool, resource or prompt failed.
+/// Messages that you write are shown; errors that you propagate are not. Text, given to [`new`](Self::new)
+/// or converted from a string, is public: the model reads it. Any other error that `?` converts is private: the client
+/// sees `tool 'name' failed`, and the log gets the chain of causes. A [`ProtocolError`] becomes a JSON-RPC error.
 ///
 /// ```
 /// use mcp_runtime::ToolError;
@@ -33,9 +32,8 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// # assert!(order(0, "1").is_err());
 /// ```
 ///
-/// `#[mcp_error]` makes variants of an error enum public, and [`public_context`](ResultExt::public_context) says something
-/// public about a private error. `.map_err(|e| e.to_string())?` makes any error text, and so
-/// public.
+/// `#[mcp_error]` makes variants of an error enum public, and [`public_context`](ResultExt::public_context) adds a public
+/// text to a private error. `.map_err(|e| e.to_string())?` turns any error into text, which is public.
 pub struct ToolError(pub(crate) Failure);
 
 /// The ways in which a call fails: what a [`ToolError`] is inside.
@@ -182,7 +180,7 @@ impl ToolError {
         }
     }
 
-    /// The error that is hidden from the client: of a private failure, and of one with a
+    /// The error that is hidden from the client, of a private failure or of one with a
     /// [public context](ResultExt::public_context).
     ///
     /// ```
@@ -201,13 +199,13 @@ impl ToolError {
         }
     }
 
-    /// The JSON-RPC error, if it is one.
+    /// The JSON-RPC error, if the failure is one.
     #[must_use]
     pub fn protocol_error(&self) -> Option<&ProtocolError> {
         self.0.protocol()
     }
 
-    /// Whether the arguments are invalid: the function has not run.
+    /// Whether the arguments are invalid, so that the function did not run.
     #[must_use]
     pub fn is_invalid_arguments(&self) -> bool {
         matches!(self.0, Failure::Arguments(_))
@@ -232,8 +230,7 @@ impl ToolError {
     }
 
     /// Adds a block after the message.
-    ///
-    /// Only public failures carry blocks; on any other this does nothing.
+    /// Only public failures have blocks; on any other failure this has no effect.
     #[must_use]
     pub fn with(mut self, block: impl Into<Content>) -> Self {
         if let Failure::Public { content, .. } = &mut self.0 {

@@ -49,7 +49,7 @@ impl Changes {
         self.acknowledged = self.next().await["params"].take();
     }
 
-    /// The part of the filter that the server accepted; of a stream of events, where it begins: the wire's `cursor` and
+    /// The part of the filter that the server accepted; for a stream of events, its start: the wire's `cursor` and
     /// `truncated`.
     #[must_use]
     pub fn acknowledged(&self) -> &Value {
@@ -59,7 +59,7 @@ impl Changes {
     /// Waits for the next notification.
     ///
     /// # Panics
-    /// None comes within 10 seconds, or the server has ended the subscription.
+    /// No notification arrives within 10 seconds, or the server has ended the subscription.
     pub async fn next(&mut self) -> Value {
         match self.next_within(TIMEOUT).await {
             Some(message) if message.get("method").is_some() => message,
@@ -84,7 +84,7 @@ impl Changes {
     /// Waits for the server to end the subscription, and returns its result. Changes before that are skipped.
     ///
     /// # Panics
-    /// It does not end within 10 seconds.
+    /// The subscription does not end within 10 seconds.
     pub async fn ended(mut self) -> Value {
         loop {
             match self.next_within(TIMEOUT).await {

@@ -1,5 +1,5 @@
-//! An authorization server for tests: it publishes its metadata and its keys on the loopback interface, and signs whatever
-//! tokens a test asks for. It ends when it is dropped.
+//! An authorization server for tests: it publishes its metadata and its keys on the loopback interface, and signs the
+//! tokens that a test requests. Dropping it stops the server.
 
 use std::{
     fmt,
@@ -108,7 +108,7 @@ impl IssuerKey {
 }
 
 impl TestIssuer {
-    /// Starts one on a free port.
+    /// Starts the server on a free port.
     ///
     /// # Errors
     /// No port is free, or no key can be generated.
@@ -126,8 +126,8 @@ impl TestIssuer {
         &self.url
     }
 
-    /// A token of this principal for the server at `resource`: the claims of the principal, and those that its other
-    /// members are. It expires when the principal does, else in ten minutes.
+    /// Returns a token of this principal for the server at `resource`, with the principal's claims, subject, scopes and
+    /// client. It expires when the principal does, or else in ten minutes.
     ///
     /// A principal of another issuer gets a token that names the other issuer, and servers refuse it.
     #[must_use]
@@ -166,7 +166,7 @@ impl TestIssuer {
         self.key.lock().sign(&Value::Object(claims))
     }
 
-    /// Signs with another key from now on, and publishes that alone.
+    /// Signs with a new key from now on, and publishes only that key.
     ///
     /// # Errors
     /// No key can be generated.

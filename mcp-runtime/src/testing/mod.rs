@@ -84,7 +84,7 @@ impl TestServer {
         Self { client: self.client.with_revision(Revision::LATEST) }
     }
 
-    /// Uses that revision from now on: with `initialize`, unless it is 2026-07-28.
+    /// Uses this revision from now on, with `initialize` unless it is 2026-07-28.
     ///
     /// ```
     /// # use mcp_runtime::{Revision, testing::TestServer};
@@ -101,10 +101,11 @@ impl TestServer {
     /// Declares these client capabilities, and responds to client requests: `answers` gets the wire's `method` and
     /// `params`, and returns the result, or the message of an error.
     ///
-    /// A call that returns `input_required` is retried with the responses until it completes. With a legacy revision a
-    /// function gets an error as the [error](crate::client_request::ClientRequestError) of its request. With 2026-07-28
-    /// [`inputResponses`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) are results
-    /// only, and a host that has none abandons the call: the reply is the `input_required` result then.
+    /// A call that returns `input_required` is retried with the responses until it completes. With a legacy
+    /// revision, an error message becomes the [error](crate::client_request::ClientRequestError) of the function's
+    /// request. In 2026-07-28,
+    /// [`inputResponses`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) contain only
+    /// results, and a host without a result abandons the call: the reply is then the `input_required` result.
     ///
     /// ```
     /// # use mcp_runtime::testing::TestServer;
@@ -156,8 +157,8 @@ impl TestServer {
         self
     }
 
-    /// Sends the next requests as the caller of this access token, or with this API key, if one of the ways given to
-    /// [`auth`](ServerBuilder::auth) accepts it. A [`TestIssuer`] makes tokens.
+    /// Sends the next requests as the caller of this access token or API key, if [`auth`](ServerBuilder::auth) accepts
+    /// it. A [`TestIssuer`] issues tokens.
     ///
     /// # Errors
     /// The token is refused: the status over HTTP and its message, such as `401: the token has expired`.
@@ -186,8 +187,7 @@ impl TestServer {
     }
 
     /// Sends the next requests with this value, as if middleware had put it into them; functions take it as `&T`.
-    ///
-    /// A value that says who calls is given to [`caller`](Self::caller) as well.
+    /// If the value identifies the caller, also pass its principal to [`caller`](Self::caller).
     #[must_use]
     pub fn extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
         Arc::make_mut(&mut self.client.connection.context.extensions).insert(value);
@@ -231,8 +231,8 @@ impl TestServer {
     }
 
     /// Calls a tool as a client that supports tasks: if the call becomes a task, this responds to its client requests and
-    /// waits until it ends. The reply is the one that the call would have got without a task. If the task is cancelled,
-    /// or needs a response that [`answering`](Self::answering) does not give, it is the last reply of `tasks/get`.
+    /// waits until it ends. The reply is the same as that of the call without a task. If the task is cancelled,
+    /// or needs a response that [`answering`](Self::answering) does not give, the reply is the last one of `tasks/get`.
     ///
     /// ```
     /// # use mcp_runtime::{prelude::*, testing::TestServer};
@@ -360,7 +360,7 @@ impl TestServer {
     /// wire's `eventId`. See [`events`](Self::events).
     ///
     /// # Panics
-    /// It cannot be emitted.
+    /// The event cannot be emitted.
     pub async fn emit<E>(&self, payload: &impl PayloadOf<E>) -> String {
         match self.client.connection.server.handle().emit::<E>(payload).await {
             Ok(id) => id,

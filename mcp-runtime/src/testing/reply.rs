@@ -18,7 +18,7 @@ use crate::{
 #[must_use = "a reply that is not checked tests nothing"]
 pub struct Reply {
     pub(super) reply: MemoryReply,
-    /// Why the call failed, which the client is not told.
+    /// The cause of a private failure, which the client does not get.
     pub(super) causes: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Reply {
         self.reply.result()
     }
 
-    /// The JSON-RPC error, if it is one.
+    /// The JSON-RPC error, if the reply is one.
     #[must_use]
     pub fn error(&self) -> Option<ProtocolError> {
         let error = self.reply.message.get("error")?;
@@ -46,13 +46,13 @@ impl Reply {
         })
     }
 
-    /// Whether it is a JSON-RPC error, or the result of a tool that failed (`isError`).
+    /// Whether the reply is a JSON-RPC error, or the result of a tool that failed (`isError`).
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.reply.message.get("result").is_none_or(|result| result["isError"] == true)
     }
 
-    /// Its texts, joined by line breaks: of a tool's content, a resource's contents or a prompt's messages.
+    /// The texts of a tool's content, a resource's contents or a prompt's messages, joined by line breaks.
     #[must_use]
     pub fn text(&self) -> String {
         let result = self.value();
@@ -64,10 +64,10 @@ impl Reply {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Its value as a `T`: `structuredContent`, or else the JSON in its text.
+    /// The value as a `T`: `structuredContent`, or else the JSON in the text.
     ///
     /// # Panics
-    /// It has no such value.
+    /// The reply has no such value.
     #[must_use]
     #[track_caller]
     pub fn json<T: DeserializeOwned>(&self) -> T {
@@ -104,7 +104,7 @@ impl Reply {
     /// Expects a success.
     ///
     /// # Panics
-    /// It is an error of any kind.
+    /// The reply is an error of any kind.
     #[track_caller]
     pub fn expect_ok(&self) -> &Self {
         assert!(!self.is_error(), "expected a success, got {}", self.with_causes());

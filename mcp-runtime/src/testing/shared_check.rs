@@ -1,4 +1,4 @@
-//! What a store must do that replicas share, as a test of it.
+//! A test of the requirements on a store that replicas share.
 
 use std::{future::poll_fn, pin::Pin, task::Poll, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::core::{
 const LIMIT: Duration = Duration::from_secs(10);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Checks that a store does what [`Shared`] says; it takes a second or two.
+/// Checks that a store behaves as [`Shared`] specifies; this takes a second or two.
 ///
 /// It uses tables and topics of random names, and leaves nothing behind that does not expire within an hour.
 ///
@@ -31,7 +31,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// ```
 ///
 /// # Panics
-/// The store does something else; the message says what.
+/// The store violates a requirement; the message says which.
 pub async fn check_shared(store: &impl Shared) {
     check(store).await;
 }

@@ -51,7 +51,7 @@ pub(in crate::client) struct ClientOptions {
     pub(in crate::client) limits: ClientLimits,
 }
 
-/// Connects to a server, with options; from [`Client::builder`].
+/// A connection to a server, with options; created by [`Client::builder`].
 #[must_use = "nothing is connected before `connect`"]
 pub struct ClientBuilder {
     options: ClientOptions,
@@ -105,22 +105,22 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses this revision and no other; by default, the newest that both sides have.
+    /// Uses only this revision; by default, the newest that both sides support.
     pub fn revision(mut self, revision: Revision) -> Self {
         self.options.revision = Some(revision);
         self
     }
 
-    /// Sets how long a call may take with everything that it causes: all pages of a list, the rounds, the questions and the
-    /// task of a call, a new handshake. A call may say otherwise itself; an hour by default. Connecting and lists have
-    /// [limits of their own](ClientLimits) besides, which are shorter by default.
+    /// Sets the timeout of a call, including all pages of a list, the rounds, the questions and the task of a call, and a
+    /// new handshake; an hour by default. A call may override it. Connecting and lists have [separate
+    /// limits](ClientLimits), which are shorter by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.options.timeout = limit;
         self
     }
 
-    /// Sets how long one request may wait for its response, unless the call says otherwise itself; five minutes by default.
-    /// A call may consist of several requests.
+    /// Sets the timeout of one request, unless the call overrides it; five minutes by default. A call may consist of
+    /// several requests.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.options.request_timeout = limit;
         self
@@ -132,48 +132,48 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long a server on byte streams may keep silent on `server/discover` before it is tried as a legacy one;
-    /// five seconds by default.
+    /// Sets how long to wait for a response to `server/discover` over byte streams before the client tries a legacy
+    /// handshake; five seconds by default.
     pub fn probe_timeout(mut self, limit: Duration) -> Self {
         self.options.probe_timeout = limit;
         self
     }
 
-    /// Sets the largest message of the server in bytes; 64 MiB by default.
+    /// Sets the maximum size in bytes of a message from the server; 64 MiB by default.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.options.max_message = bytes.max(1 << 10);
         self
     }
 
-    /// Sets how many contents of resources are kept, and how many bytes in all; 1,000 and 64 MiB by default. What was used
-    /// least recently is dropped first. Zero keeps nothing.
+    /// Sets how many contents of resources are cached, and how many bytes in total; 1,000 and 64 MiB by default. The least
+    /// recently used are evicted first. Zero disables the cache.
     pub fn read_cache(mut self, entries: usize, bytes: usize) -> Self {
         self.options.read_cache = ReadCacheBounds { entries, bytes };
         self
     }
 
-    /// Starts a server's process again when a request finds it dead. The request that it died of is not repeated.
+    /// Starts a server's process again when a request finds it dead. The request during which it died is not repeated.
     pub fn respawn(mut self) -> Self {
         self.options.respawn = true;
         self
     }
 
-    /// Uses HTTP+SSE, the transport of 2024-11-05, with a URL: that of its event stream. Streamable HTTP, which has
-    /// replaced it, is what a URL means otherwise.
+    /// Uses HTTP+SSE, the transport of 2024-11-05; the URL is that of its event stream. By default a URL means streamable
+    /// HTTP, which has replaced it.
     pub fn http_sse(mut self) -> Self {
         self.options.http_sse = true;
         self
     }
 
     /// Follows the [catalog](crate::guide::client#a-host-instead-of-an-endpoint) of a host to an endpoint of another origin,
-    /// which gets no header of this builder; by default that is an error, which names it. **Preview**: the format of the
+    /// which gets no header of this builder; by default this is an error that names the endpoint. **Preview**: the format of the
     /// catalog is a draft.
     pub fn follow_origins(mut self) -> Self {
         self.options.follows_origins = true;
         self
     }
 
-    /// Trusts these authorities as well, besides those of the operating system: certificates in PEM.
+    /// Trusts these certificate authorities, in PEM, in addition to those of the operating system.
     pub fn root_certificates(mut self, pem: &str) -> Self {
         let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
         match roots {
@@ -189,7 +189,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Gives the server's process the whole environment of this program, with its credentials; by default it gets `PATH`,
+    /// Passes the whole environment of this program to the server's process, with its credentials; by default it gets `PATH`,
     /// `HOME`, the language and a few others.
     pub fn inherit_environment(mut self) -> Self {
         self.options.inherit_environment = true;
@@ -228,7 +228,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Shows the server's forms to the user, and declares that the client can.
+    /// Shows the server's forms to the user, and declares the capability.
     pub fn on_elicit<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
@@ -238,7 +238,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Shows the server's URLs to the user, and declares that the client can.
+    /// Shows the server's URLs to the user, and declares the capability.
     pub fn on_elicit_url<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
@@ -248,7 +248,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks this program's model on behalf of the server, and declares that the client can.
+    /// Asks this program's model on behalf of the server, and declares the capability.
     pub fn on_sample<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(SampleRequest) -> Fut + Send + Sync + 'static,
@@ -258,13 +258,13 @@ impl ClientBuilder {
         self
     }
 
-    /// Declares that the model of [`on_sample`](Self::on_sample) uses the tools that come with a request.
+    /// Declares that the model of [`on_sample`](Self::on_sample) can use the tools in a request.
     pub fn sample_with_tools(mut self) -> Self {
         self.handlers.sample_tools = true;
         self
     }
 
-    /// Lists the folders that the user works in, and declares that the client can.
+    /// Lists the folders that the user works in, and declares the capability.
     pub fn on_roots<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -274,13 +274,13 @@ impl ClientBuilder {
         self
     }
 
-    /// Receives the server's log messages, in their order. The function must not block.
+    /// Receives the server's log messages in order. The function must not block.
     pub fn on_log(mut self, f: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
         self.handlers.log = Some(Arc::new(f));
         self
     }
 
-    /// Receives the progress of every call that has no function of its own. The function must not block.
+    /// Receives the progress of every call without its own function. The function must not block.
     pub fn on_progress(mut self, f: impl Fn(ProgressUpdate) + Send + Sync + 'static) -> Self {
         self.handlers.progress = Some(Arc::new(f));
         self
@@ -292,10 +292,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects, and finds out which revision the server has; nothing is listed.
+    /// Connects and negotiates a revision, but requests no lists.
     ///
     /// # Errors
-    /// The server cannot be reached or started, or has no revision that this client has.
+    /// The server cannot be reached or started, or supports no revision of this client.
     pub fn connect(self, target: impl IntoTarget) -> BoxFuture<Result<Client, Error>> {
         // an `async fn` that is generic repeats an error in the type of its argument at the call and at its `.await`
         Box::pin(self.connect_to(target.into_target()))

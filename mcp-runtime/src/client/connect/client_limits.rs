@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::core::admission::Rate;
 
-/// Bounds on what a server can make a client wait for, receive and keep; of
+/// Bounds on what a server can make a client wait for, receive and keep; passed to
 /// [`ClientBuilder::limits`](super::client_builder::ClientBuilder::limits).
 ///
 /// ```no_run
@@ -59,21 +59,21 @@ impl Default for ClientLimits {
 }
 
 impl ClientLimits {
-    /// Sets how long it may take to connect, from starting the process or the first request to the end of the handshake,
-    /// and again when a session or a process is replaced; five minutes by default. The login of a person does not count.
+    /// Sets the timeout of connecting, from starting the process or the first request to the end of the handshake, and of
+    /// replacing a session or a process; five minutes by default. A user's login does not count.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
     }
 
-    /// Sets how long a list may take with all its pages, unless the call says otherwise itself; five minutes by default.
+    /// Sets the timeout of a list with all its pages, unless the call overrides it; five minutes by default.
     pub fn list_timeout(mut self, limit: Duration) -> Self {
         self.list_timeout = limit;
         self
     }
 
-    /// Sets how many bytes a list may have with all its pages, and how many bytes of lists of one kind are kept; 16 MiB by
-    /// default.
+    /// Sets how many bytes a list may have with all its pages, and how many bytes of lists of one kind are cached; 16 MiB
+    /// by default.
     pub fn list_bytes(mut self, bytes: usize) -> Self {
         self.list_bytes = bytes;
         self
@@ -110,13 +110,13 @@ impl ClientLimits {
         self
     }
 
-    /// Sets how many requests of a legacy server are answered at once; 64 by default. Others are refused.
+    /// Sets how many requests of a legacy server are answered concurrently; 64 by default. Further requests are refused.
     pub fn server_requests(mut self, requests: usize) -> Self {
         self.server_requests = requests;
         self
     }
 
-    /// Sets how many bytes the requests of a legacy server that are answered at once may have together; 16 MiB by default.
+    /// Sets the total bytes of the requests of a legacy server that are answered concurrently; 16 MiB by default.
     pub fn server_request_bytes(mut self, bytes: usize) -> Self {
         self.server_request_bytes = bytes;
         self
@@ -125,7 +125,7 @@ impl ClientLimits {
     /// Sets how often the server may ask for samples of the program's model: `"60/1m"`, which is the default, or another
     /// number and a time in `ms`, `s`, `m` or `h`. All of them may be used at once.
     ///
-    /// [`connect`](super::client_builder::ClientBuilder::connect) fails if it is not a rate.
+    /// [`connect`](super::client_builder::ClientBuilder::connect) fails if the text is not a valid rate.
     pub fn sampling_rate(mut self, rate: &str) -> Self {
         self.sampling_rate = Rate::parse(rate);
         self

@@ -1,5 +1,5 @@
-//! The contract of a server: what models and clients depend on, as a file that is reviewed like code, and what a difference
-//! to it means for them.
+//! The contract of a server: everything that models and clients depend on, as a file that is reviewed like code, and the
+//! meaning of each difference to it.
 
 mod compare;
 mod schema;
@@ -27,10 +27,11 @@ const SECTIONS: [(&str, &str, &str); 5] = [
     ("events", "event", "name"),
 ];
 
-/// What models and clients depend on, of a server.
+/// Everything of a server that models and clients depend on.
 ///
-/// As a file it is canonical: members are sorted, and each item is one line. [`TestServer::contract`] reads that of a
-/// server of this program, with settings and scopes; the tool `mcp-dev` reads what any server shows to its clients.
+/// The file is canonical: members are sorted, and each item is one line. [`TestServer::contract`] reads the contract of
+/// a server of this program, with settings and scopes; the tool `mcp-dev` reads the lists that any server shows to its
+/// clients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contract(Map<String, Value>);
 
@@ -130,7 +131,7 @@ impl Contract {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// It is not a contract, or one of another format.
+    /// The text is not a contract, or has another format.
     pub fn parse(text: &str) -> Result<Self, String> {
         match serde_json::from_str(text) {
             Ok(Value::Object(members)) if members.get("format") == Some(&FORMAT.into()) => Ok(Self(members)),
@@ -180,7 +181,7 @@ impl Contract {
         whole_file::replace(path.as_ref(), self.text().as_bytes())
     }
 
-    /// What has changed from this contract to a newer one.
+    /// Returns the changes from this contract to a newer one.
     #[must_use]
     pub fn compare(&self, newer: &Self) -> ContractChanges {
         compare::compare(self, newer)
@@ -225,13 +226,13 @@ fn is_of_template(uri: &str, template: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChangeClass {
-    /// People may see it, and nothing else.
+    /// Only people may notice it.
     Cosmetic,
-    /// Words or defaults that a model decides by: it may choose differently.
+    /// Texts or defaults by which a model decides: it may choose differently.
     Routing,
-    /// Something is possible that was not.
+    /// Something new is possible.
     Additive,
-    /// What was right may be wrong now.
+    /// Correct uses may fail now.
     Breaking,
 }
 
@@ -262,11 +263,11 @@ impl ChangeClass {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContractChange {
-    /// What it means.
+    /// The class of the change.
     pub class: ChangeClass,
     /// Kind and name of the item, such as `tool search`.
     pub item: String,
-    /// Where in the item, and what.
+    /// The place in the item, and the change.
     pub text: String,
 }
 
@@ -314,7 +315,7 @@ pub struct ContractCheck<'s> {
 }
 
 impl TestServer {
-    /// The contract of the server: what models and clients depend on.
+    /// Returns the contract of the server: everything that models and clients depend on.
     ///
     /// ```no_run
     /// # async fn example(server: mcp_runtime::testing::TestServer) {
@@ -380,8 +381,7 @@ impl ContractCheck<'_> {
 
     /// Compares the contract with a file, relative to the folder of the package. With `UPDATE_CONTRACT=1` in the
     /// environment, it writes the file instead.
-    ///
-    /// A change that breaks nothing must be in the file as well: what is not there could be taken back unseen.
+    /// The file must also contain changes that break nothing: otherwise they could be reverted unnoticed.
     ///
     /// # Panics
     /// The contract differs from the file, or the file cannot be read or written.

@@ -1,6 +1,5 @@
 //! An agent that uses several servers as one toolset: `cargo run --example agent`.
-//!
-//! The model is a script that answers in the form of Anthropic's Messages API; put a request to a real one in its place.
+//! The model is a script that responds in the form of Anthropic's Messages API; replace it with a request to a real one.
 
 #![allow(clippy::print_stdout)]
 
@@ -66,12 +65,12 @@ fn model(tools: &[Value], messages: &[Value]) -> Value {
 
 #[mcp_runtime::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // servers in this process; a command line or a URL is connected in the same way
+    // servers in this process; use a command line or a URL in the same way
     let shop = mcp_runtime::server!().tool::<search>().tool::<order>().resource::<label>().build()?;
     let prices = mcp_runtime::server!().tool::<multiply>().build()?;
     let shop = Client::connect(&shop).await?.toolset("shop").allow_calls(|tool, _| tool != "shop__order");
     let prices = Client::connect(&prices).await?.toolset("prices");
-    // this one cannot be reached, which hides its tools and nothing else
+    // this one cannot be reached, which hides only its own tools
     let away = Toolset::connecting("away", || Client::connect("http://127.0.0.1:9/mcp"));
     let toolset = Toolset::merge([shop, prices, away])?.separator("__").artifacts(Artifacts::memory());
 
@@ -114,7 +113,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         messages.push(json!({ "role": "user", "content": results }));
     }
 
-    // the model has seen references, the program has the contents
+    // the model sees references, the program gets the contents
     for reference in &stored {
         let artifact = toolset.artifact(reference).await?;
         println!("{}: {} bytes", serde_json::to_string(&artifact.reference.mime_type)?, artifact.bytes.len());

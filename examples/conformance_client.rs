@@ -1,5 +1,5 @@
-//! What the client half of the official conformance suite asks of a client. The suite starts it with the address of its
-//! server as the last argument, and names the scenario in the environment:
+//! The client that the official conformance suite tests. The suite starts it with the address of its server as the last
+//! argument, and the name of the scenario in the environment:
 //!
 //! ```text
 //! conformance client --command target/debug/examples/conformance_client --suite all
@@ -35,7 +35,7 @@ async fn main() -> Outcome {
     Ok(())
 }
 
-/// How each scenario of authorization wants the client to get its tokens.
+/// How the client gets its tokens in each scenario of authorization.
 fn authorization(scenario: &str, context: &Value) -> Result<OAuth, Box<dyn Error>> {
     let text = |key: &str| context[key].as_str().unwrap_or_default().to_owned();
     Ok(match scenario {
@@ -73,7 +73,7 @@ fn authorization(scenario: &str, context: &Value) -> Result<OAuth, Box<dyn Error
 fn options(revision: Option<Revision>) -> ClientBuilder {
     let builder = Client::builder()
         .info("conformance-client", "1.0.0")
-        // what the user leaves out is filled in from the form's defaults
+        // members that the user leaves out get the form's defaults
         .on_elicit(|_| async { ElicitAnswer::Accept(json!({})) })
         .on_sample(|_| async { Ok(SampleAnswer::text("scripted", "Paris")) })
         .on_roots(|| async { vec![Root::new("file:///conformance")] });
@@ -85,7 +85,7 @@ fn options(revision: Option<Revision>) -> ClientBuilder {
 
 async fn run(scenario: &str, context: &Value, client: &Client) -> Outcome {
     match scenario {
-        // connecting is all they check
+        // these scenarios check only the connection
         "initialize" | "request-metadata" => {}
         "tools_call" => {
             client.tools().await?;
@@ -101,7 +101,7 @@ async fn run(scenario: &str, context: &Value, client: &Client) -> Outcome {
         }
         "sep-2322-client-request-state" => {
             client.tools().await?;
-            // the unrelated call runs while the other waits for an answer
+            // the unrelated call runs while the other one waits for a response
             let (echoed, unrelated) = tokio::join!(
                 client.call("test_mrtr_echo_state", json!({})).into_future(),
                 client.call("test_mrtr_unrelated", json!({})).into_future(),

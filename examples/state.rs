@@ -20,7 +20,7 @@ use mcp_runtime::{FromContext, ServerBuilder, prelude::*};
 #[derive(Default)]
 struct Counter(AtomicU64);
 
-/// What the tools need from a store, whatever its implementation.
+/// The operations that the tools need from a store.
 trait Store: Send + Sync {
     fn add(&self, note: String) -> io::Result<usize>;
     fn get(&self, id: usize) -> Option<String>;
@@ -46,7 +46,7 @@ impl Store for Memory {
     }
 }
 
-/// The author: created anew for each request, from the information about its client.
+/// The author, created for each request from the information about its client.
 struct Author(String);
 
 impl FromContext for Author {

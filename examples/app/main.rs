@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --example app -- list
-//! cargo run --example app -- call poll                      # what a client without pages gets
+//! cargo run --example app -- call poll                      # the result for a client without pages
 //! cargo run --example app -- read ui://poll/page.html
 //! cargo run --example app -- --http 127.0.0.1:8080
 //! ```

@@ -9,7 +9,7 @@ use std::{
 use axum::Extension;
 use mcp_runtime::{prelude::*, resource::Subscription};
 
-/// Everyone's data; no function gets to see it.
+/// The data of all companies, which functions never see.
 #[derive(Clone)]
 pub(crate) struct Companies(Arc<HashMap<&'static str, Company>>);
 
@@ -60,7 +60,7 @@ impl Company {
     }
 }
 
-/// `GET /api/orders`, as it was before MCP.
+/// `GET /api/orders`, unchanged by MCP.
 pub(crate) async fn orders(Extension(company): Extension<Company>) -> String {
     let line = |order: Order| format!("{}\t{}\t{}\n", order.id, order.article, order.shipped);
     company.orders().into_iter().map(line).collect()
@@ -101,7 +101,7 @@ pub(crate) fn order(id: u64, company: &Company) -> Option<Json<Order>> {
     company.order(id).map(Json)
 }
 
-/// A change says that the order of this id exists, so that only its company may subscribe to it.
+/// A notification reveals that the order exists, so only its company may subscribe to it.
 fn own_order(wanted: &Subscription, company: &Company) -> bool {
     wanted.variables["id"].parse().is_ok_and(|id| company.order(id).is_some())
 }

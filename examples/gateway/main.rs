@@ -1,5 +1,5 @@
-//! An existing axum app with several customers, which gets an MCP endpoint: behind the sign-in that it has, on the data
-//! of the caller's own company, under a prefix, and with a graceful shutdown.
+//! An existing axum app with several customers, extended by an MCP endpoint: behind the app's sign-in, on the data of the
+//! caller's company, under a prefix, and with a graceful shutdown.
 //!
 //! ```sh
 //! cargo run --example gateway -- 127.0.0.1:8080
@@ -22,10 +22,10 @@ pub(crate) use company::Companies;
 use company::Company;
 use sign_in::{User, Users};
 
-/// How long calls may take to finish once the process is told to stop.
+/// The time in which calls may finish after the process is told to stop.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// The app as it was, without MCP: routes, behind a middleware that knows the user.
+/// The existing app, without MCP: routes behind a middleware that identifies the user.
 fn api() -> Router {
     Router::new().route("/orders", get(company::orders))
 }
@@ -38,11 +38,11 @@ pub(crate) fn mcp(public_host: Option<&str>) -> mcp_runtime::Result<HttpService>
         .tool::<company::ship>()
         .resource::<company::order>()
         .http(|http| {
-            // sessions and calls belong to the `User` of the request, and what has `scopes` is theirs only
+            // sessions and calls belong to the `User` of the request, who needs the `scopes` of an item
             let http = http.caller_from::<User>().from_request::<Company>();
             match public_host {
                 Some(host) => http.allowed_hosts([host]),
-                // local names alone
+                // only local names
                 None => http,
             }
         })
@@ -53,13 +53,13 @@ pub(crate) fn mcp(public_host: Option<&str>) -> mcp_runtime::Result<HttpService>
 /// The app with MCP.
 pub(crate) fn app(mcp: HttpService, companies: Companies) -> Router {
     let signed_in = api()
-        // a service is an endpoint for any path
+        // a service can be mounted at any path
         .nest_service("/mcp", mcp)
         .layer(middleware::from_fn_with_state((Users::default(), companies), sign_in::sign_in));
     Router::new().nest("/api", signed_in).route("/health", get(|| async { "ok" }))
 }
 
-/// Serves until `stop`, then finishes what has begun.
+/// Serves until `stop` completes, then finishes running calls.
 async fn serve(
     listener: TcpListener,
     mcp: HttpService,
@@ -69,7 +69,7 @@ async fn serve(
     let (stopping, mut stopped) = watch::channel(());
     let stop = async move {
         stop.await;
-        // a client that listens for changes would keep its connection open for as long as it runs
+        // ends the streams of clients that listen for changes, which would keep their connections open
         mcp.stop();
         stopping.send_replace(());
     };

@@ -1,4 +1,4 @@
-//! Who calls: one middleware, for the routes of the app and for MCP alike.
+//! The middleware that identifies callers, for the routes of the app and for MCP alike.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,7 +24,7 @@ pub(crate) struct User {
     scopes: &'static [&'static str],
 }
 
-/// Who this is for MCP: names are unique within a company, so the company is the issuer.
+/// The principal of the user for MCP: names are unique within a company, so the company is the issuer.
 impl IntoPrincipal for User {
     fn into_principal(self) -> Option<Principal> {
         let issuer = format!("https://shop.example.com/{}", self.company);
@@ -32,8 +32,8 @@ impl IntoPrincipal for User {
     }
 }
 
-/// The users, by the SHA-256 of their token: who reads this table has no token, and how long it takes to look one up
-/// says nothing about the tokens in it.
+/// The users, by the SHA-256 of their token: reading this table reveals no token, and the time of a lookup reveals
+/// nothing about the tokens in it.
 #[derive(Clone)]
 pub(crate) struct Users(Arc<HashMap<[u8; 32], User>>);
 

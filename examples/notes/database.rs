@@ -19,18 +19,18 @@ const TABLES: &str = "
     );
 ";
 
-/// Why an operation has failed.
+/// The reason why an operation failed.
 #[mcp_error]
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotesError {
-    // what a model can do something about is shown to it
+    // shown to the model, which can act on it
     #[mcp(public)]
     #[error("note {0} does not exist\n`find_notes` returns the ids")]
     NoNote(i64),
     #[mcp(public)]
     #[error("there is a note with the title `{0}`\nchoose another title, or append to it with `merge_notes`")]
     TitleTaken(String),
-    // the rest is logged: it may contain the path of the file, or what is in it
+    // only logged, since it may contain the path of the file, or its contents
     #[error("the database has failed")]
     Database(#[from] rusqlite::Error),
 }
@@ -49,7 +49,7 @@ fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     Ok(Note { id: row.get(0)?, title: row.get(1)?, text: row.get(2)? })
 }
 
-/// One connection, which its users share: SQLite writes one thing at a time in any case.
+/// One shared connection, since SQLite allows one writer at a time anyway.
 #[derive(Debug)]
 pub(crate) struct Database(Mutex<Connection>);
 
@@ -61,7 +61,7 @@ impl Database {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        // a panic has rolled back its transaction, so that the connection can still be used
+        // a panic has rolled back its transaction, so the connection can still be used
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,7 +113,7 @@ impl Database {
         let text = text.ok_or(NotesError::NoNote(from))?;
         let appended = "UPDATE notes SET text = text || char(10, 10) || ?2 WHERE id = ?1";
         if transaction.execute(appended, (into, text))? == 0 {
-            // and the note that was deleted above is back
+            // rolls back: the note that was deleted above is back
             return Err(NotesError::NoNote(into));
         }
         Ok(transaction.commit()?)

@@ -1,5 +1,5 @@
-//! Notes in an SQLite database: functions that block, transactions, an error type of its own, a question before
-//! something is lost, and settings. `mcp.lock.json` is what models and clients depend on; a test holds it.
+//! Notes in an SQLite database: functions that block, transactions, a custom error type, a question before data is lost,
+//! and settings. `mcp.lock.json` is the contract that models and clients depend on, checked by a test.
 //!
 //! ```sh
 //! export NOTES_DB=notes.sqlite                       # or --database notes.sqlite
@@ -83,14 +83,14 @@ async fn delete_note(
     server: &ServerHandle,
     ctx: &Context,
 ) -> Result<String, ToolError> {
-    // an async function leaves what blocks to another thread, which needs a database of its own: the `Arc`
+    // an async function must block on another thread, which needs an owned database: the `Arc`
     let database = notes.clone();
     let note = tokio::task::spawn_blocking(move || database.get(id)).await??.ok_or(NotesError::NoNote(id))?;
     let agreed: bool = ctx.elicit("delete", format!("Delete the note `{}`?", note.title)).await?;
     if !agreed {
         return Err("the user wants to keep the note".into());
     }
-    // the answer is good for one deletion: a note may get the same id later
+    // the answer is valid for one deletion, since a later note may get the same id
     ctx.consume_once().await?;
     let database = notes.clone();
     tokio::task::spawn_blocking(move || database.delete(id)).await??;
@@ -124,7 +124,7 @@ fn tags(typed: &mcp_runtime::Completion, notes: &Database) -> Result<Vec<String>
     notes.tags(&typed.value)
 }
 
-/// Its state, which functions take as `&Database` and as `&Arc<Database>`, is made of the settings or given.
+/// The state, which functions take as `&Database` and as `&Arc<Database>`, is built from the settings or passed in.
 pub(crate) fn server() -> ServerBuilder {
     mcp_runtime::server!()
         .info(|info| info.name("notes"))

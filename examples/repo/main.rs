@@ -7,8 +7,8 @@
 //! cargo run --release --example repo -- --http 127.0.0.1:8080
 //! ```
 //!
-//! The tree is `REPO_ROOT`, or the current directory. What `.gitignore` excludes, hidden files and what lies behind
-//! symbolic links that leave the tree is neither listed nor searched nor read.
+//! The tree is `REPO_ROOT`, or the current directory. Files that `.gitignore` excludes, hidden files,
+//! and files behind symbolic links that leave the tree are neither listed nor searched nor read.
 
 mod file;
 mod outline;

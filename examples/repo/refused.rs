@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-/// Why a request was refused.
+/// The reason why a request was refused.
 #[derive(Debug)]
 pub(crate) enum Refused {
     NoFile(String),

@@ -1,4 +1,4 @@
-//! The tree that is served: which files belong to it, and the only way from a client's path to a file.
+//! The served tree: the files that belong to it, and the only function that resolves a client's path to a file.
 
 use std::{
     fs::File,
@@ -52,7 +52,7 @@ impl Root {
         (found.starts_with(&self.0) && self.lists(&found)).then_some(found)
     }
 
-    /// Whether a walk would reach `path`: it walks only the way there.
+    /// Whether a walk would reach `path`; walks only the directories on the way.
     fn lists(&self, path: &Path) -> bool {
         let target = path.to_owned();
         let mut walk: Walk =

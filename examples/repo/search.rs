@@ -19,10 +19,10 @@ use super::{
 const MOST: u64 = 4 << 20;
 /// Bytes of a line that are searched.
 const LINE: usize = 16 << 10;
-/// Bytes of the largest compiled expression. With `LINE` it bounds the one step that cannot be interrupted: matching a
-/// line takes time proportional to both.
+/// Bytes of the largest compiled expression. Together with `LINE` it bounds the only step that cannot be interrupted:
+/// matching a line takes time proportional to both.
 const REGEX: usize = 1 << 20;
-/// How long a search runs; after that it returns what it has found.
+/// How long a search may run before it returns its hits so far.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Files between two progress notifications.
 const STEP: usize = 500;
@@ -79,7 +79,7 @@ pub(crate) fn search(
             reported = files;
             ctx.progress(files).message(format!("{files} files searched")).send();
         }
-        // a thread cannot be stopped from outside: it has to see that its client has left
+        // a thread cannot be stopped from outside, so it must check that its client is still there
         !ctx.is_cancelled() && Instant::now() < end
     })))
 }

@@ -1,5 +1,5 @@
-//! Programs as tools, which a file describes: their output is progress, cancelling a call kills them, and a long output
-//! is linked instead of sent.
+//! Programs as tools, described by a file: their output is progress, cancelling a call kills them, and a long output is
+//! linked instead of sent.
 //!
 //! ```sh
 //! cargo run --example runner -- list
@@ -20,7 +20,7 @@ use mcp_runtime::ServerBuilder;
 pub(crate) use output::Outputs;
 pub(crate) use tools::ToolFile;
 
-/// How often the file is looked at.
+/// How often the file is checked for changes.
 const WATCH: Duration = Duration::from_millis(500);
 
 pub(crate) fn server(file: &mut ToolFile, outputs: &Arc<Outputs>) -> Result<ServerBuilder, tools::FileError> {
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     if file.has_changed()
                         && let Err(error) = file.reload(&handle, &outputs)
                     {
-                        // the tools that were there stay
+                        // the old tools stay
                         eprintln!("{error}");
                     }
                 }

@@ -1,4 +1,4 @@
-//! Long outputs: a call returns the end of one and a link to the whole, which the client reads in parts.
+//! Long outputs: a call returns the end of the output and a link to all of it, which the client reads in parts.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use mcp_runtime::{content::ResourceLink, prelude::*, resource::ListedResource};
 
 use super::process::Finished;
 
-/// What is sent with the reply itself.
+/// The bytes of output that are sent with the reply itself.
 const INLINE: usize = 4 << 10;
 /// The outputs that are kept; the oldest go first.
 const KEPT: usize = 16;
@@ -66,7 +66,7 @@ impl Outputs {
             ToolResult::text(format!("[the last {INLINE} bytes]\n{}", &output[start..])).with(link)
         };
         if !status.success() {
-            // an exit status is something that a model can act on, so that it is shown with the output
+            // a model can act on an exit status, so it is shown with the output
             reply = reply.with(format!("the program failed: {status}")).failed();
         }
         Ok(reply)

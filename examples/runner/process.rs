@@ -1,4 +1,4 @@
-//! One run of a program: no more output than fits, and nothing that outlives its call.
+//! One run of a program, with bounded output; no process outlives its call.
 
 use std::{
     io,
@@ -21,12 +21,12 @@ const PACE: Duration = Duration::from_millis(100);
 /// A program's exit status and output.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
-    /// stdout and stderr as they came, of which the end may be missing.
+    /// stdout and stderr in the order of arrival; the end may be missing.
     pub(crate) output: String,
     pub(crate) is_cut: bool,
 }
 
-/// The command for a program, in a process group of its own.
+/// The command for a program, in its own process group.
 pub(crate) fn command(program: &str, arguments: impl Iterator<Item = String>) -> Command {
     let mut command = std::process::Command::new(program);
     // the server's stdin and stdout are the client's connection
@@ -38,13 +38,13 @@ pub(crate) fn command(program: &str, arguments: impl Iterator<Item = String>) ->
     command
 }
 
-/// A program with what it has started, all of which is killed when this is dropped: when the call is cancelled, the
-/// client has gone or the tool's time is over.
+/// A program and the processes that it has started. Dropping it kills all of them: when the call is cancelled, the
+/// client disconnects or the tool times out.
 struct Group(Child);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // `None` once the program has ended and its id may be another's
+        // `None` once the program has ended, since its id may be reused
         #[cfg(unix)]
         if let Some(id) = self.0.id().and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?)) {
             // fails only if all of them have ended
@@ -59,13 +59,13 @@ pub(crate) async fn run(mut command: Command, ctx: &Context) -> io::Result<Finis
     let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
     let log = Mutex::new(Log { bytes: Vec::new(), is_cut: false, lines: 0, reported: None });
     tokio::try_join!(read(stdout, &log, ctx), read(stderr, &log, ctx))?;
-    // only now, since the id of a program that has been waited for may become another's
+    // only now, since the id of a program may be reused after it has been waited for
     let status = child.0.wait().await?;
     let Log { bytes, is_cut, .. } = log.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Finished { status, output: String::from_utf8_lossy(&bytes).into_owned(), is_cut })
 }
 
-/// Reads a pipe to its end, also when no more is kept: a program whose pipe is full would wait.
+/// Reads a pipe to its end, even when no more is kept: a program blocks when its pipe is full.
 async fn read(pipe: Option<impl AsyncRead + Unpin>, log: &Mutex<Log>, ctx: &Context) -> io::Result<()> {
     let Some(mut pipe) = pipe else { return Ok(()) };
     let mut chunk = vec![0; 8192];

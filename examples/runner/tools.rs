@@ -1,4 +1,4 @@
-//! The file that describes the tools: read as a whole, or not at all.
+//! The file that describes the tools; it is used as a whole, or not at all.
 
 use std::{
     collections::HashSet,
@@ -30,7 +30,7 @@ struct Entry {
     timeout_seconds: u64,
 }
 
-/// Why a file is not used.
+/// The reason why a file is not used.
 #[derive(Debug)]
 pub(crate) enum FileError {
     Read(io::Error),
@@ -60,12 +60,12 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// A file of tools, and what has been seen of it.
+/// A file of tools, and its state when it was last read.
 #[derive(Debug)]
 pub(crate) struct ToolFile {
     path: PathBuf,
     seen: Option<(SystemTime, u64)>,
-    /// The names of the tools that are there.
+    /// The names of the registered tools.
     names: HashSet<String>,
 }
 
@@ -79,7 +79,7 @@ impl ToolFile {
         Some((file.modified().ok()?, file.len()))
     }
 
-    /// Whether the file is another than the one that was read last.
+    /// Whether the file has changed since it was last read.
     pub(crate) fn has_changed(&self) -> bool {
         self.version() != self.seen
     }
@@ -145,7 +145,7 @@ fn tool(entry: Entry, outputs: &Arc<Outputs>) -> Result<ToolDef, FileError> {
     }))
 }
 
-/// A part of a command for these arguments: a value is one argument of the program, whatever is in it.
+/// A part of a command for these arguments: a value is always one argument of the program, whatever it contains.
 fn value(part: &str, arguments: &Value) -> Option<String> {
     let Some(parameter) = placeholder(part) else { return Some(part.to_owned()) };
     Some(match arguments.get(parameter)? {

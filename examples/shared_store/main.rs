@@ -1,4 +1,4 @@
-//! A store of the program's own that all of its replicas share: an SQLite file, for the processes of one machine.
+//! A custom store that all replicas share: an SQLite file, for the processes of one machine.
 //!
 //! ```sh
 //! export MCP_SERVER_KEYS=$(openssl rand -hex 32)
@@ -18,7 +18,7 @@ async fn withdraw(amount: u32, ctx: &Context) -> Result<String, ToolError> {
     if !agreed {
         return Ok("nothing was withdrawn".into());
     }
-    // of retries at any of the replicas, one gets past this
+    // of all retries, at any replica, only one passes this line
     ctx.consume_once().await?;
     Ok(format!("{amount} were withdrawn"))
 }

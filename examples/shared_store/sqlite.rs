@@ -12,9 +12,9 @@ use mcp_runtime::store::{
 };
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
-/// How often messages of other processes are looked for.
+/// How often to look for messages of other processes.
 const POLL: Duration = Duration::from_millis(20);
-/// For how long messages are kept, in milliseconds.
+/// How long messages are kept, in milliseconds.
 const MESSAGES: i64 = 60_000;
 
 pub(crate) struct Sqlite(Arc<Mutex<Connection>>);
@@ -76,7 +76,7 @@ fn limit(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// How many values there are, and how many bytes they have.
+/// The number of values, and their total bytes.
 fn used(database: &Connection, table: &str, owner: Option<&str>, except: &str) -> Result<(i64, i64)> {
     database.query_row(
         "SELECT count(*), coalesce(sum(length(bytes)), 0) FROM kept
@@ -94,8 +94,9 @@ fn find_log(database: &Connection, table: &str, log: &str) -> Result<Option<(i64
     database.query_row(found, params![table, log, now()], read).optional()
 }
 
-/// Removes what does not fit any more: of an owner with too much, or of the one that has most if all have too much. Its log
-/// goes that nothing was appended to for longest, other than this one; of its only log, the oldest entries.
+/// Removes entries until all limits hold: those of an owner above its limit, or of the largest owner if the total is too
+/// much. It removes the owner's log that has gone longest without an entry, except this one; if it is the only log, its
+/// oldest entries.
 fn evict(database: &Connection, table: &Table, log: &str, owner: &str) -> Result<()> {
     let name = table.name();
     let used = |owner: Option<&str>| {

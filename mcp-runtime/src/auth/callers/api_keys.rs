@@ -20,10 +20,9 @@ const ISSUER: &str = "urn:mcp-runtime:api-keys";
 const MIN_KEY: usize = 16;
 
 /// The API keys of known callers, which send theirs as `Authorization: Bearer <key>`.
-///
-/// Each entry is the name of a caller, its key, and the scopes that are granted to it, separated by spaces; entries are
-/// separated by line ends or `;`, and a line that begins with `#` is a comment. A key has at least 16 characters. Instead
-/// of a key, its SHA-256 can be given, as `sha256:` and 64 hexadecimal digits, so that the list is not secret.
+/// Each entry is the name of a caller, its key, and its scopes, separated by spaces; entries are separated by line ends
+/// or `;`, and a line that begins with `#` is a comment. A key has at least 16 characters. An entry may have the SHA-256
+/// of the key instead, as `sha256:` and 64 hexadecimal digits, so that the list is not secret.
 ///
 /// A word with `=` is a [claim](Principal::claims) of the caller, such as its tenant: JSON without spaces, a text in quotes,
 /// or any other word, which is a text.
@@ -229,19 +228,19 @@ impl ApiKeys {
         Self { source, known }
     }
 
-    /// The keys in an environment variable. What is wrong with them is an error of
+    /// The keys in an environment variable. Invalid keys are an error from
     /// [`build`](crate::ServerBuilder::build).
     pub fn from_env(name: impl Into<String>) -> Self {
         Self::read(KeyList::Variable(name.into()))
     }
 
-    /// The keys in a file. What is wrong with them is an error of [`build`](crate::ServerBuilder::build).
+    /// The keys in a file. Invalid keys are an error from [`build`](crate::ServerBuilder::build).
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self::read(KeyList::File(path.into()))
     }
 
-    /// These keys, each with who calls with it. No key, one of fewer than 16 characters and two that are equal are errors of
-    /// [`build`](crate::ServerBuilder::build).
+    /// These keys, each with its caller. An empty list, a key of fewer than 16 characters and two equal keys are errors
+    /// from [`build`](crate::ServerBuilder::build).
     pub fn new<K: AsRef<str>>(keys: impl IntoIterator<Item = (K, Principal)>) -> Self {
         let mut known = KnownKeys::new();
         for (key, principal) in keys {

@@ -39,11 +39,10 @@ const BELIEVED: Duration = Duration::from_secs(30);
 /// What a verdict is kept for at most, however long its token is valid.
 const MAX_CACHED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Accepts the access tokens of one OAuth authorization server; give it to
+/// Accepts the access tokens of one OAuth authorization server; pass it to
 /// [`ServerBuilder::auth`](crate::ServerBuilder::auth).
-///
-/// Tokens are JWTs that are verified with the keys which the authorization server publishes: signature, issuer, audience
-/// and times. [`introspection`](Self::introspection) is for opaque tokens. Clients find the authorization server by the
+/// Tokens are JWTs, verified with the keys that the authorization server publishes: signature, issuer, audience and
+/// times. [`introspection`](Self::introspection) is for opaque tokens. Clients find the authorization server by the
 /// metadata that the server publishes at `/.well-known/oauth-protected-resource`.
 ///
 /// ```
@@ -115,10 +114,10 @@ impl fmt::Debug for Oauth {
 }
 
 impl Oauth {
-    /// The tokens of this issuer: the URL that identifies the authorization server, exactly as its metadata and its tokens
-    /// spell it. Its metadata is looked for as clients do, by
-    /// [RFC 8414](https://www.rfc-editor.org/rfc/rfc8414#section-3) and OpenID Connect Discovery, when the first token
-    /// comes.
+    /// The tokens of this issuer: the URL that identifies the authorization server, spelled exactly as in its metadata
+    /// and its tokens. Its metadata is discovered by
+    /// [RFC 8414](https://www.rfc-editor.org/rfc/rfc8414#section-3) and OpenID Connect Discovery when the first token
+    /// arrives.
     ///
     /// It is an `https:` URL of a public address, or one of this machine.
     pub fn issuer(issuer: impl Into<String>) -> Self {
@@ -154,10 +153,9 @@ impl Oauth {
         }
     }
 
-    /// Sets the URL under which clients reach the endpoint: the wire's `resource`. Tokens must be made for it, which is
-    /// their claim `aud`.
-    ///
-    /// It has no default: what a request says of its own host proves nothing.
+    /// Sets the URL at which clients reach the endpoint: the wire's `resource`. Tokens must be issued for it, by their
+    /// claim `aud`.
+    /// It has no default, since the `Host` of a request proves nothing.
     pub fn resource(mut self, url: impl Into<String>) -> Self {
         self.resource = Some(url.into());
         self
@@ -166,15 +164,15 @@ impl Oauth {
     /// Sets the scopes that the authorization server can grant: the wire's `scopes_supported`.
     ///
     /// An item that requires one of them is listed for everyone, and a call without it is `403` with the error
-    /// `insufficient_scope`, so that the client can ask for it. An item that requires another scope is an error of
+    /// `insufficient_scope`, so that the client can request it. An item that requires another scope is an error from
     /// [`build`](crate::ServerBuilder::build), unless it is one of the [`unlisted_scopes`](Self::unlisted_scopes).
     pub fn scopes(mut self, scopes: impl Texts) -> Self {
         self.scopes = scopes.into_texts();
         self
     }
 
-    /// Sets scopes that tokens may have besides, and that clients are not told of, such as those of administrators: an item
-    /// that requires one is hidden from those who do not have it.
+    /// Sets further scopes that tokens may have but that are not published to clients, such as those of administrators: an
+    /// item that requires one is hidden from callers without it.
     pub fn unlisted_scopes(mut self, scopes: impl Texts) -> Self {
         self.unlisted_scopes = scopes.into_texts();
         self
@@ -191,16 +189,16 @@ impl Oauth {
         self.verifier.is_none() && !self.scopes.is_empty()
     }
 
-    /// Sets scopes without which nothing is served. Clients without a token are told to ask for them first; otherwise they
-    /// ask for all [`scopes`](Self::scopes). A scope that includes them by
-    /// [`HttpOptions::implied_scopes`](crate::config::HttpOptions::implied_scopes) will do.
+    /// Sets scopes that every request needs. Clients without a token are told to request these first; without this option,
+    /// they request all [`scopes`](Self::scopes). A scope that includes them by
+    /// [`HttpOptions::implied_scopes`](crate::config::HttpOptions::implied_scopes) suffices.
     pub fn required_scopes(mut self, scopes: impl Texts) -> Self {
         self.required_scopes = scopes.into_texts();
         self
     }
 
-    /// Accepts tokens for this audience as well, for authorization servers that do not know
-    /// [resource indicators](https://www.rfc-editor.org/rfc/rfc8707) and name the server otherwise.
+    /// Accepts tokens for this audience as well, for authorization servers that do not support
+    /// [resource indicators](https://www.rfc-editor.org/rfc/rfc8707) and use another name for the server.
     ///
     /// It must name this server alone: a token for another service must not be accepted.
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
@@ -208,33 +206,33 @@ impl Oauth {
         self
     }
 
-    /// Sets the signature algorithms that are allowed; by default all of [`SigningAlgorithm::ALL`].
+    /// Sets the allowed signature algorithms; by default all of [`SigningAlgorithm::ALL`].
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = SigningAlgorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self
     }
 
-    /// Sets where the keys are, for authorization servers without metadata.
+    /// Sets the URL of the keys, for authorization servers without metadata.
     pub fn jwks_uri(mut self, url: impl Into<String>) -> Self {
         self.jwks_uri = Some(url.into());
         self
     }
 
-    /// Sets after which time the keys are fetched again; 10 minutes by default. A token of an unknown key has them fetched
-    /// at once.
+    /// Sets the time after which the keys are fetched again; 10 minutes by default. A token with an unknown key causes a
+    /// fetch at once.
     pub fn key_max_age(mut self, age: Duration) -> Self {
         self.times.max_age = age;
         self
     }
 
-    /// Sets for how long keys are used while they cannot be fetched again; 24 hours by default. After that requests are
+    /// Sets how long keys are used while they cannot be fetched again; 24 hours by default. After that requests are
     /// answered `503`.
     pub fn key_max_outage(mut self, time: Duration) -> Self {
         self.times.max_outage = time;
         self
     }
 
-    /// Sets the pause between two fetches of the keys; 30 s by default. A token of an unknown key is refused during it.
+    /// Sets the pause between two fetches of the keys; 30 s by default. A token with an unknown key is refused during it.
     pub fn key_cooldown(mut self, pause: Duration) -> Self {
         self.times.cooldown = pause;
         self
@@ -246,9 +244,8 @@ impl Oauth {
         self
     }
 
-    /// Accepts only JWTs that say in their header `typ` that they are access tokens: `at+jwt`.
-    ///
-    /// Many authorization servers do not write it. Without this, `JWT` is accepted as well, and a header without `typ`.
+    /// Accepts only JWTs whose header `typ` declares an access token: `at+jwt`.
+    /// Many authorization servers do not write it. Without this option, `JWT` is accepted as well, and a header without `typ`.
     ///
     /// See [RFC 9068](https://www.rfc-editor.org/rfc/rfc9068#section-4).
     pub fn require_access_token_type(mut self) -> Self {
@@ -257,11 +254,10 @@ impl Oauth {
     }
 
     /// Asks the authorization server about every token, instead of verifying it as a JWT; this server identifies itself
-    /// there by a client id and a secret. An answer is believed for 30 s, see
+    /// there by a client id and a secret. A response is used for 30 s, see
     /// [`introspection_cache`](Self::introspection_cache).
-    ///
-    /// An answer must say that the token is active, and name this resource in `aud`, unless
-    /// [the endpoint answers for it alone](Self::audience_by_endpoint). The caller is `sub`, or the `client_id` of a machine:
+    /// A response must say that the token is active, and name this resource in `aud`, unless
+    /// [the endpoint serves only this resource](Self::audience_by_endpoint). The caller is `sub`, or the `client_id` of a machine:
     /// if there is neither `sub` nor `username`. `exp` and `iss` may be absent.
     ///
     /// See [RFC 7662](https://www.rfc-editor.org/rfc/rfc7662).
@@ -270,16 +266,15 @@ impl Oauth {
         self
     }
 
-    /// Sets where tokens are introspected, for authorization servers without metadata.
+    /// Sets the URL of the introspection endpoint, for authorization servers without metadata.
     pub fn introspection_endpoint(mut self, url: impl Into<String>) -> Self {
         self.introspection_url = Some(url.into());
         self
     }
 
-    /// Accepts answers of the authorization server that have no `aud`: this server's credentials at the introspection
-    /// endpoint are those of this resource, and the endpoint calls a token active only if it is for it.
-    ///
-    /// Many endpoints do not look: there, a token that was issued for another service would be accepted here.
+    /// Accepts responses of the authorization server without `aud`: this server's credentials at the introspection
+    /// endpoint are those of this resource, and the endpoint calls a token active only if it is for this resource.
+    /// Many endpoints do not check this: with those, a token that was issued for another service would be accepted here.
     pub fn audience_by_endpoint(mut self) -> Self {
         self.audience_by_endpoint = true;
         self
@@ -309,15 +304,15 @@ impl Oauth {
         self
     }
 
-    /// Sets what clients have to write before the name of a scope to ask for it, where tokens have the name alone: such as
+    /// Sets the prefix of scopes in requests of clients, if tokens contain the names without it: such as
     /// `api://0b1c.../`.
     pub fn scope_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.scope_prefix = prefix.into();
         self
     }
 
-    /// Sets for how long an answer of the authorization server is believed; 30 s by default. A token that is revoked there
-    /// is accepted here for as long.
+    /// Sets how long a response of the authorization server is used; 30 s by default. A token that is revoked there is
+    /// still accepted here for this time.
     pub fn introspection_cache(mut self, time: Duration) -> Self {
         self.introspection_cached = Some(time);
         self
@@ -330,15 +325,15 @@ impl Oauth {
         self
     }
 
-    /// Accepts a principal only if this returns `true`, for every request: a list of those who were blocked, or the
-    /// tenants of this server. Others get `403`.
+    /// Accepts a principal only if this rule returns `true`, which runs for every request: to check a list of blocked
+    /// users, or the tenants of this server. Others get `403`.
     pub fn accept_if(mut self, accept: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
         self.accept = Some(Arc::new(accept));
         self
     }
 
-    /// Fetches keys from addresses of private networks too, and by `http:`; for tests, and for networks that no one
-    /// else can write to.
+    /// Fetches keys from addresses of private networks too, and by `http:`; for tests, and for networks to which no one
+    /// else can write.
     pub fn allow_private_network(mut self) -> Self {
         self.any_address = true;
         self
@@ -355,17 +350,16 @@ impl Oauth {
         self
     }
 
-    /// Accepts no tokens but those that are bound to a key; see [`dpop`](Self::dpop).
+    /// Accepts only tokens that are bound to a key; see [`dpop`](Self::dpop).
     pub fn require_dpop(mut self) -> Self {
         self.dpop = Dpop::Required;
         self
     }
 
-    /// Requires that proofs contain a nonce of this server which is not older than this, such as five minutes: so no proof
-    /// can have been made in advance. A client that lacks one is told to use it (`use_dpop_nonce`), and tries again; it does
-    /// so once in that time.
-    ///
-    /// Nothing is kept: a nonce is the time, sealed. Replicas need the same [keys](crate::config::Stores::keys).
+    /// Requires proofs to contain a nonce of this server that is not older than this, such as five minutes, so that a proof
+    /// cannot be made in advance. A client without a nonce is told to use one (`use_dpop_nonce`) and retries, once in that
+    /// time.
+    /// The server stores no nonces: a nonce is the sealed time. Replicas need the same [keys](crate::config::Stores::keys).
     ///
     /// See [RFC 9449](https://www.rfc-editor.org/rfc/rfc9449#section-9).
     pub fn dpop_nonces(mut self, lifetime: Duration) -> Self {
@@ -373,8 +367,8 @@ impl Oauth {
         self
     }
 
-    /// Sets of how many tokens it is kept that they are valid, until they expire or the keys change; 10 000 by default,
-    /// and a twentieth of them for one principal. Others are verified with each request.
+    /// Sets how many valid tokens are remembered, until they expire or the keys change; 10 000 by default, and a twentieth
+    /// of them for one principal. Other tokens are verified with each request.
     pub fn max_cached_tokens(mut self, tokens: usize) -> Self {
         self.cached_tokens = tokens;
         self

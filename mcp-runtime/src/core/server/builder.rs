@@ -1,4 +1,4 @@
-//! Collects what a server offers and how it behaves, and checks all of it at once.
+//! Collects the items and the options of a server, and checks all of them at once.
 
 use std::{
     any::{Any, TypeId, type_name},
@@ -57,7 +57,7 @@ const CURSOR: &str = "mcp-runtime list cursor 1";
 /// Purpose of the key that seals cursors of tools.
 const PAGE: &str = "mcp-runtime page cursor 1";
 
-/// Collects what a server offers; `server!()` starts one.
+/// The builder of a server, which collects its items and options; `server!()` creates one.
 ///
 /// ```
 /// use mcp_runtime::prelude::*;
@@ -144,7 +144,7 @@ impl ServerBuilder {
     }
 
     /// Offers every annotated function of these crates, which must be linked (`use tools as _;`), or of these modules and
-    /// those inside them: `.discover_from([module_path!()])`.
+    /// their submodules: `.discover_from([module_path!()])`.
     pub fn discover_from<'a>(mut self, crates: impl IntoIterator<Item = &'a str>) -> Self {
         for name in crates {
             let name = name.replace('-', "_");
@@ -277,7 +277,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Offers a tool, resource or prompt made at run time, a [`ToolDef`](crate::tool::ToolDef), a
+    /// Offers a tool, resource or prompt built at run time, a [`ToolDef`](crate::tool::ToolDef), a
     /// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef); or, with the feature
     /// `skills`, the skills in a directory, a `SkillsDir` of the module `skill`.
     ///
@@ -293,7 +293,7 @@ impl ServerBuilder {
     /// Offers everything of another builder under a prefix, with the other builder's state.
     ///
     /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
-    /// name. Its identity and options are left behind, except for its [rate](Limits::rate), which all its items share.
+    /// name. Its identity and options have no effect, except for its [rate](Limits::rate), which all its items share.
     pub fn mount(mut self, prefix: &str, other: Self) -> Self {
         #[cfg(feature = "config")]
         let mut other = other;
@@ -342,8 +342,7 @@ impl ServerBuilder {
     }
 
     /// Registers state that functions take as `&T`; `Arc<T>` serves `&T`, `Arc<dyn Trait>` serves `&dyn Trait`.
-    ///
-    /// There is one value for each type: a second one is an error of [`build`](Self::build).
+    /// Each type has one value: a second one is an error from [`build`](Self::build).
     #[track_caller]
     #[doc(alias("with_state", "app_data", "data", "extension", "manage"))]
     pub fn state<T: StateValue>(mut self, value: T) -> Self {
@@ -358,7 +357,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what the server says about itself: the wire's `serverInfo` and `instructions`. Name and version are those of
+    /// Sets the server's description: the wire's `serverInfo` and `instructions`. Name and version are those of
     /// the crate that invokes `server!()`.
     ///
     /// ```
@@ -370,7 +369,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets limits that hold for all transports.
+    /// Sets limits that apply to all transports.
     #[doc(alias("rate_limit", "request_timeout", "concurrency"))]
     pub fn limits(mut self, set: impl Configure<Limits>) -> Self {
         self.options.limits = set(self.options.limits);
@@ -399,11 +398,10 @@ impl ServerBuilder {
     }
 
     /// Authenticates the callers of the HTTP transport: with the access tokens of an OAuth authorization server
-    /// ([`Oauth`](crate::auth::Oauth)), with [`ApiKeys`](crate::auth::ApiKeys), or with a
-    /// [`Verifier`](crate::auth::Verifier) of your own. Others are answered `401`.
-    ///
-    /// Called again, it adds another way; a token is accepted if one of them accepts it. The host of a server on stdio is
-    /// trusted, and not authenticated.
+    /// ([`Oauth`](crate::auth::Oauth)), with [`ApiKeys`](crate::auth::ApiKeys), or with your
+    /// own [`Verifier`](crate::auth::Verifier). Other requests are answered `401`.
+    /// May be called several times; a token is accepted if one of them accepts it. The host of a server on stdio is trusted
+    /// and not authenticated.
     ///
     /// ```
     /// use mcp_runtime::{Principal, auth::ApiKeys};
@@ -424,7 +422,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what replicas of the server share: its keys and its stores.
+    /// Sets the keys and the stores that replicas of the server share.
     pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
         self.options.stores = set(self.options.stores);
         self
@@ -432,8 +430,7 @@ impl ServerBuilder {
 
     /// Passes the server's handle to `take` once the server is built, for code outside of its functions that changes the
     /// server or publishes changes.
-    ///
-    /// With [`run`](Self::run) no async runtime is running at that moment: store the handle, send it through a channel, or
+    /// With [`run`](Self::run), no async runtime is running at that time: store the handle, send it through a channel, or
     /// start a thread.
     ///
     /// ```
@@ -470,8 +467,8 @@ impl ServerBuilder {
 
     /// Puts a [layer](crate::layer) around every call of a tool, resource or prompt. The first is outermost.
     ///
-    /// The layers of a [mounted](Self::mount) builder are inside those of the builder that it is mounted in, and those of
-    /// an item inside all of them.
+    /// The layers of a [mounted](Self::mount) builder are inside those of the builder into which it is mounted, and those of
+    /// an item are inside all of them.
     ///
     /// ```
     /// use std::time::Instant;
@@ -494,10 +491,9 @@ impl ServerBuilder {
     }
 
     /// Changes every item of this builder as it is registered: its name, texts, `_meta`, icon and annotations, and the
-    /// descriptions, defaults and values of its arguments. Those of [mounted](Self::mount) builders are changed by their own
-    /// transforms first, and [`Transformed`](crate::transform::Transformed) changes a single service.
-    ///
-    /// A name of an argument or an item that nothing has is an error of [`build`](Self::build).
+    /// descriptions, defaults and values of its arguments. The transforms of [mounted](Self::mount) builders run first.
+    /// [`Transformed`](crate::transform::Transformed) changes a single service.
+    /// An unknown name of an argument or an item is an error from [`build`](Self::build).
     ///
     /// ```
     /// use mcp_runtime::prelude::*;
@@ -524,7 +520,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what is recorded of requests, and which log messages clients get: see [the guide](crate::guide::telemetry).
+    /// Sets the spans and metrics of requests, and the log messages that clients get: see [the guide](crate::guide::telemetry).
     ///
     /// ```
     /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());

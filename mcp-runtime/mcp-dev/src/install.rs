@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{Outcome, report};
+use crate::{Outcome, dev, report};
 
 pub(crate) fn command() -> Command {
     Command::new("install")
@@ -23,7 +23,7 @@ pub(crate) fn command() -> Command {
 /// The file of the client cannot be changed; it is as it was then.
 pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     let arguments = arguments.get_many::<String>("arguments").unwrap_or_default().cloned();
-    match mcp_runtime::install::run("mcp-dev", arguments) {
+    match mcp_runtime::install::run("mcp-dev", dev::with_loop(arguments.collect())) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) if error.kind() == mcp_runtime::ErrorKind::Usage => {
             report(&format!("error: {error}"));

@@ -1,8 +1,9 @@
 //! `mcp-dev`, for authors of MCP servers in any language: calls a server by its command or URL, adds it to clients, examines
-//! it, and holds its contract. Results go to stdout, everything else to stderr; the exit code is 1 if something failed, and
-//! 2 if the arguments are wrong.
+//! it, holds its contract, and stays between a client and a server that changes. Results go to stdout, everything else to
+//! stderr; the exit code is 1 if something failed, and 2 if the arguments are wrong.
 
 mod call;
+mod dev;
 mod doctor;
 mod examine;
 mod install;
@@ -25,7 +26,7 @@ type Run = fn(&ArgMatches) -> Outcome;
 
 /// Every command, in the order of the help.
 fn commands() -> Vec<(Command, Run)> {
-    let mut all = vec![(new::command(), new::run as Run)];
+    let mut all = vec![(dev::command(), dev::run as Run), (new::command(), new::run)];
     all.extend(call::commands());
     all.extend([
         (doctor::command(), doctor::run as Run),
@@ -42,9 +43,8 @@ fn main() -> ExitCode {
         .version(env!("CARGO_PKG_VERSION"))
         .about("For authors of MCP servers: calls servers in any language, examines them, and adds them to clients")
         .subcommand_required(true)
-        .arg_required_else_help(true)
         .subcommands(parsers)
-        .get_matches();
+        .get_matches_from(dev::with_default_command(std::env::args_os()));
     let Some((name, arguments)) = matches.subcommand() else { return ExitCode::from(2) };
     let run = names.iter().zip(runs).find(|(known, _)| *known == name);
     match run.map_or(Ok(ExitCode::from(2)), |(_, run)| run(arguments)) {

@@ -1,6 +1,7 @@
 //! The program against servers that are small scripts, over stdio, and against clients' files: what is printed, where, and
 //! with which exit code. The scripts need Python, and speak an older revision, as most servers do.
 
+mod dev;
 // what is pure of the program, whose tests run here: the program itself has no tests, which would link it once more
 #[allow(dead_code)]
 #[path = "../../src/examine.rs"]

@@ -1,0 +1,86 @@
+//! What a line is: the parts of a message by which it is routed. The rest is not looked at, and lines are passed on as they are.
+
+use serde_json::{Value, json};
+
+/// A line of either side.
+pub(super) enum Line {
+    One(Value),
+    /// Of 2025-03-26.
+    Batch(Vec<Value>),
+    /// Not JSON, or neither an object nor a list.
+    Other,
+}
+
+impl Line {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        match serde_json::from_slice(bytes) {
+            Ok(value @ Value::Object(_)) => Self::One(value),
+            Ok(Value::Array(values)) if !values.is_empty() => Self::Batch(values),
+            _ => Self::Other,
+        }
+    }
+
+    pub(super) fn messages(&self) -> &[Value] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Batch(values) => values,
+            Self::Other => &[],
+        }
+    }
+
+    /// The same line with other messages; `None` if there are none.
+    pub(super) fn with_messages(&self, mut messages: Vec<Value>) -> Option<Vec<u8>> {
+        let value = match self {
+            Self::Batch(_) if !messages.is_empty() => Value::Array(messages),
+            _ => messages.pop()?,
+        };
+        Some(value.to_string().into_bytes())
+    }
+}
+
+/// The kind of a message.
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind<'m> {
+    Request { id: &'m Value, method: &'m str },
+    Notification { method: &'m str },
+    Response { id: &'m Value },
+    Other,
+}
+
+pub(super) fn kind(message: &Value) -> Kind<'_> {
+    let id = message.get("id").filter(|id| !id.is_null());
+    match (id, message.get("method").and_then(Value::as_str)) {
+        (Some(id), Some(method)) => Kind::Request { id, method },
+        (None, Some(method)) => Kind::Notification { method },
+        (Some(id), None) if message.get("result").is_some() || message.get("error").is_some() => {
+            Kind::Response { id }
+        }
+        _ => Kind::Other,
+    }
+}
+
+pub(super) fn to_line(message: &Value) -> Vec<u8> {
+    message.to_string().into_bytes()
+}
+
+pub(super) fn request(id: &str, method: &str, params: &Value) -> Vec<u8> {
+    to_line(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+}
+
+pub(super) fn notification(method: &str) -> Vec<u8> {
+    to_line(&json!({ "jsonrpc": "2.0", "method": method }))
+}
+
+/// The answer to a request that the server did not answer. Its `data` is the same for every reason, so that programs can tell.
+pub(super) fn not_answered(id: &Value, reason: &str, detail: &str) -> Value {
+    const INTERNAL_ERROR: i64 = -32603;
+    json!({
+        "jsonrpc": "2.0",
+        "id": id,
+        "error": {
+            "code": INTERNAL_ERROR,
+            "message": detail,
+            "data": { "type": "mcp-dev", "reason": reason, "retryable": true },
+        },
+    })
+}

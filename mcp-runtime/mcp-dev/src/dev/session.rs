@@ -1,0 +1,932 @@
+//! One client and its server: every message is passed on as it is, in both directions, while the process behind it is
+//! replaced. The handshake and subscriptions are repeated to the new process, requests that it cannot know are answered with
+//! an error or sent again, and no response reaches a process that did not ask. The client's pipe is never closed first.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque, hash_map::Entry},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    child::{Child, QUEUE},
+    launch::Launcher,
+    message::{self, Kind, Line, kind, not_answered},
+    trace::{Direction, Trace},
+};
+use crate::report;
+
+/// The largest number of requests in flight, of either side.
+const MAX_CALLS: usize = 1024;
+/// The largest total of messages that wait for a process.
+const MAX_HELD: usize = 64 << 20;
+/// The largest number of tools whose hints are known, and of subscriptions that are repeated.
+const MAX_KNOWN: usize = 4096;
+/// The pause after the first crash; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A process that lives this long has not failed to start.
+const STABLE: Duration = Duration::from_secs(5);
+/// How long a new process may take to answer what is repeated.
+const REPLAY: Duration = Duration::from_secs(30);
+/// How long a process may take to end once its client has gone.
+const LAST_CALLS: Duration = Duration::from_secs(60);
+
+const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Capability, filter of `subscriptions/listen`, and notification.
+const LISTS: [(&str, &str, &str); 3] = [
+    ("tools", "toolsListChanged", "notifications/tools/list_changed"),
+    ("prompts", "promptsListChanged", "notifications/prompts/list_changed"),
+    ("resources", "resourcesListChanged", "notifications/resources/list_changed"),
+];
+/// Requests that change nothing on the server.
+const READS: [&str; 10] = [
+    "completion/complete",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "tools/list",
+    "events/list",
+];
+
+/// What a client sent and gets.
+pub(super) struct Pipe {
+    /// Lines of the client.
+    pub(super) from: mpsc::Receiver<Vec<u8>>,
+    /// Lines for the client.
+    pub(super) to: mpsc::Sender<Vec<u8>>,
+}
+
+/// What the lists of a server have said about its tools, for hints and masks.
+#[derive(Clone, Default)]
+pub(super) struct KnownTools(Arc<Mutex<HashMap<String, Value>>>);
+
+impl KnownTools {
+    fn learn(&self, result: &Value) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for tool in result.get("tools").and_then(Value::as_array).into_iter().flatten() {
+            let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
+            if known.len() < MAX_KNOWN || known.contains_key(name) {
+                known.insert(
+                    name.to_owned(),
+                    json!({
+                        "inputSchema": tool.get("inputSchema"),
+                        "annotations": tool.get("annotations"),
+                    }),
+                );
+            }
+        }
+    }
+
+    /// Whether a call may be sent twice.
+    fn is_repeatable(&self, name: &str) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let hints = known.get(name).map(|tool| &tool["annotations"]);
+        hints.is_some_and(|hints| hints["readOnlyHint"] == true || hints["idempotentHint"] == true)
+    }
+
+    pub(super) fn schema(&self, name: &str) -> Option<Value> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).map(|tool| tool["inputSchema"].clone())
+    }
+}
+
+/// What the end of a request changes.
+enum Effect {
+    None,
+    Initialize,
+    Discover,
+    Tools,
+    Level(Value),
+    Subscribe { uri: String, params: Value },
+    Unsubscribe(String),
+    Listen { filter: Value, is_acknowledged: bool },
+}
+
+/// A request of the client, which the server has not answered.
+struct Call {
+    id: Value,
+    order: u64,
+    batch: Option<u64>,
+    since: Instant,
+    effect: Effect,
+    /// Its line, if it may be sent to another process.
+    again: Option<Vec<u8>>,
+    was_repeated: bool,
+}
+
+/// A request of the server, which the client has not answered.
+struct Asked {
+    /// Its id there; `None` if the process is gone.
+    id: Option<Value>,
+    schema: Option<Value>,
+}
+
+/// What a new process must be told.
+struct Handshake {
+    params: Value,
+    /// The server's answer.
+    result: Option<Value>,
+    is_initialized: bool,
+    level: Option<Value>,
+    subscriptions: BTreeMap<String, Value>,
+}
+
+#[derive(PartialEq)]
+enum Phase {
+    /// No process; the next one starts then, or when the program changes.
+    Down {
+        until: Option<Instant>,
+    },
+    /// The new process has not answered these.
+    Replaying {
+        waiting: HashSet<String>,
+    },
+    Up,
+    /// Its stdin is closed.
+    Stopping,
+}
+
+/// One client and its server.
+pub(super) struct Session {
+    name: String,
+    launcher: Launcher,
+    trace: Trace,
+    tools: KnownTools,
+    retry_safe: bool,
+    pipe: Pipe,
+    child: Option<Child>,
+    phase: Phase,
+    /// Messages of the client that no process has got.
+    held: VecDeque<Vec<u8>>,
+    held_bytes: usize,
+    to_server: VecDeque<Vec<u8>>,
+    to_client: VecDeque<Vec<u8>>,
+    calls: HashMap<String, Call>,
+    asked: HashMap<String, Asked>,
+    handshake: Option<Handshake>,
+    started: Option<Instant>,
+    starts: u64,
+    /// Of the program that was started last.
+    generation: u64,
+    failures: u32,
+    counter: u64,
+    deadline: Option<Instant>,
+    is_closing: bool,
+    last_failure: String,
+}
+
+impl Session {
+    pub(super) fn new(
+        name: String,
+        launcher: Launcher,
+        trace: Trace,
+        tools: KnownTools,
+        retry_safe: bool,
+        pipe: Pipe,
+    ) -> Self {
+        Self {
+            name,
+            launcher,
+            trace,
+            tools,
+            retry_safe,
+            pipe,
+            child: None,
+            phase: Phase::Down { until: None },
+            held: VecDeque::new(),
+            held_bytes: 0,
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            calls: HashMap::new(),
+            asked: HashMap::new(),
+            handshake: None,
+            started: None,
+            starts: 0,
+            generation: 0,
+            failures: 0,
+            counter: 0,
+            deadline: None,
+            is_closing: false,
+            last_failure: String::new(),
+        }
+    }
+
+    /// Runs until the client has closed its pipe and its server has ended, or until `token` is cancelled.
+    pub(super) async fn run(mut self, token: CancellationToken) {
+        loop {
+            if matches!(self.phase, Phase::Down { until: None })
+                && self.launcher.is_ready()
+                && !self.is_closing_idle()
+            {
+                self.start().await;
+            }
+            self.pass_held();
+            if self.is_closing && self.held.is_empty() && self.to_server.is_empty() {
+                match &mut self.child {
+                    Some(child) if self.phase == Phase::Up => {
+                        child.close();
+                        self.phase = Phase::Stopping;
+                        self.deadline = Some(Instant::now() + LAST_CALLS);
+                    }
+                    Some(_) => {}
+                    None if self.to_client.is_empty() => return,
+                    None => {}
+                }
+            }
+            let takes_more = self.held.len() < QUEUE && self.held_bytes < MAX_HELD && !self.is_closing;
+            let until = match self.phase {
+                Phase::Down { until } => until,
+                _ => self.deadline,
+            };
+            let stdin = self.child.as_ref().and_then(|child| child.stdin.clone());
+            tokio::select! {
+                line = self.pipe.from.recv(), if takes_more => match line {
+                    Some(line) => self.hold(line),
+                    None => self.is_closing = true,
+                },
+                line = next_line(&mut self.child), if self.child.is_some() && self.to_client.len() < QUEUE => match line {
+                    Some(line) => self.take_from_server(line),
+                    None => self.take_end().await,
+                },
+                permit = reserve(stdin), if !self.to_server.is_empty() => match (permit, self.to_server.pop_front()) {
+                    (Some(permit), Some(line)) => drop(permit.send(line)),
+                    // the process has closed its stdin: its end comes
+                    _ => self.to_server.clear(),
+                },
+                permit = self.pipe.to.clone().reserve_owned(), if !self.to_client.is_empty() => {
+                    match (permit, self.to_client.pop_front()) {
+                        (Ok(permit), Some(line)) => drop(permit.send(line)),
+                        // the client is gone
+                        _ => { self.to_client.clear(); self.is_closing = true; }
+                    }
+                }
+                () = self.launcher.changed() => self.take_change(),
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => self.take_deadline(),
+                () = token.cancelled() => {
+                    if let Some(child) = &mut self.child {
+                        child.stop();
+                        let _status = child.status().await;
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether the client is gone and nothing of it is left to do.
+    fn is_closing_idle(&self) -> bool {
+        self.is_closing && self.held.is_empty()
+    }
+
+    /// Whether the server cannot be expected soon.
+    fn is_failing(&self) -> bool {
+        self.child.is_none() && (self.failures >= 3 || self.launcher.failure().is_some())
+    }
+
+    fn hold(&mut self, line: Vec<u8>) {
+        self.held_bytes += line.len();
+        self.held.push_back(line);
+    }
+
+    fn fresh_id(&mut self) -> String {
+        self.counter += 1;
+        format!("mcp-dev:{}:{}", self.name, self.counter)
+    }
+
+    /// Passes on what the client has sent, or answers it.
+    fn pass_held(&mut self) {
+        while self.phase == Phase::Up && self.to_server.len() < QUEUE {
+            let Some(line) = self.held.pop_front() else { break };
+            self.held_bytes -= line.len();
+            self.pass_to_server(line);
+        }
+        if self.is_failing() {
+            self.end_waiting();
+            for line in std::mem::take(&mut self.held) {
+                self.held_bytes -= line.len();
+                // a client that is connecting waits as long as it likes
+                let waits = !self.is_closing
+                    && Line::parse(&line).messages().iter().any(|message| {
+                        matches!(
+                            kind(message),
+                            Kind::Request { method: "initialize" | "server/discover", .. }
+                        )
+                    });
+                if waits { self.hold(line) } else { self.refuse(&line) }
+            }
+        }
+    }
+
+    /// Answers requests that no process will get.
+    fn refuse(&mut self, line: &[u8]) {
+        let parsed = Line::parse(line);
+        let failure = self.launcher.failure().unwrap_or_else(|| self.last_failure.clone());
+        let detail = format!(
+            "the server does not run, and this was not sent to it; it starts again when its program changes\n{failure}"
+        );
+        let mut answers = Vec::new();
+        for message in parsed.messages() {
+            self.trace.message(&self.name, Direction::ToServer, message, None, &self.tools, None);
+            if let Kind::Request { id, .. } = kind(message) {
+                answers.push(not_answered(id, "not_running", detail.trim_end()));
+            }
+        }
+        self.answer(&parsed, answers);
+    }
+
+    fn answer(&mut self, of: &Line, answers: Vec<Value>) {
+        for answer in &answers {
+            self.trace.message(&self.name, Direction::ToClient, answer, None, &self.tools, None);
+        }
+        if let Some(line) = of.with_messages(answers) {
+            self.to_client.push_back(line);
+        }
+    }
+
+    fn pass_to_server(&mut self, line: Vec<u8>) {
+        let parsed = Line::parse(&line);
+        let batch = matches!(parsed, Line::Batch(_)).then(|| {
+            self.counter += 1;
+            self.counter
+        });
+        let mut is_changed = false;
+        let mut passed = Vec::with_capacity(parsed.messages().len());
+        let mut refused = Vec::new();
+        for message in parsed.messages() {
+            let mut schema = None;
+            match kind(message) {
+                Kind::Request { id, method } => {
+                    if self.calls.len() >= MAX_CALLS {
+                        refused.push(not_answered(
+                            id,
+                            "too_many",
+                            "too many requests are in flight: send it again later",
+                        ));
+                        is_changed = true;
+                        continue;
+                    }
+                    let again = self.may_repeat(method, message).then(|| message::to_line(message));
+                    let effect = self.effect(method, message);
+                    self.counter += 1;
+                    let call = Call {
+                        id: id.clone(),
+                        order: self.counter,
+                        batch,
+                        since: Instant::now(),
+                        effect,
+                        again,
+                        was_repeated: false,
+                    };
+                    self.calls.insert(id.to_string(), call);
+                }
+                Kind::Notification { method } => match method {
+                    "notifications/initialized" => {
+                        if let Some(handshake) = &mut self.handshake {
+                            handshake.is_initialized = true;
+                        }
+                    }
+                    "notifications/cancelled" => {
+                        let id = &message["params"]["requestId"];
+                        // the end of a listen stream is its response
+                        if !matches!(
+                            self.calls.get(&id.to_string()),
+                            Some(Call { effect: Effect::Initialize, .. })
+                        ) {
+                            self.calls.remove(&id.to_string());
+                        }
+                    }
+                    _ => {}
+                },
+                Kind::Response { id } => match self.asked.remove(&id.to_string()) {
+                    Some(Asked { id: Some(own), schema: asked }) => {
+                        schema = asked;
+                        if own != *id {
+                            is_changed = true;
+                            let mut message = message.clone();
+                            message["id"] = own;
+                            self.trace.message(
+                                &self.name,
+                                Direction::ToServer,
+                                &message,
+                                None,
+                                &self.tools,
+                                schema.as_ref(),
+                            );
+                            passed.push(message);
+                            continue;
+                        }
+                    }
+                    // the process that asked is gone
+                    Some(Asked { id: None, .. }) => {
+                        is_changed = true;
+                        continue;
+                    }
+                    None => {}
+                },
+                Kind::Other => {}
+            }
+            self.trace.message(&self.name, Direction::ToServer, message, None, &self.tools, schema.as_ref());
+            passed.push(message.clone());
+        }
+        self.answer(&parsed, refused);
+        if matches!(parsed, Line::Other) {
+            self.trace.note(&self.name, "the client sent what is not JSON-RPC");
+        }
+        if !is_changed {
+            self.to_server.push_back(line);
+        } else if let Some(line) = parsed.with_messages(passed) {
+            self.to_server.push_back(line);
+        }
+    }
+
+    /// Whether a request may be sent to a second process.
+    fn may_repeat(&self, method: &str, message: &Value) -> bool {
+        let name = || message["params"]["name"].as_str().unwrap_or_default();
+        READS.contains(&method)
+            || matches!(method, "initialize" | "logging/setLevel" | "subscriptions/listen")
+            || matches!(method, "resources/subscribe" | "resources/unsubscribe")
+            || (method == "tools/call" && self.retry_safe && self.tools.is_repeatable(name()))
+    }
+
+    fn effect(&mut self, method: &str, message: &Value) -> Effect {
+        let params = &message["params"];
+        let uri = || params["uri"].as_str().unwrap_or_default().to_owned();
+        match method {
+            "initialize" => {
+                self.handshake = Some(Handshake {
+                    params: params.clone(),
+                    result: None,
+                    is_initialized: false,
+                    level: None,
+                    subscriptions: BTreeMap::new(),
+                });
+                Effect::Initialize
+            }
+            "server/discover" => Effect::Discover,
+            "tools/list" => Effect::Tools,
+            "logging/setLevel" => Effect::Level(params.clone()),
+            "resources/subscribe" => Effect::Subscribe { uri: uri(), params: params.clone() },
+            "resources/unsubscribe" => Effect::Unsubscribe(uri()),
+            "subscriptions/listen" => {
+                Effect::Listen { filter: params["notifications"].clone(), is_acknowledged: false }
+            }
+            _ => Effect::None,
+        }
+    }
+
+    fn take_from_server(&mut self, line: Vec<u8>) {
+        let parsed = Line::parse(&line);
+        if matches!(parsed, Line::Other) {
+            let text: String = String::from_utf8_lossy(&line).chars().take(200).collect();
+            let note = format!("the server wrote what is not JSON-RPC to its stdout: {text}");
+            report(&format!("mcp-dev: {note}"));
+            self.trace.note(&self.name, &note);
+            self.to_client.push_back(line);
+            return;
+        }
+        let mut is_changed = false;
+        let mut passed = Vec::with_capacity(parsed.messages().len());
+        for message in parsed.messages() {
+            let mut took = None;
+            let mut schema = None;
+            let other = match kind(message) {
+                Kind::Request { id, .. } => {
+                    schema = message["params"].get("requestedSchema").cloned();
+                    self.note_asked(id, message, schema.clone())
+                }
+                Kind::Notification { method } => self.take_notification(method, message),
+                Kind::Response { id } => {
+                    let key = id.to_string();
+                    if id.as_str().is_some_and(|id| self.take_replayed(id, message)) {
+                        None
+                    } else if self.phase == Phase::Stopping
+                        && !self.is_closing
+                        && matches!(self.calls.get(&key), Some(Call { effect: Effect::Listen { .. }, .. }))
+                    {
+                        // the stream goes on with the next process
+                        None
+                    } else {
+                        let call = self.calls.remove(&key);
+                        took = call.as_ref().map(|call| call.since.elapsed());
+                        Some(self.take_response(call, message))
+                    }
+                }
+                Kind::Other => Some(None),
+            };
+            let Some(changed) = other else {
+                is_changed = true;
+                continue;
+            };
+            is_changed |= changed.is_some();
+            let message = changed.unwrap_or_else(|| message.clone());
+            self.trace.message(&self.name, Direction::ToClient, &message, took, &self.tools, schema.as_ref());
+            passed.push(message);
+        }
+        if !is_changed {
+            self.to_client.push_back(line);
+        } else if let Some(line) = parsed.with_messages(passed) {
+            self.to_client.push_back(line);
+        }
+    }
+
+    /// Notes a request of the server. `None` if the client must not get it, `Some(None)` if it gets it as it is.
+    fn note_asked(&mut self, id: &Value, message: &Value, schema: Option<Value>) -> Option<Option<Value>> {
+        // its answer could not be delivered
+        if self.phase == Phase::Stopping && !self.is_closing {
+            return None;
+        }
+        let key = id.to_string();
+        let asked = Asked { id: Some(id.clone()), schema };
+        if self.asked.len() >= MAX_CALLS {
+            self.asked.retain(|_, asked| asked.id.is_some());
+        }
+        if let Entry::Vacant(entry) = self.asked.entry(key) {
+            entry.insert(asked);
+            return Some(None);
+        }
+        let fresh = Value::from(self.fresh_id());
+        self.asked.insert(fresh.to_string(), asked);
+        let mut message = message.clone();
+        message["id"] = fresh;
+        Some(Some(message))
+    }
+
+    fn take_notification(&mut self, method: &str, message: &Value) -> Option<Option<Value>> {
+        let params = &message["params"];
+        match method {
+            "notifications/subscriptions/acknowledged" => {
+                let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
+                if let Some(Call { effect: Effect::Listen { filter, is_acknowledged }, .. }) =
+                    self.calls.get_mut(&id)
+                {
+                    if *is_acknowledged {
+                        return None;
+                    }
+                    *is_acknowledged = true;
+                    if let Some(accepted) = params.get("notifications") {
+                        *filter = accepted.clone();
+                    }
+                }
+                Some(None)
+            }
+            "notifications/cancelled" => {
+                let id = &params["requestId"];
+                let key = id.to_string();
+                if matches!(self.calls.get(&key), Some(Call { effect: Effect::Listen { .. }, .. })) {
+                    if self.phase == Phase::Stopping && !self.is_closing {
+                        return None;
+                    }
+                    self.calls.remove(&key);
+                    return Some(None);
+                }
+                let shown = self.asked.iter().find(|(_, asked)| asked.id.as_ref() == Some(id));
+                let shown = shown.map(|(shown, _)| shown.clone());
+                match shown {
+                    Some(shown) if shown != key => {
+                        let mut message = message.clone();
+                        message["params"]["requestId"] = serde_json::from_str(&shown).unwrap_or(Value::Null);
+                        Some(Some(message))
+                    }
+                    _ => Some(None),
+                }
+            }
+            _ => Some(None),
+        }
+    }
+
+    /// Notes what a response changes. Returns another message if the client gets one.
+    fn take_response(&mut self, call: Option<Call>, message: &Value) -> Option<Value> {
+        let result = message.get("result")?;
+        let handshake = self.handshake.as_mut();
+        match call?.effect {
+            Effect::Initialize => {
+                let changed = with_list_changes(message);
+                if let Some(handshake) = handshake {
+                    handshake.result = Some(result.clone());
+                }
+                return changed;
+            }
+            Effect::Discover => return with_list_changes(message),
+            Effect::Tools => self.tools.learn(result),
+            Effect::Level(params) => {
+                if let Some(handshake) = handshake {
+                    handshake.level = Some(params);
+                }
+            }
+            Effect::Subscribe { uri, params } => {
+                if let Some(handshake) = handshake.filter(|own| own.subscriptions.len() < MAX_KNOWN) {
+                    handshake.subscriptions.insert(uri, params);
+                }
+            }
+            Effect::Unsubscribe(uri) => {
+                if let Some(handshake) = handshake {
+                    handshake.subscriptions.remove(&uri);
+                }
+            }
+            Effect::Listen { .. } | Effect::None => {}
+        }
+        None
+    }
+
+    /// The program is another one.
+    fn take_change(&mut self) {
+        if let Some(failure) = self.launcher.failure() {
+            self.trace.note(&self.name, &failure);
+            return;
+        }
+        if self.child.is_some() && self.launcher.generation() == self.generation {
+            return;
+        }
+        self.failures = 0;
+        match &mut self.child {
+            Some(child) if !self.is_closing => {
+                child.stop();
+                self.phase = Phase::Stopping;
+                self.deadline = None;
+            }
+            Some(_) => {}
+            None => self.phase = Phase::Down { until: None },
+        }
+    }
+
+    fn take_deadline(&mut self) {
+        match self.phase {
+            Phase::Down { .. } => self.phase = Phase::Down { until: None },
+            Phase::Replaying { .. } => {
+                let note =
+                    "the new process has not answered the handshake in time; its client goes on with it";
+                report(&format!("mcp-dev: {note}"));
+                self.trace.note(&self.name, note);
+                self.go_on();
+            }
+            Phase::Up | Phase::Stopping => {
+                self.deadline = None;
+                if let Some(child) = &mut self.child {
+                    child.stop();
+                }
+            }
+        }
+    }
+
+    async fn start(&mut self) {
+        let Some(program) = self.launcher.program() else {
+            self.phase = Phase::Down { until: None };
+            return;
+        };
+        self.started = Some(Instant::now());
+        self.generation = self.launcher.generation();
+        self.starts += 1;
+        match Child::start(&program).await {
+            Ok(child) => self.child = Some(child),
+            Err(error) => {
+                self.note_failure(&format!("`{}` cannot be started: {error}", program.name()));
+                return;
+            }
+        }
+        self.trace.note(&self.name, &format!("started `{}`", program.name()));
+        let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.result.is_some()) else {
+            self.go_on();
+            return;
+        };
+        let params = handshake.params.clone();
+        let id = self.fresh_id();
+        self.to_server.push_back(message::request(&id, "initialize", &params));
+        // the rest follows its answer
+        self.phase = Phase::Replaying { waiting: HashSet::from([id]) };
+        self.deadline = Some(Instant::now() + REPLAY);
+    }
+
+    /// Takes the response to a request of our own.
+    fn take_replayed(&mut self, id: &str, message: &Value) -> bool {
+        let Phase::Replaying { waiting } = &mut self.phase else {
+            return id.starts_with(&format!("mcp-dev:{}:", self.name));
+        };
+        if !waiting.remove(id) {
+            return false;
+        }
+        if !waiting.is_empty() {
+            return true;
+        }
+        let Some(handshake) = &mut self.handshake else { return true };
+        if let Some(result) = message.get("result").filter(|result| result.get("protocolVersion").is_some()) {
+            for member in ["protocolVersion", "capabilities", "instructions"] {
+                let old = handshake.result.as_ref().and_then(|old| old.get(member));
+                if old != result.get(member) {
+                    let note = format!(
+                        "`{member}` of the server has changed: its client sees that when it connects again"
+                    );
+                    report(&format!("mcp-dev: {note}"));
+                    self.trace.note(&self.name, &note);
+                }
+            }
+            handshake.result = Some(result.clone());
+            if handshake.is_initialized {
+                self.to_server.push_back(message::notification("notifications/initialized"));
+            }
+            let mut requests: Vec<_> =
+                handshake.level.clone().into_iter().map(|level| ("logging/setLevel", level)).collect();
+            requests.extend(
+                handshake.subscriptions.values().cloned().map(|params| ("resources/subscribe", params)),
+            );
+            let mut waiting = HashSet::new();
+            for (method, params) in requests {
+                let id = self.fresh_id();
+                self.to_server.push_back(message::request(&id, method, &params));
+                waiting.insert(id);
+            }
+            if !waiting.is_empty() {
+                self.phase = Phase::Replaying { waiting };
+                return true;
+            }
+        } else if let Some(error) = message.get("error") {
+            let note = format!("the new process refuses what was repeated to it: {error}");
+            report(&format!("mcp-dev: {note}"));
+            self.trace.note(&self.name, &note);
+        }
+        self.go_on();
+        true
+    }
+
+    /// The process knows what its predecessor knew.
+    fn go_on(&mut self) {
+        self.phase = Phase::Up;
+        self.deadline = None;
+        let mut again: Vec<(u64, Vec<u8>)> = Vec::new();
+        for call in self.calls.values_mut() {
+            call.was_repeated |= !matches!(call.effect, Effect::Listen { .. } | Effect::Initialize);
+            again.extend(call.again.clone().map(|line| (call.order, line)));
+        }
+        again.sort_unstable_by_key(|(order, _)| *order);
+        self.to_server.extend(again.into_iter().map(|(_, line)| line));
+        if self.starts > 1 {
+            self.send_list_changes();
+        }
+    }
+
+    /// Tells the client that lists may have changed, where it wants to know.
+    fn send_list_changes(&mut self) {
+        let mut lines = Vec::new();
+        if let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.is_initialized) {
+            let capabilities = handshake.result.as_ref().map(|result| &result["capabilities"]);
+            for (capability, _, method) in LISTS {
+                if capabilities.is_some_and(|all| all.get(capability).is_some()) {
+                    lines.push(json!({ "jsonrpc": "2.0", "method": method }));
+                }
+            }
+        }
+        for call in self.calls.values() {
+            let Effect::Listen { filter, is_acknowledged: true } = &call.effect else { continue };
+            for (_, member, method) in LISTS {
+                if filter[member] == true {
+                    let meta = json!({ META_SUBSCRIPTION_ID: call.id });
+                    lines.push(json!({ "jsonrpc": "2.0", "method": method, "params": { "_meta": meta } }));
+                }
+            }
+        }
+        for message in lines {
+            self.trace.message(&self.name, Direction::ToClient, &message, None, &self.tools, None);
+            self.to_client.push_back(message::to_line(&message));
+        }
+    }
+
+    /// The process has ended.
+    async fn take_end(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        let status = child.status().await;
+        self.to_server.clear();
+        let was_stopped = self.phase == Phase::Stopping;
+        let stderr = child.stderr();
+        drop(child);
+        self.drop_asked();
+        let status = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
+        if was_stopped {
+            self.end_calls("restarted", "the server was restarted before it answered: send it again");
+            self.phase = Phase::Down { until: None };
+            return;
+        }
+        self.end_calls("crashed", &format!("the server has exited ({status}) before it answered, and is started again: send it again\n{stderr}"));
+        if self.started.is_some_and(|started| started.elapsed() >= STABLE) {
+            self.failures = 0;
+        }
+        let lines = if stderr.is_empty() { String::new() } else { format!("\n{stderr}") };
+        self.note_failure(&format!("the server has exited ({status}){lines}"));
+    }
+
+    /// It is started again, later and later.
+    fn note_failure(&mut self, what: &str) {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        self.failures += 1;
+        if !self.is_closing {
+            report(&format!("mcp-dev: {what}\nmcp-dev: it is started again in {} ms", pause.as_millis()));
+        }
+        self.trace.note(&self.name, what);
+        what.clone_into(&mut self.last_failure);
+        self.phase = Phase::Down { until: Some(Instant::now() + pause) };
+        self.deadline = None;
+    }
+
+    /// Answers the requests that the process has not answered, but for those that the next one gets.
+    fn end_calls(&mut self, reason: &str, detail: &str) {
+        let is_closing = self.is_closing;
+        let mut ended: Vec<Call> = Vec::new();
+        let is_lost = |call: &Call| is_closing || call.again.is_none() || call.was_repeated;
+        let keys: Vec<String> =
+            self.calls.iter().filter(|(_, call)| is_lost(call)).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            ended.extend(self.calls.remove(&key));
+        }
+        ended.sort_unstable_by_key(|call| call.order);
+        let mut batches: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+        for call in ended {
+            let answer = not_answered(&call.id, reason, detail.trim_end());
+            self.trace.message(
+                &self.name,
+                Direction::ToClient,
+                &answer,
+                Some(call.since.elapsed()),
+                &self.tools,
+                None,
+            );
+            match call.batch {
+                Some(batch) => batches.entry(batch).or_default().push(answer),
+                None => self.to_client.push_back(message::to_line(&answer)),
+            }
+        }
+        for answers in batches.into_values() {
+            self.to_client.push_back(message::to_line(&Value::Array(answers)));
+        }
+    }
+
+    /// Answers the requests that wait for another process, but for those that only it can answer.
+    fn end_waiting(&mut self) {
+        let mut is_any = false;
+        for call in self.calls.values_mut() {
+            if !matches!(call.effect, Effect::Listen { .. } | Effect::Initialize) {
+                (call.was_repeated, is_any) = (true, true);
+            }
+        }
+        if is_any {
+            let failure = self.launcher.failure().unwrap_or_else(|| self.last_failure.clone());
+            self.end_calls(
+                "not_running",
+                &format!("the server does not run: send it again when it does\n{failure}"),
+            );
+        }
+    }
+
+    /// Withdraws the questions of a process that is gone.
+    fn drop_asked(&mut self) {
+        let mut withdrawn = Vec::new();
+        for (key, asked) in &mut self.asked {
+            if asked.id.take().is_some() {
+                withdrawn.push(key.clone());
+            }
+        }
+        for key in withdrawn {
+            let id: Value = serde_json::from_str(&key).unwrap_or(Value::Null);
+            let params = json!({ "requestId": id, "reason": "the server was restarted" });
+            let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+            self.trace.message(&self.name, Direction::ToClient, &message, None, &self.tools, None);
+            self.to_client.push_back(message::to_line(&message));
+        }
+    }
+}
+
+async fn next_line(child: &mut Option<Child>) -> Option<Vec<u8>> {
+    match child {
+        Some(child) => child.stdout.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn reserve(stdin: Option<mpsc::Sender<Vec<u8>>>) -> Option<mpsc::OwnedPermit<Vec<u8>>> {
+    stdin?.reserve_owned().await.ok()
+}
+
+/// The same response, which declares the notifications that this program sends; `None` if it does already.
+fn with_list_changes(message: &Value) -> Option<Value> {
+    let mut changed = message.clone();
+    let capabilities = changed.get_mut("result")?.get_mut("capabilities")?;
+    let mut is_changed = false;
+    for (capability, ..) in LISTS {
+        if let Some(own) = capabilities.get_mut(capability).and_then(Value::as_object_mut)
+            && own.get("listChanged") != Some(&Value::Bool(true))
+        {
+            own.insert("listChanged".to_owned(), true.into());
+            is_changed = true;
+        }
+    }
+    is_changed.then_some(changed)
+}

@@ -1,0 +1,461 @@
+//! The author's loop between a client that is written here, line by line, and servers that are small scripts, replaced while
+//! the client is connected; and one crate that is really built.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::Folder;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// `VERSION` is replaced in each version of it.
+const SERVER: &str = r#"
+import json, os, sys, time
+
+def send(value):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **value}) + "\n")
+    sys.stdout.flush()
+
+level, initialized, uris = None, False, []
+for line in sys.stdin:
+    message = json.loads(line)
+    if isinstance(message, list):
+        for one in message:
+            if "hang" not in json.dumps(one):
+                send({"id": one["id"], "result": {"batch": True}})
+        continue
+    method, params, id = message.get("method"), message.get("params", {}), message.get("id")
+    if method == "initialize":
+        send({"id": id, "result": {"protocolVersion": params["protocolVersion"],
+              "serverInfo": {"name": "script", "version": "VERSION"},
+              "capabilities": {"tools": {}, "resources": {"subscribe": True}, "logging": {}}}})
+    elif method == "notifications/initialized":
+        initialized = True
+    elif method == "logging/setLevel":
+        level = params["level"]
+        send({"id": id, "result": {}})
+    elif method == "resources/subscribe":
+        uris.append(params["uri"])
+        send({"id": id, "result": {}})
+    elif method == "subscriptions/listen":
+        meta = {"io.modelcontextprotocol/subscriptionId": id}
+        send({"method": "notifications/subscriptions/acknowledged",
+              "params": {"_meta": meta, "notifications": params["notifications"]}})
+    elif method == "tools/list":
+        send({"id": id, "result": {"tools": [
+            {"name": "hang", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}})
+    elif method == "tools/call":
+        name = params["name"]
+        if name == "version":
+            state = json.dumps({"version": "VERSION", "level": level, "initialized": initialized, "uris": uris})
+            send({"id": id, "result": {"content": [{"type": "text", "text": state}]}})
+        elif name == "ask":
+            send({"id": 1, "method": "elicitation/create", "params": {"message": "VERSION?"}})
+        elif name == "crash":
+            sys.stderr.write("the planted reason\n")
+            sys.stderr.flush()
+            os._exit(3)
+        elif name == "hang" and "VERSION" != "1":
+            send({"id": id, "result": {"content": [{"type": "text", "text": "from VERSION"}]}})
+    elif id is not None and method is None:
+        send({"method": "notifications/message", "params": {"level": "info", "data": "VERSION got " + json.dumps(message)}})
+"#;
+
+/// A program that says its version on every line.
+const PROGRAM: &str = r##"
+fn main() {
+    for _ in std::io::stdin().lines() {
+        println!("{}", r#"{"jsonrpc":"2.0","method":"version","params":{"version":VERSION}}"#);
+    }
+}
+"##;
+
+/// The program between this test and a server.
+struct Loop {
+    folder: Folder,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: mpsc::Receiver<String>,
+    stderr: mpsc::Receiver<String>,
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ended = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
+
+fn lines_of(pipe: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+impl Loop {
+    /// With version 1 of the script.
+    fn start(options: &[&str]) -> Self {
+        let folder = Folder::new();
+        write(&folder, "1");
+        let words: Vec<&str> = options.iter().copied().chain(["--", "python3", "server.py"]).collect();
+        Self::start_in(folder, &words)
+    }
+
+    fn start_in(folder: Folder, words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
+        command.args(words).current_dir(&folder.0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program");
+        let stdin = child.stdin.take();
+        let lines = lines_of(child.stdout.take().expect("a pipe"));
+        let stderr = lines_of(child.stderr.take().expect("a pipe"));
+        Self { folder, child, stdin, lines, stderr }
+    }
+
+    fn send(&mut self, message: &Value) {
+        let stdin = self.stdin.as_mut().expect("an open pipe");
+        writeln!(stdin, "{message}").and_then(|()| stdin.flush()).expect("a reader");
+    }
+
+    fn line(&self) -> String {
+        self.lines
+            .recv_timeout(LIMIT)
+            .unwrap_or_else(|error| panic!("no message: {error}; {}", self.stderr_so_far()))
+    }
+
+    fn next(&self) -> Value {
+        serde_json::from_str(&self.line()).expect("JSON")
+    }
+
+    /// The next message that is such a one; others are dropped.
+    fn next_where(&self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.next();
+            if is_it(&message) {
+                return message;
+            }
+        }
+    }
+
+    fn answer_to(&self, id: &Value) -> Value {
+        self.next_where(|message| message["id"] == *id && message.get("method").is_none())
+    }
+
+    fn wait_for_stderr(&self, part: &str) {
+        loop {
+            let line = self.stderr.recv_timeout(LIMIT).expect(part);
+            if line.contains(part) {
+                return;
+            }
+        }
+    }
+
+    fn stderr_so_far(&self) -> String {
+        self.stderr.try_iter().collect::<Vec<_>>().join("\n")
+    }
+
+    fn call(&mut self, id: u64, tool: &str) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool } }));
+    }
+
+    /// What the running server knows.
+    fn state(&mut self, id: u64) -> Value {
+        self.call(id, "version");
+        let answer = self.answer_to(&json!(id));
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        serde_json::from_str(text).expect("JSON")
+    }
+
+    fn shake_hands(&mut self) {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        self.send(&json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params }));
+        assert_eq!(self.next()["result"]["capabilities"]["tools"]["listChanged"], true);
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    }
+
+    /// Replaces the server, and waits until the client is told.
+    fn replace(&self, version: &str) {
+        write(&self.folder, version);
+        self.next_where(|message| message["method"] == "notifications/resources/list_changed");
+    }
+}
+
+/// Replaces the script as editors do.
+fn write(folder: &Folder, version: &str) {
+    let new = folder.0.join("server.py.new");
+    fs::write(&new, SERVER.replace("VERSION", version)).expect("a file");
+    fs::rename(&new, folder.0.join("server.py")).expect("a file");
+}
+
+#[test]
+fn a_client_keeps_its_pipe_while_the_server_is_replaced_again_and_again() {
+    let mut dev = Loop::start(&[]);
+    dev.shake_hands();
+    for (id, method, params) in [
+        (1, "logging/setLevel", json!({ "level": "debug" })),
+        (2, "resources/subscribe", json!({ "uri": "note://1" })),
+    ] {
+        dev.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        assert_eq!(dev.next(), json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+    }
+    for version in 2..=10_u64 {
+        dev.replace(&version.to_string());
+        let known = json!({
+            "version": version.to_string(), "level": "debug", "initialized": true, "uris": ["note://1"],
+        });
+        assert_eq!(dev.state(100 + version), known);
+    }
+    drop(dev.stdin.take());
+    assert!(dev.child.wait().expect("an end").success());
+    assert!(dev.lines.recv_timeout(LIMIT).is_err(), "nothing follows");
+}
+
+#[test]
+fn messages_of_both_eras_and_batches_pass_as_they_are() {
+    let folder = Folder::new();
+    let echo = "import sys\nfor line in sys.stdin:\n    sys.stdout.write(line)\n    sys.stdout.flush()\n";
+    fs::write(folder.0.join("server.py"), echo).expect("a file");
+    let mut dev = Loop::start_in(folder, &["--", "python3", "server.py"]);
+    // spaces, the order of members, and a number that a double cannot hold
+    let line =
+        r#"{"method":"x","id" : 12345678901234567890123,"params":{"_meta":{"z":1,"a":2}},"jsonrpc":"2.0"}"#;
+    for line in [line, r#"[{"jsonrpc":"2.0", "method":"b"},{"jsonrpc":"2.0","method":"a"}]"#, "not JSON"] {
+        let stdin = dev.stdin.as_mut().expect("an open pipe");
+        writeln!(stdin, "{line}").and_then(|()| stdin.flush()).expect("a reader");
+        assert_eq!(dev.line(), line);
+    }
+}
+
+#[test]
+fn calls_in_flight_get_an_error_that_says_why_alone_and_in_batches() {
+    let mut dev = Loop::start(&[]);
+    dev.shake_hands();
+    dev.call(7, "hang");
+    let call = |id: &str, name: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": name } });
+    dev.send(&json!([call("a", "hang"), call("b", "hang"), call("c", "other")]));
+    assert_eq!(dev.next()["id"], "c");
+    write(&dev.folder, "2");
+    let (mut single, mut batch) = (None, None);
+    while single.is_none() || batch.is_none() {
+        match dev.next() {
+            Value::Array(answers) => batch = Some(answers),
+            answer if answer["id"] == 7 => single = Some(answer),
+            _ => {}
+        }
+    }
+    let single = single.unwrap_or_default();
+    assert_eq!(
+        single["error"]["data"],
+        json!({ "type": "mcp-dev", "reason": "restarted", "retryable": true })
+    );
+    assert!(
+        single["error"]["message"].as_str().is_some_and(|text| text.contains("send it again")),
+        "{single}"
+    );
+    let ids: Vec<Value> = batch.unwrap_or_default().iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, ["a", "b"]);
+}
+
+#[test]
+fn a_read_only_call_is_sent_again_where_the_author_wants_that() {
+    let mut dev = Loop::start(&["--retry-safe"]);
+    dev.shake_hands();
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    dev.answer_to(&json!(1));
+    dev.call(7, "hang");
+    // it has arrived when this is answered
+    assert_eq!(dev.state(8)["version"], "1");
+    write(&dev.folder, "2");
+    assert_eq!(dev.answer_to(&json!(7))["result"]["content"][0]["text"], "from 2");
+}
+
+#[test]
+fn a_listen_stream_goes_on_with_the_next_process() {
+    let mut dev = Loop::start(&[]);
+    let filter = json!({ "toolsListChanged": true });
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    let params = json!({ "_meta": meta, "notifications": filter });
+    dev.send(
+        &json!({ "jsonrpc": "2.0", "id": "stream", "method": "subscriptions/listen", "params": params }),
+    );
+    assert_eq!(dev.next()["method"], "notifications/subscriptions/acknowledged");
+    write(&dev.folder, "2");
+    let told = dev.next();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "stream");
+    // the second acknowledgement is not the client's
+    dev.call(2, "version");
+    assert_eq!(dev.next()["id"], 2);
+}
+
+#[test]
+fn an_answer_reaches_the_process_that_asked_and_no_other() {
+    let mut dev = Loop::start(&[]);
+    dev.shake_hands();
+    dev.call(1, "ask");
+    assert_eq!(dev.next()["params"]["message"], "1?");
+    write(&dev.folder, "2");
+    let withdrawn = dev.next_where(|message| message["method"] == "notifications/cancelled");
+    assert_eq!(withdrawn["params"]["requestId"], 1);
+    dev.next_where(|message| message["method"] == "notifications/resources/list_changed");
+    dev.call(2, "ask");
+    let second = dev.next();
+    assert_eq!(second["params"]["message"], "2?");
+    assert_ne!(second["id"], 1, "the first one may still be answered");
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 1, "result": { "action": "late" } }));
+    dev.send(&json!({ "jsonrpc": "2.0", "id": second["id"], "result": { "action": "accept" } }));
+    let heard = dev.next();
+    let text = heard["params"]["data"].as_str().and_then(|text| text.strip_prefix("2 got ")).expect("from 2");
+    let answer: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": 1, "result": { "action": "accept" } }));
+}
+
+#[test]
+fn a_server_that_crashes_is_started_again_and_its_last_words_are_shown() {
+    let mut dev = Loop::start(&[]);
+    dev.shake_hands();
+    dev.call(5, "crash");
+    let answer = dev.answer_to(&json!(5));
+    assert_eq!(answer["error"]["data"]["reason"], "crashed");
+    assert!(
+        answer["error"]["message"].as_str().is_some_and(|text| text.contains("the planted reason")),
+        "{answer}"
+    );
+    dev.wait_for_stderr("started again in");
+    assert_eq!(dev.state(6), json!({ "version": "1", "level": null, "initialized": true, "uris": [] }));
+}
+
+#[test]
+fn calls_to_a_server_that_does_not_start_are_answered_and_the_next_save_mends_it() {
+    let mut dev = Loop::start(&[]);
+    dev.shake_hands();
+    let script = dev.folder.0.join("server.py");
+    fs::write(&script, "raise SystemExit('the planted mistake')").expect("a file");
+    for _ in 0..3 {
+        dev.wait_for_stderr("started again in");
+    }
+    dev.call(5, "version");
+    let answer = dev.answer_to(&json!(5));
+    assert_eq!(answer["error"]["data"]["reason"], "not_running");
+    assert!(
+        answer["error"]["message"].as_str().is_some_and(|text| text.contains("the planted mistake")),
+        "{answer}"
+    );
+    dev.replace("2");
+    assert_eq!(dev.state(6)["version"], "2");
+}
+
+#[test]
+fn a_crate_is_built_again_on_a_save_and_a_build_that_fails_leaves_the_server_running() {
+    let folder = Folder::new();
+    let program = |version: &str| PROGRAM.replace("VERSION", version);
+    fs::create_dir(folder.0.join("src")).expect("a folder");
+    fs::write(folder.0.join("Cargo.toml"), "[package]\nname = \"built\"\nedition = \"2024\"\n[workspace]\n")
+        .expect("a file");
+    let source = folder.0.join("src/main.rs");
+    fs::write(&source, program("1")).expect("a file");
+    let mut dev = Loop::start_in(folder, &[]);
+    let any = json!({ "jsonrpc": "2.0", "method": "x" });
+    dev.send(&any);
+    assert_eq!(dev.next()["params"]["version"], 1);
+    fs::write(&source, "fn main() { planted }").expect("a file");
+    dev.wait_for_stderr("cannot find value `planted`");
+    dev.wait_for_stderr("the server of before goes on");
+    dev.send(&any);
+    assert_eq!(dev.next()["params"]["version"], 1);
+    fs::write(&source, program("2")).expect("a file");
+    dev.wait_for_stderr("built in");
+    loop {
+        dev.send(&any);
+        if dev.next()["params"]["version"] == 2 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_log_has_what_passes_and_no_secret() {
+    let folder = Folder::new();
+    let script = r#"
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    def send(result):
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+    if message["method"] == "tools/list":
+        properties = {"pin": {"type": "string", "format": "password"}, "key": {"type": "string", "writeOnly": True}}
+        send({"tools": [{"name": "t", "inputSchema": {"type": "object", "properties": properties}}]})
+    else:
+        send({"content": [{"type": "text", "text": line + os.environ["GIVEN"]}]})
+"#;
+    fs::write(folder.0.join("server.py"), script).expect("a file");
+    let log = folder.0.join("log.jsonl");
+    let words = [
+        "--log",
+        "log.jsonl",
+        "--secret",
+        "mine",
+        "--env",
+        "GIVEN=planted-env",
+        "--",
+        "python3",
+        "server.py",
+    ];
+    let mut dev = Loop::start_in(folder, &words);
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    assert_eq!(dev.next()["id"], 1);
+    let arguments = json!({
+        "pin": "planted-pin", "key": "planted-key", "mine": ["planted-mine"], "authorization": "planted-header", "shown": "tea",
+    });
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "t", "arguments": arguments } }));
+    let answer = dev.next().to_string();
+    assert!(
+        answer.contains("planted-pin") && answer.contains("planted-env"),
+        "the client gets all of it: {answer}"
+    );
+    let text = loop {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        if text.matches("\"to_client\"").count() == 2 && text.ends_with('\n') {
+            break text;
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    assert!(text.contains("tea") && !text.contains("planted"), "{text}");
+    let last: Value = serde_json::from_str(text.lines().last().unwrap_or_default()).expect("JSON");
+    assert_eq!(
+        (&last["kind"], &last["bytes"].is_u64(), &last["ms"].is_f64()),
+        (&json!("response"), &true, &true)
+    );
+}
+
+#[test]
+fn install_in_a_crate_registers_the_loop_unless_a_server_is_named() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("Cargo.toml"), "[package]\nname = \"notes\"\n").expect("a file");
+    let entry = |arguments: &[&str], file: &str| -> Value {
+        let output = folder.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = fs::read_to_string(folder.0.join(file)).expect("a file");
+        serde_json::from_str::<Value>(&text).expect("JSON")["mcpServers"].clone()
+    };
+    let own = entry(&["install", "cursor"], ".cursor/mcp.json");
+    let place = folder.0.to_str().expect("a path");
+    assert_eq!(own["notes"]["args"], json!(["dev", "--dir", place]));
+    assert_eq!(own["notes"]["command"], env!("CARGO_BIN_EXE_mcp-dev"));
+    let named = entry(&["install", "cursor", "--name", "other", "--", "npx", "a-server"], ".cursor/mcp.json");
+    assert_eq!(named["other"]["args"], json!(["a-server"]));
+}

@@ -211,7 +211,7 @@ impl ServerHandle {
 
     /// The part of [`update`](Self::update) that is not generic, so that it is compiled once. Replaces `items`.
     fn apply(
-        shared: &ServerInner,
+        shared: &Arc<ServerInner>,
         mut items: RwLockWriteGuard<'_, Vec<RegisteredItem>>,
         edited: RuntimeItems,
     ) -> Result<()> {
@@ -230,6 +230,7 @@ impl ServerHandle {
         *items = edited;
         *shared.registry.write() = Arc::new(registry);
         drop(items);
+        Server(shared.clone()).serve_opened();
         let lists = [Change::Tools, Change::Resources, Change::Prompts];
         let replaced = changes.iter().filter_map(|change| change.replaced_uri.as_deref());
         let updates = replaced.map(|uri| Change::Updated(uri.into()));

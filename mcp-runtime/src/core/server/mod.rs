@@ -206,6 +206,7 @@ impl Server {
     pub fn handle(&self) -> ServerHandle {
         if !self.0.has_handle.swap(true, Ordering::Relaxed) {
             self.0.open_later(OF_HANDLE.open);
+            self.serve_opened();
         }
         ServerHandle::new(Arc::downgrade(&self.0))
     }
@@ -296,10 +297,19 @@ impl Server {
         Ok(())
     }
 
-    /// Begins to exchange changes with other replicas, if they share a store, and has capabilities begin their part of it.
+    /// Begins to exchange changes with other replicas, if they share a store, and has capabilities begin their part of it;
+    /// it may be called again. The first call needs a runtime, which is that of later ones.
     pub(crate) fn start_relay(&self) {
-        if let Some(relay) = &self.0.relay {
-            relay.start(self);
+        let Some(relay) = &self.0.relay else { return };
+        relay.start(self);
+        self.serve_opened();
+    }
+
+    /// Has capabilities begin their part of the store, if that of the server has begun: also those that were opened since
+    /// then, from whichever thread.
+    fn serve_opened(&self) {
+        if let Some(runtime) = self.0.relay.as_ref().and_then(|relay| relay.runtime()) {
+            let _entered = runtime.enter();
             let registry = self.registry();
             registry.capabilities.iter().for_each(|capability| capability.clone().serve(self));
         }

@@ -5,7 +5,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -56,6 +56,9 @@ pub(crate) trait ChangeRelay: fmt::Debug + Send + Sync {
     /// Begins to do so, unless that was done. Without a runtime, a later call does it.
     fn start(&self, server: &Server);
 
+    /// The runtime that it was started on, if it was.
+    fn runtime(&self) -> Option<&Handle>;
+
     /// Sends a change to other replicas, later.
     fn send(&self, change: RelayedChange);
 
@@ -72,6 +75,7 @@ struct StoreRelay {
     unsent: Sender<RelayedChange>,
     /// Until it is started.
     queue: Mutex<Option<Receiver<RelayedChange>>>,
+    runtime: OnceLock<Handle>,
 }
 
 struct RelayState {
@@ -127,7 +131,8 @@ pub(crate) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, ge
         id,
         has_lost: AtomicBool::new(false),
     };
-    Ok(Box::new(StoreRelay { state: Arc::new(state), unsent, queue: Mutex::new(Some(queue)) }))
+    let queue = Mutex::new(Some(queue));
+    Ok(Box::new(StoreRelay { state: Arc::new(state), unsent, queue, runtime: OnceLock::new() }))
 }
 
 impl ChangeRelay for StoreRelay {
@@ -143,7 +148,13 @@ impl ChangeRelay for StoreRelay {
             let _receives = spawn_on(&runtime, receive_changes(self.state.clone(), server.downgrade()));
             #[cfg(feature = "http")]
             let _answers = spawn_on(&runtime, answer_peers(self.state.peers.clone(), server.downgrade()));
+            // once, like the queue is taken
+            let _unset = self.runtime.set(runtime);
         }
+    }
+
+    fn runtime(&self) -> Option<&Handle> {
+        self.runtime.get()
     }
 
     fn send(&self, change: RelayedChange) {
@@ -283,5 +294,91 @@ impl Server {
             }
         };
         self.hub().publish(change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        crypto::test_key,
+        jsonrpc::ProtocolError,
+        store::{
+            Append, Appended, LogPage, Memory, Shared, Subscription, Table, Take, Taken, Value, Write,
+            Written,
+        },
+        tool::{TaskMode, ToolCall, ToolDef},
+    };
+
+    /// A store that remembers which topics were subscribed to.
+    #[derive(Clone, Default)]
+    struct Recording(Memory, Arc<Mutex<Vec<String>>>);
+
+    impl Shared for Recording {
+        fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+            self.0.get(table, key)
+        }
+
+        fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
+            self.0.put(table, key, write)
+        }
+
+        fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+            self.0.remove(table, key)
+        }
+
+        fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+            self.0.take(table, key, take)
+        }
+
+        fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+            self.0.append(table, log, append)
+        }
+
+        fn read_after<'a>(
+            &'a self,
+            table: &'a Table,
+            log: &'a str,
+            position: u64,
+            limit: usize,
+        ) -> Stored<'a, Option<LogPage>> {
+            self.0.read_after(table, log, position, limit)
+        }
+
+        fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+            self.0.publish(topic, message)
+        }
+
+        fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+            self.1.lock().push(topic.to_owned());
+            self.0.subscribe(topic)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_capability_that_is_opened_while_the_server_serves_begins_its_part_of_the_store() {
+        let store = Recording::default();
+        let builder = Server::builder("late", "1").shared(store.clone());
+        let server = builder.stores(|stores| stores.keys([test_key(1)])).build().unwrap();
+        let handle = server.handle();
+        server.open_store().await.unwrap();
+        let of_tasks = || store.1.lock().iter().any(|topic| topic.contains("task-changes"));
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(
+            !of_tasks() && !store.1.lock().is_empty(),
+            "it has no tasks yet, and listens to its replicas"
+        );
+        // in a thread without a runtime
+        let added = std::thread::spawn(move || {
+            let tool = ToolDef::builder("late").task(TaskMode::Capable);
+            handle.add(tool.handler(|_: ToolCall| async { Ok::<_, ProtocolError>("done") }))
+        });
+        added.join().unwrap().unwrap();
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(of_tasks(), "{:?}", store.1.lock());
     }
 }

@@ -15,6 +15,9 @@ pub mod client;
 mod core;
 #[cfg(feature = "_tls")]
 mod fetch;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;

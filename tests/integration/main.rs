@@ -30,6 +30,7 @@ mod required_capabilities;
 mod resilience;
 mod resources;
 mod runtime_items;
+mod sessions;
 mod settings;
 mod skills;
 mod stdio;

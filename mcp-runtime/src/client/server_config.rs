@@ -372,6 +372,26 @@ fn without_comments(text: &str) -> String {
     out
 }
 
+/// JSON without comments is read as it is; no file makes a program of anything else.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        assert_eq!(serde_json::from_str(&without_comments(text)).ok(), Some(value), "{text}");
+    }
+    let _for_a_panic = variables_of(text);
+    let Ok(servers) = McpServers::parse(text) else { return };
+    for entry in servers.entries.values().filter_map(Value::as_object) {
+        // no file of this machine is read
+        if !entry.contains_key("envFile") {
+            let _for_a_panic = ServerEntry { entry, variables: &servers.variables }.target();
+        }
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "mcp_servers", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

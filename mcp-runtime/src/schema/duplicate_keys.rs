@@ -113,6 +113,61 @@ pub(crate) fn duplicate_keys(json: &str) -> Vec<ValidationError> {
     errors
 }
 
+/// A key is found to be duplicated exactly where serde finds it to be.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    use std::collections::BTreeMap;
+
+    use serde_json::value::RawValue;
+
+    /// Whether a reader that keeps all members finds one twice.
+    fn has_twice(json: &str) -> bool {
+        struct Members(bool);
+        impl<'de> serde::Deserialize<'de> for Members {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl<'de> serde::de::Visitor<'de> for Visitor {
+                    type Value = Members;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<Members, A::Error> {
+                        let (mut seen, mut twice) = (BTreeMap::<String, ()>::new(), false);
+                        while let Some(key) = map.next_key::<String>()? {
+                            twice |= seen.insert(key, ()).is_some();
+                            twice |= has_twice(map.next_value::<&RawValue>()?.get());
+                        }
+                        Ok(Members(twice))
+                    }
+                }
+                deserializer.deserialize_map(Visitor)
+            }
+        }
+        match json.as_bytes().first() {
+            Some(b'{') => serde_json::from_str::<Members>(json).is_ok_and(|members| members.0),
+            Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(json)
+                .is_ok_and(|items| items.iter().any(|item| has_twice(item.get()))),
+            _ => false,
+        }
+    }
+
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    // a value, too: half of a surrogate is no key, and what is nested too deeply is refused elsewhere
+    if serde_json::from_str::<serde_json::Value>(text).is_err() {
+        let _for_a_panic = (has_duplicate_keys(text), duplicate_keys(text));
+        return;
+    }
+    let found = has_twice(text.trim_ascii());
+    assert_eq!(has_duplicate_keys(text), found);
+    assert_eq!(!duplicate_keys(text).is_empty(), found);
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "duplicate_keys", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -155,6 +155,35 @@ impl Validator {
 /// The longest array or object of which a value is built to tell what is wrong with it, in bytes.
 const MAX_BUILT: usize = 1 << 16;
 
+/// All ways to validate agree, whatever the schema and the value.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    let Some((schema, instance)) = crate::fuzzing::halves(data) else { return };
+    let Ok(schema) = serde_json::from_str::<Value>(schema) else { return };
+    let Ok(value) = serde_json::from_str::<Value>(instance) else { return };
+    let Ok(validator) = Validator::compile(&schema) else { return };
+    if super::has_duplicate_keys(instance) {
+        return;
+    }
+    let errors = validator.validate(&value);
+    let is_valid = validator.is_valid(&value);
+    assert_eq!(errors.is_empty(), is_valid, "{value} against {schema}");
+    assert_eq!(validator.validate_str(instance).is_ok(), is_valid, "text {instance} against {schema}");
+    assert_eq!(
+        validator.first_errors(instance).is_empty(),
+        is_valid,
+        "the first of {instance} against {schema}"
+    );
+    assert!(is_valid || !validator.accepts(instance), "{instance} is accepted against {schema}");
+    #[cfg(test)]
+    if let Ok(oracle) = jsonschema::draft202012::new(&schema) {
+        assert_eq!(oracle.is_valid(&value), is_valid, "the oracle: {value} against {schema}");
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "schema", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

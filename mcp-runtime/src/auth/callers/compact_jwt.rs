@@ -303,6 +303,31 @@ impl JsonWebKey {
     }
 }
 
+/// No text is a token that a key has signed which has signed nothing, and no key of a set makes it one.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    let Some((token, jwk)) = crate::fuzzing::halves(data) else { return };
+    let _for_a_panic = CompactJwt::names_issuer(token, "https://issuer.example");
+    let key = serde_json::from_str::<JsonWebKey>(jwk).ok();
+    let key = key.as_ref().and_then(|key| {
+        let _for_a_panic = (key.is_secret(), key.thumbprint());
+        VerifyingKey::from_jwk(key)
+    });
+    let Ok(token) = CompactJwt::parse(token, SigningAlgorithm::ALL) else { return };
+    let _for_a_panic = token.is_of_type(&["at+jwt"]);
+    assert!(SigningAlgorithm::from_name(&token.header.alg) == Some(token.algorithm));
+    assert!(token.header.alg != "none" && !token.header.alg.starts_with("HS"));
+    if let Some(Ok(payload)) = key.map(|key| token.verify(&key)) {
+        // whoever found this has found a private key, or this is the seed with a valid signature
+        assert!(
+            serde_json::from_slice::<serde_json::Value>(&payload).is_ok_and(|claims| claims["seed"] == true)
+        );
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "jwt", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use super::*;

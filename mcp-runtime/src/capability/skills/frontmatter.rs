@@ -337,6 +337,23 @@ fn is_float(text: &str) -> bool {
         && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
 }
 
+/// Frontmatter has the name of its directory, a description, and no more than its limits.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    let Ok(manifest) = std::str::from_utf8(data) else { return };
+    let Ok(read) = read(manifest, "a") else { return };
+    assert_eq!(read.all.get("name"), Some(&Value::from("a")));
+    assert_eq!(read.all.get("description"), Some(&Value::from(read.description.as_str())));
+    assert!(!read.description.trim().is_empty() && read.description.chars().count() <= MAX_DESCRIPTION);
+    let json = Value::Object(read.all).to_string();
+    // aliases cannot make a large value of a small text
+    assert!(json.len() <= 64 * (MAX_BYTES + 1), "{} bytes of {}", json.len(), manifest.len());
+    assert!(serde_json::from_str::<Value>(&json).is_ok(), "it is not nested too deeply for readers of JSON");
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "frontmatter", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use super::*;

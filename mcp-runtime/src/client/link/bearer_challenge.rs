@@ -100,6 +100,20 @@ fn unquote(quoted: &str) -> (String, &str) {
     (content, "")
 }
 
+/// Scopes that are quoted as HTTP says are read as they were, whatever surrounds them.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _for_a_panic = Challenge::parse(text.split('\0'));
+    let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+    let challenge = format!("Basic realm=\"{quoted}\", Bearer realm=\"{quoted}\", scope=\"{quoted}\"");
+    let found = Challenge::parse(std::iter::once(&*challenge)).scopes;
+    assert!(found.iter().map(String::as_str).eq(text.split_whitespace()), "{challenge}");
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "challenges", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -130,6 +130,69 @@ impl EventStreamParser {
     }
 }
 
+/// Events are those of the standard's algorithm, however the stream is cut.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    /// The algorithm, over the whole stream.
+    fn events_of(stream: &[u8]) -> Vec<StreamEvent> {
+        let stream = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
+        let (mut lines, mut line, mut at) = (Vec::new(), Vec::new(), 0);
+        while let Some(byte) = stream.get(at) {
+            at += 1;
+            match byte {
+                b'\r' | b'\n' => {
+                    at += usize::from(*byte == b'\r' && stream.get(at) == Some(&b'\n'));
+                    lines.push(std::mem::take(&mut line));
+                }
+                byte => line.push(*byte),
+            }
+        }
+        let (mut events, mut event, mut data) = (Vec::new(), StreamEvent::default(), Vec::<Vec<u8>>::new());
+        for line in lines {
+            if line.is_empty() {
+                let mut event = std::mem::take(&mut event);
+                if !data.is_empty() {
+                    event.data = std::mem::take(&mut data).join(&b'\n');
+                    events.push(event);
+                }
+                continue;
+            }
+            let mut parts = line.splitn(2, |byte| *byte == b':');
+            let (field, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            match field {
+                b"data" => data.push(value.to_vec()),
+                b"event" => event.kind = String::from_utf8_lossy(value).into_owned(),
+                _ => {}
+            }
+        }
+        events
+    }
+
+    let Some((&size, stream)) = data.split_first() else { return };
+    let mut parser = EventStreamParser::new(usize::MAX);
+    let mut events = Vec::new();
+    for chunk in stream.chunks(usize::from(size) + 1) {
+        assert_eq!(parser.feed(chunk, &mut events), Ok(()));
+    }
+    assert_eq!(events, events_of(stream));
+    let mut parser = EventStreamParser::new(64);
+    for chunk in stream.chunks(usize::from(size) + 1) {
+        let mut events = Vec::new();
+        let is_within = parser.feed(chunk, &mut events).is_ok();
+        assert!(
+            events.iter().all(|event| event.data.len() + event.kind.len() <= 64),
+            "an event exceeds the limit"
+        );
+        if !is_within {
+            break;
+        }
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "event_streams", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use super::*;

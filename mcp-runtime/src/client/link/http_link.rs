@@ -776,6 +776,23 @@ fn encode_value(text: &str) -> HeaderValue {
     })
 }
 
+/// What a client encodes for a header, a server decodes.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let value = encode_value(text);
+    let Ok(sent) = value.to_str() else { panic!("`{text}` is encoded as bytes that are not ASCII") };
+    let encoded = sent.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+    match encoded.map(|encoded| STANDARD.decode(encoded)) {
+        Some(decoded) => assert_eq!(decoded.as_deref(), Ok(data)),
+        None => assert_eq!(sent.trim_matches([' ', '\t']), text),
+    }
+    let _for_a_panic = pause_of(text, SystemTime::UNIX_EPOCH);
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "header_values", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use super::*;

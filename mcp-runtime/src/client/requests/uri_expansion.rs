@@ -91,6 +91,33 @@ fn text(value: &Value) -> String {
     }
 }
 
+/// What a template expands to, it matches, with the same values.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    use crate::core::arguments::TextArgument;
+
+    let Some((template, values)) = crate::fuzzing::halves(data) else { return };
+    let Ok(parsed) = Template::parse(template) else { return };
+    let _for_a_panic = parsed.bind(values, |_| false);
+    let Ok(Value::Object(values)) = serde_json::from_str(values) else { return };
+    for is_raw in [false, true] {
+        let Ok(uri) = expand(template, &values, |_| is_raw) else { continue };
+        let bound = parsed.bind(&uri, |_| is_raw);
+        assert!(bound.is_some(), "`{template}` does not match `{uri}`");
+        for (name, value) in bound.into_iter().flatten() {
+            let TextArgument::One(value) = value else { continue };
+            // what a path does not separate may be divided at another place
+            let is_alone = template.matches('{').count() == 1 && !template.contains(',');
+            if is_alone && !values.get(&name).is_some_and(Value::is_array) {
+                assert_eq!(Some(value), values.get(&name).map(text), "`{template}` of `{uri}`");
+            }
+        }
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "templates", run: fuzz });
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,0 +1,97 @@
+//! What reads bytes of others, as functions that `cargo fuzz` calls (`tests/fuzz`) and a test calls with what was found
+//! and with random changes of it. Each function is beside the code that it is about, and panics if a promise is broken.
+//!
+//! Compiled for tests, and with `--cfg fuzzing`; no release has it.
+
+#[cfg(test)]
+#[path = "../../tests/fuzz/changes.rs"]
+mod changes;
+
+/// A function to call with any bytes.
+#[derive(Debug)]
+pub struct Target {
+    /// The name of the folder of its seeds, and of its program in `tests/fuzz`.
+    pub name: &'static str,
+    /// Panics if a promise is broken.
+    pub run: fn(&[u8]),
+}
+
+inventory::collect!(Target);
+
+/// Calls the target of this name.
+///
+/// # Panics
+/// There is no such target, or a promise is broken.
+pub fn run(name: &str, data: &[u8]) {
+    let target = inventory::iter::<Target>().find(|target| target.name == name);
+    (target.unwrap_or_else(|| panic!("there is no target `{name}`")).run)(data);
+}
+
+/// Text, and what follows its first NUL.
+pub(crate) fn halves(data: &[u8]) -> Option<(&str, &str)> {
+    std::str::from_utf8(data).ok()?.split_once('\0')
+}
+
+/// A schema, a value, and whether the value is valid, of the bytes that the target `schema` takes.
+#[must_use]
+pub fn validated(data: &[u8]) -> Option<(serde_json::Value, serde_json::Value, bool)> {
+    let (schema, value) = halves(data)?;
+    let (schema, value) = (serde_json::from_str(schema).ok()?, serde_json::from_str(value).ok()?);
+    let is_valid = crate::schema::Validator::compile(&schema).ok()?.is_valid(&value);
+    Some((schema, value, is_valid))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::{
+        changes::{Numbers, change},
+        *,
+    };
+
+    /// How many changes of each seed are tried.
+    const CHANGES: usize = 400;
+
+    #[test]
+    fn every_target_keeps_its_promises_for_its_seeds_and_for_changes_of_them() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");
+        for target in inventory::iter::<Target>() {
+            let folder = seeds.join(target.name);
+            let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+            let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+            paths.sort();
+            let found: Vec<_> = paths.iter().map(|path| fs::read(path).expect("a seed")).collect();
+            assert!(!found.is_empty(), "`{}` has no seeds", target.name);
+            let mut numbers = Numbers(1);
+            for seed in &found {
+                (target.run)(seed);
+                for _ in 0..CHANGES {
+                    let data = change(seed, &found, &mut numbers);
+                    let text = data.clone();
+                    // the panic's message names the promise; this one names the bytes
+                    let kept = std::panic::catch_unwind(|| (target.run)(&data));
+                    assert!(kept.is_ok(), "`{}` with {:?}", target.name, String::from_utf8_lossy(&text));
+                }
+            }
+        }
+    }
+
+    #[cfg(all(feature = "client", feature = "skills", feature = "auth", feature = "config"))]
+    #[test]
+    fn every_folder_of_seeds_and_every_program_has_a_target() {
+        let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz");
+        let names = |folder: &str| {
+            let files = fs::read_dir(fuzz.join(folder)).expect("a folder");
+            let stem = |path: std::path::PathBuf| path.file_stem().expect("a name").display().to_string();
+            let mut names: Vec<_> = files.map(|file| stem(file.expect("a file").path())).collect();
+            names.retain(|name| name != "sessions");
+            names.sort();
+            names
+        };
+        let mut targets: Vec<_> = inventory::iter::<Target>().map(|target| target.name.to_owned()).collect();
+        targets.sort();
+        assert_eq!(names("seeds"), targets);
+        assert_eq!(names("fuzz_targets"), targets);
+    }
+}

@@ -1,0 +1,11 @@
+//! Any schema and any value to the target `schema`, and to another validator.
+#![no_main]
+
+use mcp_runtime::fuzzing;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    fuzzing::run("schema", data);
+    let Some((schema, value, is_valid)) = fuzzing::validated(data) else { return };
+    let Ok(other) = jsonschema::draft202012::new(&schema) else { return };
+    assert_eq!(other.is_valid(&value), is_valid, "{value} against {schema}");
+});

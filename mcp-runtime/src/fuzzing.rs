@@ -77,7 +77,14 @@ mod tests {
         }
     }
 
-    #[cfg(all(feature = "client", feature = "skills", feature = "auth", feature = "config"))]
+    #[cfg(all(
+        feature = "auth",
+        feature = "client-oauth",
+        feature = "config",
+        feature = "events-webhook",
+        feature = "install",
+        feature = "skills"
+    ))]
     #[test]
     fn every_folder_of_seeds_and_every_program_has_a_target() {
         let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz");

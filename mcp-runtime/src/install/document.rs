@@ -341,3 +341,52 @@ fn toml_to_json(item: &Item) -> Value {
         }
     }
 }
+
+/// An entry that is set is there, one that is removed is not, and everything else stays.
+#[cfg(any(test, fuzzing))]
+fn fuzz(data: &[u8]) {
+    const TABLE: &str = "servers";
+
+    /// Everything but the entry `a`, and the table if nothing else is in it.
+    fn rest(document: &Document) -> Value {
+        let mut all = match document {
+            Document::Json(root) => {
+                root.value().and_then(|value| value.to_serde_value()).unwrap_or_else(|| Map::new().into())
+            }
+            Document::Toml(document) => toml_to_json(document.as_item()),
+        };
+        let is_empty = all.get_mut(TABLE).and_then(Value::as_object_mut).is_some_and(|servers| {
+            servers.remove("a");
+            servers.is_empty()
+        });
+        if let Some(all) = all.as_object_mut().filter(|_| is_empty) {
+            all.remove(TABLE);
+        }
+        all
+    }
+
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for format in [Format::Json, Format::Toml] {
+        let Ok(mut document) = Document::parse(format, text) else { continue };
+        // `install` refuses a file whose table is something else, or is there twice
+        if document.get(TABLE, "a").is_err() {
+            continue;
+        }
+        let before = rest(&document);
+        let members = vec![("command", Value::from(text)), ("args", serde_json::json!(["-x", text]))];
+        document.set(TABLE, "a", &members, Change::Replace);
+        let written = document.text();
+        let mut read = Document::parse(format, &written).unwrap_or_else(|why| panic!("{why}: {written}"));
+        let entry = members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        assert_eq!(read.get(TABLE, "a"), Ok(Some(Value::Object(entry))), "{written}");
+        assert_eq!(rest(&read), before, "{written}");
+        read.remove(TABLE, "a");
+        let written = read.text();
+        let read = Document::parse(format, &written).unwrap_or_else(|why| panic!("{why}: {written}"));
+        assert_eq!(read.get(TABLE, "a"), Ok(None), "{written}");
+        assert_eq!(rest(&read), before, "{written}");
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+inventory::submit!(crate::fuzzing::Target { name: "client_files", run: fuzz });

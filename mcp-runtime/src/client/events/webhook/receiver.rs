@@ -482,3 +482,54 @@ where
         })
     }
 }
+
+/// Nothing is accepted that was not signed with the secret of the subscription, and nothing of it may be changed.
+#[cfg(all(any(test, fuzzing), feature = "events-webhook"))]
+fn fuzz(data: &[u8]) {
+    let Some((head, body)) = crate::fuzzing::halves(data) else { return };
+    let mut lines = head.split('\n').map(str::trim_end);
+    let mut next = || lines.next().unwrap_or_default();
+    let (id, timestamp, signatures, query) = (next(), next(), next(), next());
+    let receiver = WebhookReceiver::new("https://receiver.example/hook").expect("a URL");
+    let accept: AcceptEvent = Arc::new(|_| Box::pin(async { Ok(()) }));
+    let route = receiver.open(b"identity", "event".to_owned(), accept, None, None).expect("a subscription");
+    let is_named = |(name, key): (_, _)| name == PARAMETER && key == &*route.key;
+    if receiver.0.find(Some(query)).is_ok() {
+        assert!(form_urlencoded::parse(query.as_bytes()).any(is_named), "{query}");
+    }
+    let headers = MessageHeaders { id, timestamp, signatures };
+    let _for_a_panic = headers.is_recent();
+    let body = body.as_bytes();
+    assert!(!route.verifies(&headers, body), "the secret is random: nobody can have signed this");
+
+    let secret = route.state.lock().secret.clone();
+    let at = timestamp.parse().unwrap_or(0);
+    let (timestamp, signed) = (format!("{at}"), secret.sign(id, at, body));
+    let several = format!("{signed} {signatures}");
+    let headers = MessageHeaders { id, timestamp: &timestamp, signatures: &several };
+    assert!(route.verifies(&headers, body), "other signatures do not matter: {several}");
+    assert!(!route.verifies(&headers, &[body, b" "].concat()));
+    let other_time = format!("{at}0");
+    assert!(!route.verifies(&MessageHeaders { timestamp: &other_time, ..headers }, body));
+
+    let Ok(wire) = serde_json::from_slice::<Value>(body) else { return };
+    match wire.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
+        Some(kind) => {
+            let answered = route.control(kind, &wire);
+            if let ("verification", Ok(answered)) = (kind, answered) {
+                let repeated: Value = serde_json::from_str(answered.body()).expect("JSON");
+                assert_eq!(repeated["challenge"], wire["challenge"]);
+            }
+        }
+        None => {
+            let Some(event) = EventOccurrence::parse(&wire, &route.event) else { return };
+            assert_eq!(route.begin(&event.id), Ok(true), "it is new");
+            assert_eq!(route.begin(&event.id), Err(StatusCode::SERVICE_UNAVAILABLE), "it runs");
+            Running { route: route.clone(), id: event.id.clone() }.accepted(wire.get("cursor"));
+            assert_eq!(route.begin(&event.id), Ok(false), "it was accepted");
+        }
+    }
+}
+
+#[cfg(all(any(test, fuzzing), feature = "events-webhook"))]
+inventory::submit!(crate::fuzzing::Target { name: "webhooks", run: fuzz });

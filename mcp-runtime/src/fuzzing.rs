@@ -21,10 +21,10 @@ inventory::collect!(Target);
 /// Calls the target of this name.
 ///
 /// # Panics
-/// There is no such target, or a promise is broken.
+/// The target does not exist, or a promise is broken.
 pub fn run(name: &str, data: &[u8]) {
     let target = inventory::iter::<Target>().find(|target| target.name == name);
-    (target.unwrap_or_else(|| panic!("there is no target `{name}`")).run)(data);
+    (target.unwrap_or_else(|| panic!("the target `{name}` does not exist")).run)(data);
 }
 
 /// Text, and what follows its first NUL.

@@ -1,5 +1,5 @@
 //! Plays a session that bytes describe: requests of both eras, answers, cancellations, garbage and pauses, in any order.
-//! Whatever is played, each request gets one response at most, and one at least if nobody cancelled it; what is written
+//! Whatever is played, each request gets one response at most, and one at least unless it was cancelled; what is written
 //! is JSON-RPC; after the end nothing is; and no permit is lost.
 //!
 //! `cargo fuzz` plays random bytes, a test plays what was found.
@@ -178,7 +178,7 @@ impl Sent {
 ///
 /// # Panics
 /// The server breaks a promise.
-pub fn play(data: &[u8]) {
+pub(crate) fn play(data: &[u8]) {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
         let server = server();
@@ -232,7 +232,7 @@ async fn session(server: &Server, data: &[u8]) {
     // what clients are asked and do not answer is waited for only as long as the connection lasts
     input.shutdown().await.expect("the end of the input");
     drop(input);
-    served.await.expect("no panic").expect("the end of the input is no error");
+    served.await.expect("no panic").expect("the end of the input is not an error");
     let lines = reading.await.expect("no panic");
     check(&sent, &lines);
 }
@@ -288,6 +288,6 @@ async fn permits_are_back(server: &Server) {
         output.read_to_string(&mut text).await.expect("UTF-8");
         text
     });
-    served.expect("the end of the input is no error");
+    served.expect("the end of the input is not an error");
     assert!(text.contains("slept"), "{text}");
 }

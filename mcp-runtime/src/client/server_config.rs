@@ -372,7 +372,7 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// JSON without comments is read as it is; no file makes a program of anything else.
+/// JSON without comments is read unchanged; no file makes a program of anything else.
 #[cfg(any(test, fuzzing))]
 fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -155,7 +155,7 @@ fn fuzz(data: &[u8]) {
     }
 
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // a value, too: half of a surrogate is no key, and what is nested too deeply is refused elsewhere
+    // a value, too: half of a surrogate is not a key, and what is nested too deeply is refused elsewhere
     if serde_json::from_str::<serde_json::Value>(text).is_err() {
         let _for_a_panic = (has_duplicate_keys(text), duplicate_keys(text));
         return;

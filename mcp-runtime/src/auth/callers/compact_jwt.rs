@@ -318,7 +318,7 @@ fn fuzz(data: &[u8]) {
     assert!(SigningAlgorithm::from_name(&token.header.alg) == Some(token.algorithm));
     assert!(token.header.alg != "none" && !token.header.alg.starts_with("HS"));
     if let Some(Ok(payload)) = key.map(|key| token.verify(&key)) {
-        // whoever found this has found a private key, or this is the seed with a valid signature
+        // a private key was found, or this is the seed with a valid signature
         assert!(
             serde_json::from_slice::<serde_json::Value>(&payload).is_ok_and(|claims| claims["seed"] == true)
         );

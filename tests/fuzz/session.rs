@@ -115,7 +115,9 @@ impl Sent {
             4 => {
                 let id = u64::from(script.byte()) % self.next_id.max(1);
                 // the id of the handshake cannot be cancelled
-                if let Some(request) = self.requests.get_mut(&id).filter(|_| id != 0 || self.era % 3 == 0) {
+                if let Some(request) =
+                    self.requests.get_mut(&id).filter(|_| id != 0 || self.era.is_multiple_of(3))
+                {
                     request.is_needed = false;
                 }
                 json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
@@ -130,7 +132,7 @@ impl Sent {
             }
             9 => {
                 let id = format!("{}", u64::from(script.byte()) % (self.asked + 3));
-                let id = if script.byte() % 2 == 0 { json!(id) } else { json!(self.asked) };
+                let id = if script.byte().is_multiple_of(2) { json!(id) } else { json!(self.asked) };
                 match script.byte() % 4 {
                     0 => json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -1, "message": "no" } }),
                     1 => json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "decline" } }),
@@ -255,7 +257,7 @@ fn check(sent: &Sent, lines: &[String]) {
         assert!(message.get("result").is_some() != message.get("error").is_some(), "{message}");
         match message.get("id") {
             Some(Value::Number(id)) => {
-                *responses.entry(id.as_u64().expect("an id that was sent")).or_default() += 1
+                *responses.entry(id.as_u64().expect("an id that was sent")).or_default() += 1;
             }
             // what cannot be read has no id
             id => assert!(message.get("error").is_some(), "{id:?}: {message}"),

@@ -231,7 +231,7 @@ impl EventRing {
                 continue;
             }
             let last = page.last;
-            after = self.take_page(log.ring, events_of(&page), std::mem::take(&mut is_other));
+            after = self.take_page(log.ring, events_of(log, &page), std::mem::take(&mut is_other));
             if after >= last {
                 return true;
             }
@@ -239,16 +239,21 @@ impl EventRing {
     }
 }
 
-/// The first position of a page, and its events.
-fn events_of(page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
+/// The first position of a page, and its events. What is not an event only holds its place.
+fn events_of(log: &EventLog, page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
+    let place = || Occurrence::logged(0, String::new(), String::new());
     let events = page.entries.iter().map(|entry| {
         let logged = serde_json::from_slice::<LoggedEvent<'_>>(&entry.bytes);
         let event = match logged {
             Ok(LoggedEvent { id, time, data: Some(data) }) => {
                 Occurrence::logged(time, id.into_owned(), data.get().to_owned())
             }
-            // that begins a log, or of another version
-            _ => Occurrence::logged(0, String::new(), String::new()),
+            // it begins a log
+            Ok(LoggedEvent { data: None, .. }) => place(),
+            Err(_) => {
+                log.store.log_other_version(&log.table);
+                place()
+            }
         };
         (entry.position, event)
     });
@@ -301,5 +306,38 @@ async fn catch_up_all(server: &WeakServer, rings: &Weak<EventRings>, told: Optio
             // events are appended again at once
             *log.failed.lock() = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        crypto::{Key, KeyRing, test_key},
+        store::{Memory, OtherVersion},
+    };
+
+    #[tokio::test]
+    async fn events_of_another_version_only_hold_their_places_and_the_log_says_so() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        let (theirs, ours) = (EventLog::new(&other, "a"), EventLog::new(&this, "a"));
+        let limits = EventLimits::default();
+        let event = |id: &'static str| {
+            let data = RawValue::from_string(format!("\"{id}\"")).unwrap();
+            serde_json::to_vec(&LoggedEvent { id: id.into(), time: now_ms(), data: Some(&data) }).unwrap()
+        };
+        ours.append(&limits, 1, &event("one")).await.unwrap();
+        theirs.append(&limits, 2, &event("two")).await.unwrap();
+        // the same format, and not the members that this version knows
+        ours.append(&limits, 3, b"{\"number\":3}").await.unwrap();
+        ours.append(&limits, 4, &event("four")).await.unwrap();
+        let page = ours.store.read_after(&ours.table, "a", 0, 10).await.unwrap().unwrap();
+        assert!(this.has_logged_other_version());
+        let (first, events) = events_of(&ours, &page);
+        let ids: Vec<_> = events.iter().map(|(at, event)| (*at, &*event.id, event.is_empty())).collect();
+        assert_eq!(first, 1);
+        assert_eq!(ids, [(1, "one", false), (2, "", true), (3, "", true), (4, "four", false)]);
     }
 }

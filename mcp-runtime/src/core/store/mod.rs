@@ -20,7 +20,9 @@ pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
 pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
-pub(crate) use server_store::{SealStore, SealedStore, SharedStore, StoreError};
+#[cfg(test)]
+pub(crate) use sealed::OtherVersion;
+pub(crate) use server_store::{Found, SealStore, SealedStore, SharedStore, StoreError};
 pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
     Taken, Value, Write, Written,

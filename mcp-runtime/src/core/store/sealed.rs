@@ -15,12 +15,13 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     Append, Appended, Condition, LogPage, SealedStore, StoreError, Stored,
-    server_store::{SharedStore, digest, plain_name},
+    server_store::{Found, SharedStore, digest, plain_name},
     shared::{Received, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
 use crate::core::{
     admission::Owner,
     crypto::{GENERATE, KeyRing, Seal},
+    log_limit::{LogLimit, LogLine},
     sync::Mutex,
 };
 
@@ -43,6 +44,7 @@ struct Sealing {
     /// When a value in the store was last found to be sealed with these keys, and which these were.
     probed: Mutex<Option<(Instant, u64)>>,
     has_warned: AtomicBool,
+    other_versions: LogLimit,
 }
 
 impl SealedStore {
@@ -61,6 +63,7 @@ impl Sealing {
             server: plain_name(server).into(),
             probed: Mutex::default(),
             has_warned: AtomicBool::new(false),
+            other_versions: LogLimit::new(),
         }
     }
 
@@ -131,6 +134,43 @@ impl SharedStore for Sealing {
             }
         }
     }
+
+    fn find<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Found> {
+        Box::pin(async move {
+            self.ready().await?;
+            let (names, key) = self.names(table, key);
+            let Some(found) = limited(self.backend.get(&names, &key)).await? else {
+                return Ok(Found::Nothing);
+            };
+            let opened = self.open_bytes(&names, &key, found.version, &found.bytes);
+            let opened = opened.ok_or("a value of the shared store was not sealed by this server")?;
+            match opened.split_first() {
+                Some((&FORMAT, bytes)) => {
+                    Ok(Found::Value(Value { bytes: bytes.to_vec(), version: found.version }))
+                }
+                _ => {
+                    self.log_other_version(table);
+                    Ok(Found::OtherVersion)
+                }
+            }
+        })
+    }
+
+    fn log_other_version(&self, table: &Table) {
+        if let Some(LogLine { suppressed }) = self.other_versions.line() {
+            let table = table.name();
+            tracing::warn!(
+                table,
+                suppressed,
+                "what another version of this crate has put into the shared store is ignored"
+            );
+        }
+    }
+
+    #[cfg(test)]
+    fn has_logged_other_version(&self) -> bool {
+        self.other_versions.line().is_none()
+    }
 }
 
 impl Shared for Sealing {
@@ -153,21 +193,10 @@ impl Shared for Sealing {
     /// Fails as well if the store has something there that the server has not sealed for it.
     fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
         Box::pin(async move {
-            self.ready().await?;
-            let (table, key) = self.names(table, key);
-            let Some(found) = limited(self.backend.get(&table, &key)).await? else { return Ok(None) };
-            let opened = self.open_bytes(&table, &key, found.version, &found.bytes);
-            let opened = opened.ok_or("a value of the shared store was not sealed by this server")?;
-            match opened.split_first() {
-                Some((&FORMAT, bytes)) => Ok(Some(Value { bytes: bytes.to_vec(), version: found.version })),
-                _ => {
-                    tracing::warn!(
-                        table = table.name(),
-                        "a value of another version of this crate is ignored"
-                    );
-                    Ok(None)
-                }
-            }
+            Ok(match self.find(table, key).await? {
+                Found::Value(value) => Some(value),
+                Found::Nothing | Found::OtherVersion => None,
+            })
         })
     }
 
@@ -222,19 +251,22 @@ impl Shared for Sealing {
     ) -> Stored<'a, Option<LogPage>> {
         Box::pin(async move {
             self.ready().await?;
-            let (table, log) = self.log_names(table, log);
-            let page = limited(self.backend.read_after(&table, &log, position, limit)).await?;
+            let (names, log) = self.log_names(table, log);
+            let page = limited(self.backend.read_after(&names, &log, position, limit)).await?;
             let Some(mut page) = page else { return Ok(None) };
             let from = page.first.max(position.saturating_add(1));
             for (expected, entry) in (from..).zip(&mut page.entries) {
-                let opened = self.open_bytes(&table, &log, entry.position, &entry.bytes);
+                let opened = self.open_bytes(&names, &log, entry.position, &entry.bytes);
                 let opened = opened.filter(|_| entry.position == expected);
                 let opened = opened
                     .ok_or("an entry of the shared store was not sealed by this server for its place")?;
-                let Some((&FORMAT, bytes)) = opened.split_first() else {
-                    return Err("an entry of the shared store is of another version of this crate".into());
+                entry.bytes = match opened.split_first() {
+                    Some((&FORMAT, bytes)) => bytes.into(),
+                    _ => {
+                        self.log_other_version(table);
+                        Arc::default()
+                    }
                 };
-                entry.bytes = bytes.into();
             }
             Ok(Some(page))
         })
@@ -336,6 +368,94 @@ fn owner_digest(owner: &str) -> String {
     if owner == Owner::local().as_str().as_ref() { owner.into() } else { digest(&["owner", owner], 12) }
 }
 
+/// A store in memory, as a server of another version of this crate sees it: it reads what that has written, and what it
+/// writes is of that version.
+#[cfg(test)]
+pub(crate) struct OtherVersion {
+    memory: super::Memory,
+    seal: Seal,
+}
+
+#[cfg(test)]
+impl OtherVersion {
+    /// The format that its servers know, and this version does not.
+    const FORMAT: u8 = FORMAT + 1;
+
+    pub(crate) fn new(memory: &super::Memory, keys: &KeyRing) -> Self {
+        Self { memory: memory.clone(), seal: Seal::new(keys, PURPOSE) }
+    }
+
+    /// The same with another format.
+    fn changed(&self, table: &Table, key: &str, version: u64, sealed: &[u8], is_written: bool) -> Vec<u8> {
+        let bound = bound(table.name(), key, version);
+        let Some(mut plain) = self.seal.open_bytes(sealed.to_vec(), &bound).map(|opened| opened.plain) else {
+            return sealed.to_vec();
+        };
+        plain[0] = match (is_written, plain[0]) {
+            (true, _) => Self::FORMAT,
+            (false, Self::FORMAT) => FORMAT,
+            (false, _) => u8::MAX,
+        };
+        self.seal.seal_bytes(&plain, &bound).expect("it is sealed")
+    }
+}
+
+#[cfg(test)]
+impl Shared for OtherVersion {
+    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+        Box::pin(async move {
+            let Some(Value { bytes, version }) = self.memory.get(table, key).await? else { return Ok(None) };
+            Ok(Some(Value { bytes: self.changed(table, key, version, &bytes, false), version }))
+        })
+    }
+
+    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
+        Box::pin(async move {
+            let bytes = self.changed(table, key, write.condition.next_version(), write.bytes, true);
+            self.memory.put(table, key, Write { bytes: &bytes, ..write }).await
+        })
+    }
+
+    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+        self.memory.remove(table, key)
+    }
+
+    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+        self.memory.take(table, key, take)
+    }
+
+    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+        Box::pin(async move {
+            let bytes = self.changed(table, log, append.position, append.bytes, true);
+            self.memory.append(table, log, Append { bytes: &bytes, ..append }).await
+        })
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        table: &'a Table,
+        log: &'a str,
+        position: u64,
+        limit: usize,
+    ) -> Stored<'a, Option<LogPage>> {
+        Box::pin(async move {
+            let mut page = self.memory.read_after(table, log, position, limit).await?;
+            for entry in page.iter_mut().flat_map(|page| &mut page.entries) {
+                entry.bytes = self.changed(table, log, entry.position, &entry.bytes, false).into();
+            }
+            Ok(page)
+        })
+    }
+
+    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+        self.memory.publish(topic, message)
+    }
+
+    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+        self.memory.subscribe(topic)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,6 +472,39 @@ mod tests {
     async fn texts(store: &SealedStore, table: &Table, log: &str) -> Option<Vec<String>> {
         let page = store.read_after(table, log, 0, 10).await.ok()??;
         Some(page.entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect())
+    }
+
+    #[tokio::test]
+    async fn values_and_entries_of_another_version_are_there_and_are_not_read_and_the_log_says_so() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        let table = Table::new("values", 10, 10_000, 50);
+        let write = Write {
+            bytes: b"text",
+            owner: "ada",
+            expires_in: Duration::from_secs(60),
+            condition: Condition::Absent,
+        };
+        for (writer, reader) in [(&other, &this), (&this, &other)] {
+            assert_eq!(writer.put(&table, "a", write).await.unwrap(), Written::Stored);
+            assert!(matches!(writer.find(&table, "a").await.unwrap(), Found::Value(_)));
+            assert!(!reader.has_logged_other_version());
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(20)).await;
+            tokio::time::resume();
+            assert!(reader.get(&table, "a").await.unwrap().is_none());
+            assert!(matches!(reader.find(&table, "a").await.unwrap(), Found::OtherVersion));
+            assert!(reader.has_logged_other_version());
+            // nothing that is there is taken for absent
+            assert_eq!(reader.put(&table, "a", write).await.unwrap(), Written::Conflict);
+            writer.remove(&table, "a").await.unwrap();
+            assert!(matches!(reader.find(&table, "a").await.unwrap(), Found::Nothing));
+        }
+        other.append(&table, "log", append(1, b"one")).await.unwrap();
+        this.append(&table, "log", append(2, b"two")).await.unwrap();
+        assert_eq!(texts(&this, &table, "log").await.unwrap(), ["", "two"]);
+        assert_eq!(texts(&other, &table, "log").await.unwrap(), ["one", ""]);
     }
 
     #[tokio::test]

@@ -35,6 +35,28 @@ pub(crate) trait SharedStore: Shared {
 
     /// What a subscriber of a topic receives for a message; `None` if the server has not sealed it.
     fn open_message(&self, topic: &str, message: &[u8]) -> Option<Received>;
+
+    /// What a key has, where it matters that another version of this crate has put something there.
+    ///
+    /// # Errors
+    /// The store cannot be read, or has something there that the server has not sealed for it.
+    fn find<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Found>;
+
+    /// Logs that something in a table cannot be read, at most once in a while.
+    fn log_other_version(&self, table: &Table);
+
+    /// Whether something of another version was met a moment ago.
+    #[cfg(test)]
+    fn has_logged_other_version(&self) -> bool;
+}
+
+/// What the store has for a key.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Nothing,
+    /// A value that another version of this crate has written, and this one cannot read.
+    OtherVersion,
+    Value(Value),
 }
 
 /// What makes one of the program's store. An option has it, so that only a program that sets it contains the code.
@@ -106,6 +128,30 @@ impl SealedStore {
     /// The store cannot be read, or has something there that the server has not sealed for it.
     pub(crate) fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
         self.backend().get(table, key)
+    }
+
+    /// What a key has, where it matters that another version of this crate has put something there.
+    ///
+    /// # Errors
+    /// The store cannot be read, or has something there that the server has not sealed for it.
+    pub(crate) async fn find(&self, table: &Table, key: &str) -> Result<Found, StoreError> {
+        match &self.shared {
+            Some(shared) => shared.find(table, key).await,
+            None => Ok(self.get(table, key).await?.map_or(Found::Nothing, Found::Value)),
+        }
+    }
+
+    /// Logs that something in a table cannot be read, at most once in a while.
+    pub(crate) fn log_other_version(&self, table: &Table) {
+        if let Some(shared) = &self.shared {
+            shared.log_other_version(table);
+        }
+    }
+
+    /// Whether something of another version was met a moment ago.
+    #[cfg(test)]
+    pub(crate) fn has_logged_other_version(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.has_logged_other_version())
     }
 
     /// Puts a value, if its condition and the limits of the table allow that.

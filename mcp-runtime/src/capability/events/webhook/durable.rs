@@ -16,11 +16,14 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{DeliveryFailure, Webhook, WebhookKey, WebhookState, Webhooks, delivery::Deliverer};
+use super::{
+    DeliveryFailure, RunningKeeper, Webhook, WebhookKey, WebhookState, Webhooks, delivery::Deliverer,
+};
 use crate::{
     capability::events::{
         Events, entry::EventSubscriber, ring::ReadPosition, subscription::EventSubscription,
@@ -30,9 +33,10 @@ use crate::{
         config::LONGEST,
         connection::Principal,
         crypto::random_id,
+        log_limit::log_store_error,
         server::{Entry as _, Server, WeakServer},
         spawn::spawn,
-        store::{Condition, Received, SealedStore, StoreError, Table, Write, Written},
+        store::{Condition, Found, Received, SealedStore, StoreError, Table, Write, Written},
         sync::Mutex,
         webhook_secret::Secret,
     },
@@ -121,6 +125,14 @@ enum KnownPart {
     Own {
         version: u64,
     },
+}
+
+/// What the store has for a key.
+enum FoundValue<T> {
+    Nothing,
+    /// Only replicas of another version of this crate can read it.
+    OtherVersion,
+    Value(T, u64),
 }
 
 /// The subscriptions that the replicas of a server share.
@@ -276,15 +288,16 @@ impl Reached {
 impl DurableWebhooks {
     /// Those of a server, if it shares a store.
     pub(super) fn of(server: &Server, max_subscriptions: usize) -> Option<Arc<Self>> {
-        let store = server.store().clone();
-        if !store.is_shared() {
-            return None;
-        }
+        let store = server.store();
+        // without randomness, subscriptions are not delivered: the store cannot be written either
+        store.is_shared().then(|| Self::new(store.clone(), max_subscriptions).ok()).flatten().map(Arc::new)
+    }
+
+    fn new(store: SealedStore, max_subscriptions: usize) -> Result<Self, getrandom::Error> {
         let small = |name: &str| Table::new(name, usize::from(PARTS) * 2, MAX_RECORD * 1024, 100);
-        Some(Arc::new(Self {
+        Ok(Self {
             store,
-            // without randomness, subscriptions are not delivered: the store cannot be written either
-            replica: random_id().ok()?,
+            replica: random_id()?,
             records: Table::new("webhooks", max_subscriptions, max_subscriptions.saturating_mul(4096), 50),
             indexes: small("webhook-indexes"),
             parts: small("webhook-parts"),
@@ -297,7 +310,7 @@ impl DurableWebhooks {
             kept: Mutex::default(),
             own: Mutex::default(),
             changed: Notify::new(),
-        }))
+        })
     }
 
     async fn get<T: DeserializeOwned>(
@@ -305,9 +318,28 @@ impl DurableWebhooks {
         table: &Table,
         key: &str,
     ) -> Result<Option<(T, u64)>, StoreError> {
-        let Some(found) = self.store.get(table, key).await? else { return Ok(None) };
-        // of another version of this crate
-        Ok(serde_json::from_slice(&found.bytes).ok().map(|value| (value, found.version)))
+        Ok(match self.look_up(table, key).await? {
+            FoundValue::Value(value, version) => Some((value, version)),
+            FoundValue::Nothing | FoundValue::OtherVersion => None,
+        })
+    }
+
+    async fn look_up<T: DeserializeOwned>(
+        &self,
+        table: &Table,
+        key: &str,
+    ) -> Result<FoundValue<T>, StoreError> {
+        Ok(match self.store.find(table, key).await? {
+            Found::Nothing => FoundValue::Nothing,
+            Found::OtherVersion => FoundValue::OtherVersion,
+            Found::Value(found) => match serde_json::from_slice(&found.bytes) {
+                Ok(value) => FoundValue::Value(value, found.version),
+                Err(_) => {
+                    self.store.log_other_version(table);
+                    FoundValue::OtherVersion
+                }
+            },
+        })
     }
 
     async fn put<T: Serialize>(
@@ -322,8 +354,15 @@ impl DurableWebhooks {
     }
 
     /// A subscription and its version, also one that has ended.
+    ///
+    /// # Errors
+    /// The store cannot be read, or only replicas of another version of this crate can read the subscription.
     pub(super) async fn find(&self, key: &WebhookKey) -> Result<Option<(Record, u64)>, StoreError> {
-        self.get(&self.records, &key_text(key)).await
+        match self.look_up(&self.records, &key_text(key)).await? {
+            FoundValue::Value(record, version) => Ok(Some((record, version))),
+            FoundValue::Nothing => Ok(None),
+            FoundValue::OtherVersion => Err("the subscription is of another version of this crate".into()),
+        }
     }
 
     /// Puts a subscription, and tells the replica that delivers it.
@@ -423,8 +462,13 @@ impl Webhooks {
             return;
         }
         let Some(durable) = self.durable(server) else { return };
-        if self.is_kept.swap(true, std::sync::atomic::Ordering::Relaxed) {
-            return;
+        let (stop, stopped) = (self.token.child_token(), CancellationToken::new());
+        {
+            let mut running = self.keeper.lock();
+            if running.is_some() {
+                return;
+            }
+            *running = Some(RunningKeeper { stop: stop.clone(), stopped: stopped.clone() });
         }
         let since = Instant::now();
         let keeper = Keeper {
@@ -434,32 +478,57 @@ impl Webhooks {
             parts: (0..PARTS).map(|_| KnownPart::Other { version: 0, since }).collect(),
             has_missed: false,
         };
-        let token = self.token.clone();
         spawn(async move {
-            let durable = keeper.durable.clone();
+            let (durable, webhooks) = (keeper.durable.clone(), keeper.webhooks.clone());
             tokio::select! {
-                () = token.cancelled() => {}
+                () = stop.cancelled() => {}
                 () = keeper.run() => {}
             }
-            durable.release().await;
+            durable.release(&webhooks).await;
+            stopped.cancel();
         });
+    }
+
+    /// Stops to deliver what the replicas share, and waits for a short time until others can deliver it.
+    pub(super) async fn stop_keeper(&self) {
+        const SETTLE: Duration = Duration::from_secs(3);
+        let Some(RunningKeeper { stop, stopped }) = self.keeper.lock().take() else { return };
+        stop.cancel();
+        if timeout(SETTLE, stopped.cancelled()).await.is_err() {
+            log_store_error(&"the store does not answer", "subscriptions by webhook cannot be handed over");
+        }
     }
 }
 
 impl DurableWebhooks {
-    /// Lets other replicas take the parts of this one at once.
-    async fn release(&self) {
-        let own = *self.own.lock();
+    /// Lets other replicas take the parts of this one at once, and go on where it is.
+    async fn release(&self, webhooks: &Weak<Webhooks>) {
+        let webhooks = webhooks.upgrade();
+        let own = std::mem::take(&mut *self.own.lock());
+        let mut is_reached = true;
         for part in (0..PARTS).filter(|part| own.get(usize::from(*part)).is_some_and(|own| *own)) {
-            let name = part.to_string();
-            let Ok(Some((mut value, version))) = self.get::<Part>(&self.parts, &name).await else { return };
-            if value.holder == self.replica {
-                value.holder.clear();
-                // otherwise they take it a little later
-                let how = ("local", LONGEST, Condition::Version(version));
-                let _released = self.put(&self.parts, &name, &value, how).await;
+            if is_reached && let Err(error) = self.release_part(part, webhooks.as_deref()).await {
+                tracing::debug!(%error, "other replicas take the subscriptions of this one a little later");
+                is_reached = false;
+            }
+            if let Some(webhooks) = &webhooks {
+                webhooks.stop_part(part);
             }
         }
+    }
+
+    async fn release_part(&self, part: u8, webhooks: Option<&Webhooks>) -> Result<(), StoreError> {
+        let name = part.to_string();
+        let Some((mut value, version)) = self.get::<Part>(&self.parts, &name).await? else { return Ok(()) };
+        if value.holder == self.replica {
+            value.holder.clear();
+            if let Some(webhooks) = webhooks {
+                value.reached = self.collect(part, webhooks);
+            }
+            // a conflict is with one that has taken it
+            self.put(&self.parts, &name, &value, ("local", LONGEST, Condition::Version(version))).await?;
+        }
+        Ok(())
     }
 }
 
@@ -621,8 +690,14 @@ impl Keeper {
         webhooks: &Arc<Webhooks>,
         server: &Server,
     ) -> Result<bool, StoreError> {
-        let found = self.durable.find(key).await?.filter(|(record, _)| record.is_alive());
-        let Some((record, _)) = found else {
+        let durable = &self.durable;
+        let found = match durable.look_up::<Record>(&durable.records, &key_text(key)).await? {
+            // replicas of that version deliver it, when they have its part
+            FoundValue::OtherVersion => return Ok(true),
+            FoundValue::Value(record, _) => Some(record).filter(Record::is_alive),
+            FoundValue::Nothing => None,
+        };
+        let Some(record) = found else {
             if let Some(webhook) = webhooks.find(key) {
                 webhook.token.cancel();
                 webhooks.remove(&webhook);
@@ -643,7 +718,7 @@ impl Keeper {
         let position = parse_position(if has_reached { &reached.position } else { &record.start });
         let state = position.and_then(|position| Some((record.state(&reached, position.clone())?, position)));
         let Some((state, position)) = state else {
-            tracing::warn!(subscription = %record.id, "a subscription of the shared store is of another version of this crate");
+            durable.store.log_other_version(&durable.records);
             return Ok(true);
         };
         if let Some(webhook) = webhooks.find(key) {
@@ -735,5 +810,99 @@ impl Webhooks {
             subscription,
         };
         spawn(deliverer.run());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        admission::Quota,
+        crypto::{Key, KeyRing, test_key},
+        store::{Memory, OtherVersion},
+    };
+
+    fn durable(store: SealedStore) -> Arc<DurableWebhooks> {
+        Arc::new(DurableWebhooks::new(store, 100).expect("randomness"))
+    }
+
+    #[tokio::test]
+    async fn a_subscription_of_another_version_is_neither_delivered_nor_forgotten_and_the_log_says_so() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        let (theirs, ours) = (durable(other), durable(this.clone()));
+        let caller = StoredPrincipal::of(&Principal::new("test", "ada"));
+        let record = Record {
+            id: "sub_1".into(),
+            name: "note.added".into(),
+            url: "https://example.com/".into(),
+            arguments: "{}".into(),
+            caller,
+            owner: "ada".into(),
+            secret: String::new(),
+            previous: None,
+            expires: None,
+            start: String::new(),
+            told_gaps: 0,
+            has_ended: false,
+        };
+        let server = Server::builder("test", "1").build().expect("a server");
+        let webhooks = Arc::new(Webhooks::new(super::super::WebhookLimits::default(), Quota::half(10)));
+        let keeper = Keeper {
+            durable: ours.clone(),
+            webhooks: Arc::downgrade(&webhooks),
+            server: server.downgrade(),
+            parts: Vec::new(),
+            has_missed: true,
+        };
+        let [known, gone] = [WebhookKey::default(), [PARTS; 32]];
+        assert_eq!(part_of(&known), part_of(&gone));
+        let how = ("ada", LONGEST, Condition::Absent);
+        theirs.put(&theirs.records, &key_text(&known), &record, how).await.unwrap();
+        ours.change_index(0, &[&key_text(&known), &key_text(&gone)], &[]).await.unwrap();
+        keeper.load_index(0, &webhooks, &server).await.unwrap();
+        assert!(webhooks.find(&known).is_none() && this.has_logged_other_version());
+        let (index, _) = ours.get::<Vec<String>>(&ours.indexes, "0").await.unwrap().expect("an index");
+        assert_eq!(index, [key_text(&known)]);
+        assert!(ours.find(&known).await.is_err(), "whoever asks may ask again");
+        assert!(ours.find(&gone).await.unwrap().is_none());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stops_hands_its_parts_over_at_once() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let replica = || {
+            let builder = Server::builder("test", "1").stores(|stores| stores.keys([test_key(1)]));
+            let server = builder.shared(memory.clone()).build().expect("a server");
+            let limits = super::super::WebhookLimits::default();
+            (Arc::new(Webhooks::new(limits, Quota::half(10))), server)
+        };
+        let durable = durable(SealedStore::shared(Arc::new(memory.clone()), &keys, "test"));
+        let until_held = async |server: &Server, webhooks: &Webhooks| {
+            let holder = webhooks.durable(server).expect("a store").replica.clone();
+            for part in 0..PARTS {
+                loop {
+                    let value = durable.get::<Part>(&durable.parts, &part.to_string()).await.unwrap();
+                    if value.is_some_and(|(value, _)| value.holder == holder) {
+                        break;
+                    }
+                    sleep(Duration::from_millis(10)).await;
+                }
+            }
+        };
+        let ((one, server_one), (two, server_two)) = (replica(), replica());
+        one.keep(&server_one);
+        until_held(&server_one, &one).await;
+        two.keep(&server_two);
+        sleep(LEASE * 2).await;
+        until_held(&server_one, &one).await;
+        let begun = Instant::now();
+        one.stop_keeper().await;
+        until_held(&server_two, &two).await;
+        assert!(begun.elapsed() < LEASE / 2, "without a wait for the lease");
+        // a server that serves again delivers again
+        one.keep(&server_one);
+        two.stop_keeper().await;
+        until_held(&server_one, &one).await;
     }
 }

@@ -10,7 +10,7 @@ mod subscribe;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, OnceLock, atomic::AtomicBool},
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -29,6 +29,7 @@ use super::{EventLimits, Events, ring::ReadPosition};
 use crate::{
     core::{
         admission::{Owner, Permit, Quota, Rate, RateLimiter, Shares},
+        arguments::BoxFuture,
         config::LONGEST,
         connection::Principal,
         dispatch::{ObservedItem, Reply, Request, Response},
@@ -120,11 +121,18 @@ pub(super) struct Webhooks {
     challenges: RateLimiter,
     /// Those that replicas share; set when a request or the start of the server needs it.
     durable: OnceLock<Option<Arc<DurableWebhooks>>>,
-    /// Whether this replica delivers them.
-    is_kept: AtomicBool,
+    /// What delivers them on this replica.
+    keeper: Mutex<Option<RunningKeeper>>,
     token: CancellationToken,
     /// Ends every subscription with the server.
     _end: DropGuard,
+}
+
+/// A task that delivers what replicas share.
+struct RunningKeeper {
+    stop: CancellationToken,
+    /// Cancelled when the task has stopped, and other replicas can deliver instead.
+    stopped: CancellationToken,
 }
 
 #[derive(Default)]
@@ -252,6 +260,23 @@ impl Webhook {
 }
 
 impl Webhooks {
+    fn new(limits: WebhookLimits, quota: Quota) -> Self {
+        let reach = if limits.on_loopback { Reach::Loopback } else { Reach::Public };
+        let token = CancellationToken::new();
+        Self {
+            endpoints: Arc::new(Endpoints::new(reach)),
+            shares: Shares::new(quota),
+            bytes: Shares::new(Quota::half(limits.max_bytes)),
+            table: Mutex::default(),
+            challenges: RateLimiter::new(Rate::new(CHALLENGES, Duration::from_secs(60)), MAX_HOSTS),
+            limits,
+            durable: OnceLock::new(),
+            keeper: Mutex::default(),
+            _end: token.clone().drop_guard(),
+            token,
+        }
+    }
+
     /// The subscriptions that replicas share, if they share a store.
     fn durable(&self, server: &Server) -> Option<&Arc<DurableWebhooks>> {
         let durable = || DurableWebhooks::of(server, self.limits.max_subscriptions);
@@ -292,26 +317,14 @@ impl Lasting for Webhooks {
         let options = assembly.rules.options;
         let limits = options.limits.of_capabilities.get::<EventLimits>();
         let limits = limits.map(|limits| limits.webhook.clone()).unwrap_or_default();
-        let reach = if limits.on_loopback { Reach::Loopback } else { Reach::Public };
         if limits.on_loopback {
             tracing::warn!(
                 "webhooks may be sent to this machine: clients reach what only its programs should reach\n\
                  remove `webhooks_on_loopback()` outside of tests"
             );
         }
-        let token = CancellationToken::new();
-        Arc::new(Self {
-            endpoints: Arc::new(Endpoints::new(reach)),
-            shares: Shares::new(options.limits.quota(limits.max_subscriptions)),
-            bytes: Shares::new(Quota::half(limits.max_bytes)),
-            table: Mutex::default(),
-            challenges: RateLimiter::new(Rate::new(CHALLENGES, Duration::from_secs(60)), MAX_HOSTS),
-            limits,
-            durable: OnceLock::new(),
-            is_kept: AtomicBool::new(false),
-            _end: token.clone().drop_guard(),
-            token,
-        })
+        let quota = options.limits.quota(limits.max_subscriptions);
+        Arc::new(Self::new(limits, quota))
     }
 }
 
@@ -322,6 +335,10 @@ impl Capability for Webhooks {
 
     fn serve(self: Arc<Self>, server: &Server) {
         self.keep(server);
+    }
+
+    fn settle(self: Arc<Self>) -> BoxFuture<()> {
+        Box::pin(async move { self.stop_keeper().await })
     }
 
     // that of events says it

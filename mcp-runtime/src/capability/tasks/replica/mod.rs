@@ -51,7 +51,7 @@ use crate::core::{
     log_limit::log_store_error,
     server::Server,
     spawn::spawn_on,
-    store::{Condition, Received, SealedStore, StoreError, Table, Write, Written},
+    store::{Condition, Found, Received, SealedStore, StoreError, Table, Write, Written},
     sync::Mutex,
 };
 
@@ -108,6 +108,14 @@ struct HeldLease {
 struct ListedProcesses {
     listed: BTreeSet<Arc<str>>,
     unlisted: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+}
+
+/// What the store has of a task.
+enum FoundTask {
+    Nothing,
+    /// Only replicas of another version of this crate can read it.
+    OtherVersion,
+    Record(Box<StoredTask>, u64),
 }
 
 /// A task that another process has to look at.
@@ -170,14 +178,27 @@ impl Replicas {
         })
     }
 
-    /// The record of a task.
+    /// The record of a task. One of another version of this crate is ignored.
     async fn read(&self, id: &str) -> Result<Option<(StoredTask, u64)>, StoreError> {
-        let Some(value) = self.store.get(&self.tasks, id).await? else { return Ok(None) };
-        let Some(record) = StoredTask::from_bytes(&value.bytes) else {
-            tracing::warn!("a task of another version of this crate is ignored");
-            return Ok(None);
-        };
-        Ok(Some((record, value.version)))
+        Ok(match self.look_up(id).await? {
+            FoundTask::Record(record, version) => Some((*record, version)),
+            FoundTask::Nothing | FoundTask::OtherVersion => None,
+        })
+    }
+
+    /// What the store has of a task, where it matters that another version of this crate has it.
+    async fn look_up(&self, id: &str) -> Result<FoundTask, StoreError> {
+        Ok(match self.store.find(&self.tasks, id).await? {
+            Found::Nothing => FoundTask::Nothing,
+            Found::OtherVersion => FoundTask::OtherVersion,
+            Found::Value(value) => match StoredTask::from_bytes(&value.bytes) {
+                Some(record) => FoundTask::Record(Box::new(record), value.version),
+                None => {
+                    self.store.log_other_version(&self.tasks);
+                    FoundTask::OtherVersion
+                }
+            },
+        })
     }
 
     /// Puts the record of a task.

@@ -12,7 +12,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Replicas, STOPPED, StoredCall, StoredTask, Tasks, lease::Presence};
+use super::{FoundTask, Replicas, STOPPED, StoredCall, StoredTask, Tasks, lease::Presence};
 use crate::core::{
     admission::Owner,
     connection::Access,
@@ -174,7 +174,15 @@ impl Tasks {
     ) -> Result<bool, StoreError> {
         let mut all_settled = true;
         for id in ids {
-            let Some((record, version)) = replicas.read(&id).await? else { continue };
+            let (record, version) = match replicas.look_up(&id).await? {
+                FoundTask::Record(record, version) => (*record, version),
+                FoundTask::Nothing => continue,
+                FoundTask::OtherVersion => {
+                    // it stays listed, for a process that can read it
+                    all_settled = false;
+                    continue;
+                }
+            };
             if !record.is_running() || record.runner != *process {
                 continue;
             }
@@ -286,6 +294,41 @@ impl Replicas {
             // it has changed, and is looked at again
             Written::Conflict => Ok(Orphan::Waits),
             Written::Full => Ok(Orphan::Settled),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        changes::Hub,
+        crypto::{Key, KeyRing, test_key},
+        store::{Memory, OtherVersion, SealedStore, Write},
+    };
+
+    #[tokio::test]
+    async fn a_task_of_another_version_stays_listed_for_a_process_that_can_read_it_and_the_log_says_so() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        let options = super::super::TaskOptions::default();
+        let replicas = Replicas::new(&this, &options, 50, Hub::default()).unwrap();
+        let tasks = Tasks::new(options, None, 50, Hub::default());
+        let server = Server::builder("test", "1").build().unwrap();
+        for (store, bytes) in [(&other, &b"{}"[..]), (&this, b"{\"state\":\"new\"}")] {
+            let expires_in = Duration::from_secs(60);
+            let write = Write { bytes, owner: "ada", expires_in, condition: Condition::Always };
+            store.put(&replicas.tasks, "known", write).await.unwrap();
+            assert!(replicas.read("known").await.unwrap().is_none(), "clients do not see it");
+            assert!(this.has_logged_other_version());
+            let mut watch = Watch::default();
+            let mut settled = async |id: &str| {
+                let ids = BTreeSet::from([id.into()]);
+                tasks.settle_all(&replicas, &server, &mut watch, &"gone".into(), ids).await.unwrap()
+            };
+            assert!(!settled("known").await);
+            assert!(settled("unknown").await);
         }
     }
 }

@@ -60,3 +60,20 @@ async fn a_batch_that_is_started_while_its_session_ends_is_cancelled() {
     assert!(dropped.load(Ordering::Relaxed));
     assert_eq!(handler.legacy.stored_sessions(), 0);
 }
+
+#[tokio::test]
+async fn a_session_that_a_server_of_another_version_has_ended_has_ended() {
+    use crate::core::{
+        crypto::{Key, KeyRing, test_key},
+        store::{Memory, OtherVersion},
+    };
+    let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(7))]));
+    let other = server().shared(OtherVersion::new(&memory, &keys)).build().expect("a server");
+    let this = server().shared(memory).build().expect("a server");
+    let session = Client::with_session(&HttpHandler::new(&other), "2025-11-25").await;
+    let here = Client { handler: HttpHandler::new(&this), ..session.clone() };
+    assert_eq!(here.request(1, "tools/list", &json!({})).await.status(), StatusCode::OK);
+    assert_eq!(session.delete().await, StatusCode::NO_CONTENT);
+    assert_eq!(here.request(2, "tools/list", &json!({})).await.status(), StatusCode::NOT_FOUND);
+    assert!(this.store().has_logged_other_version());
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures what replicas and the store that they share cost: the CPU time of a call, a call that is consumed once, a task
-and a change, with one replica and with three, with a store and without.
+"""Measures what replicas and the store that they share cost: the CPU time of a call, a call that has a rate, a call that is
+consumed once, a task, a change and an event, with one replica and with three, with a store and without.
 
     tests/bench/cluster.py                 # build, measure, print the table
     tests/bench/cluster.py --no-build
@@ -17,6 +17,7 @@ import re
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -145,6 +146,11 @@ def echoes(connections):
         is_text(reply, "hello")
 
 
+def limited(connections):
+    for reply in all_at_once(connections, [call("limited", {"message": "hello"})] * len(connections)):
+        is_text(reply, "hello")
+
+
 def payments(connections):
     asked = all_at_once(connections, [call("pay", {}, FORMS)] * len(connections))
     answer = {"agreed": {"action": "accept", "content": {"value": True}}}
@@ -156,9 +162,12 @@ def payments(connections):
         is_text(reply, "paid")
 
 
-def tasks(connections):
-    for reply in all_at_once(connections, [call("job", {}, TASKS)] * len(connections)):
-        assert reply["result"]["resultType"] == "task", reply
+def tasks(name):
+    def load(connections):
+        for reply in all_at_once(connections, [call(name, {}, TASKS)] * len(connections)):
+            assert reply["result"]["resultType"] == "task", reply
+
+    return load
 
 
 def changes(connections):
@@ -166,26 +175,51 @@ def changes(connections):
         is_text(reply, "touched")
 
 
+def events(connections):
+    for reply in all_at_once(connections, [call("emit", {})] * len(connections)):
+        is_text(reply, "emitted")
+
+
+class Listener(Connection):
+    """A stream that a thread reads, so that no buffer of the system fills up."""
+
+    def __init__(self, port, method, params, acknowledged):
+        super().__init__(port)
+        self.send(request(method, params))
+        while acknowledged not in self.buffer:
+            self.more()
+        self.socket.settimeout(None)
+        threading.Thread(target=self.drain, daemon=True).start()
+
+    def drain(self):
+        try:
+            while self.socket.recv(1 << 20):
+                pass
+        except OSError:
+            pass
+
+
 def listen(port):
-    listener = Connection(port)
     wanted = {"resourceSubscriptions": ["bench://state"]}
-    listener.send(request("subscriptions/listen", {"notifications": wanted}))
-    while b"acknowledged" not in listener.buffer:
-        listener.more()
-    return listener
+    changed = Listener(port, "subscriptions/listen", {"notifications": wanted}, b"acknowledged")
+    emitted = Listener(port, "events/stream", {"name": "message.sent"}, b"events/active")
+    return [changed, emitted]
 
 
 LOADS = {
     "`echo`": (echoes, 400),
+    "a call that has a rate": (limited, 200),
     "a call that is consumed once, with the call that asks before": (payments, 80),
-    "a task, from its creation to its result": (tasks, 60),
+    "a task, from its creation to its result": (tasks("job"), 60),
+    "a task that may run again": (tasks("job_again"), 60),
     "a change, with a subscriber at each replica": (changes, 80),
+    "an event, with a subscriber at each replica": (events, 80),
 }
 
 
 def measure(replicas, store):
     connections = [Connection(replicas[n % len(replicas)].port) for n in range(CONNECTIONS)]
-    listeners = [listen(one.port) for one in replicas]
+    listeners = [stream for one in replicas for stream in listen(one.port)]
     time.sleep(0.5)
     figures = {}
     for name, (load, rounds) in LOADS.items():

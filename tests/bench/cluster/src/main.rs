@@ -25,6 +25,37 @@ async fn job() -> &'static str {
     "done"
 }
 
+/// Work for a moment, as a task that another replica may run again
+#[mcp_tool(task(restart), idempotent, timeout = "1m")]
+async fn job_again() -> &'static str {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    "done"
+}
+
+/// Echo the message back, under a rate that is never reached
+#[mcp_tool(rate = "1000000/1s")]
+async fn limited(message: String) -> String {
+    message
+}
+
+#[mcp_type]
+struct Message {
+    text: String,
+}
+
+/// A message was sent.
+#[mcp_event(name = "message.sent")]
+fn message_sent(#[mcp(payload)] _message: &Message) -> bool {
+    true
+}
+
+/// Emit an event
+#[mcp_tool]
+async fn emit(ctx: &Context) -> mcp_runtime::Result<&'static str> {
+    ctx.emit::<message_sent>(&Message { text: "hello".into() }).await?;
+    Ok("emitted")
+}
+
 #[mcp_resource(uri = "bench://state")]
 fn state() -> &'static str {
     "state"

@@ -322,20 +322,20 @@ mod tests {
         let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
         let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
         let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
-        let (theirs, ours) = (EventLog::new(&other, "a"), EventLog::new(&this, "a"));
+        let (foreign, own) = (EventLog::new(&other, "a"), EventLog::new(&this, "a"));
         let limits = EventLimits::default();
         let event = |id: &'static str| {
             let data = RawValue::from_string(format!("\"{id}\"")).unwrap();
             serde_json::to_vec(&LoggedEvent { id: id.into(), time: now_ms(), data: Some(&data) }).unwrap()
         };
-        ours.append(&limits, 1, &event("one")).await.unwrap();
-        theirs.append(&limits, 2, &event("two")).await.unwrap();
+        own.append(&limits, 1, &event("one")).await.unwrap();
+        foreign.append(&limits, 2, &event("two")).await.unwrap();
         // the same format, and not the members that this version knows
-        ours.append(&limits, 3, b"{\"number\":3}").await.unwrap();
-        ours.append(&limits, 4, &event("four")).await.unwrap();
-        let page = ours.store.read_after(&ours.table, "a", 0, 10).await.unwrap().unwrap();
+        own.append(&limits, 3, b"{\"number\":3}").await.unwrap();
+        own.append(&limits, 4, &event("four")).await.unwrap();
+        let page = own.store.read_after(&own.table, "a", 0, 10).await.unwrap().unwrap();
         assert!(this.has_logged_other_version());
-        let (first, events) = events_of(&ours, &page);
+        let (first, events) = events_of(&own, &page);
         let ids: Vec<_> = events.iter().map(|(at, event)| (*at, &*event.id, event.is_empty())).collect();
         assert_eq!(first, 1);
         assert_eq!(ids, [(1, "one", false), (2, "", true), (3, "", true), (4, "four", false)]);

@@ -865,7 +865,7 @@ mod tests {
         assert!(webhooks.find(&known).is_none() && this.has_logged_other_version());
         let (index, _) = ours.get::<Vec<String>>(&ours.indexes, "0").await.unwrap().expect("an index");
         assert_eq!(index, [key_text(&known)]);
-        assert!(ours.find(&known).await.is_err(), "whoever asks may ask again");
+        assert!(ours.find(&known).await.is_err(), "a client that asks may ask again");
         assert!(ours.find(&gone).await.unwrap().is_none());
     }
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 
 mod changes;
 mod killed;
+mod listeners;
 mod operations;
 mod rates;
 mod reached;

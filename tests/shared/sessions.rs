@@ -242,14 +242,17 @@ async fn a_stream_is_resumed_at_any_replica_with_each_message_once_and_in_order(
 }
 
 /// A server that ends as a process does that is killed.
-struct Killable {
-    server: HttpServer,
+pub(crate) struct Killable {
+    pub(crate) server: HttpServer,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Killable {
     fn start(store: &TestStore) -> Self {
-        let builder = server(&store.open());
+        Self::of(server(&store.open()))
+    }
+
+    pub(crate) fn of(builder: ServerBuilder) -> Self {
         let started = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
             let runtime = runtime.expect("a runtime");
@@ -259,7 +262,7 @@ impl Killable {
         started.join().expect("a server")
     }
 
-    fn kill(self) {
+    pub(crate) fn kill(self) {
         self.runtime.shutdown_background();
     }
 }

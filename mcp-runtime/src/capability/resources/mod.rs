@@ -29,6 +29,7 @@ pub use output::{IntoResourceResult, ResourceResult};
 pub(crate) use spec::{ResourceDescriptor, ResourceSpec};
 pub use subscribe::Subscription;
 pub(crate) use subscribe::{DynSubscribe, SubscribeFn};
+pub(crate) use subscribers::pending_reply;
 #[cfg(feature = "client")]
 pub(crate) use template::Template;
 pub(crate) use template::UriVariables;

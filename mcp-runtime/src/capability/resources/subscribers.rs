@@ -13,23 +13,42 @@ use crate::core::{
     changes::Filter,
     connection::{AccessError, SubscribeError, check_uri},
     context::Context,
-    dispatch::{ClientRequestPolicy, Reply, Request, ResultBody, into_protocol_error},
+    dispatch::{
+        ClientRequestPolicy, PendingReply, Reply, Request, Response, ResultBody, into_protocol_error,
+    },
     extensions::Extensions,
     invoke::{ClientError, catch_panic},
     jsonrpc::ProtocolError,
     server::Server,
+    store::StoreFuture,
 };
+
+/// The reply once replicas share a subscription.
+pub(crate) fn pending_reply(shared: StoreFuture<'static, Result<(), SubscribeError>>) -> PendingReply {
+    PendingReply::without_call(async move {
+        match shared.await {
+            Ok(()) => ResultBody::Empty.into(),
+            #[cfg(feature = "http")]
+            Err(SubscribeError::Unavailable) => Reply::unavailable(SubscribeError::Unavailable.to_string()),
+            Err(error) => ProtocolError::from(error).into(),
+        }
+    })
+}
 
 impl Resources {
     /// Answers `resources/subscribe`.
-    pub(crate) fn subscribe(&self, server: &Server, request: Request<'_>) -> Result<Reply, Reply> {
+    pub(crate) fn subscribe(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let uri = request.uri()?;
         check_uri(&uri).map_err(ProtocolError::from)?;
         self.check_scopes(server, &request, [&*uri])?;
         self.may_subscribe(server, &request, &uri, &mut Vec::new())?;
-        let session = request.context.session().ok_or(SubscribeError::NoSession);
-        session.and_then(|session| session.subscribe(&uri)).map_err(ProtocolError::from)?;
-        Ok(ResultBody::Empty.into())
+        let session =
+            request.context.session().ok_or(SubscribeError::NoSession).map_err(ProtocolError::from)?;
+        if let Some(shared) = session.share_subscription(&uri, true) {
+            return Ok(Response::Pending(pending_reply(shared)));
+        }
+        session.subscribe(&uri).map_err(ProtocolError::from)?;
+        Ok(Reply::from(ResultBody::Empty).into())
     }
 
     /// Subscribes a filter to those resources that the client may subscribe to.

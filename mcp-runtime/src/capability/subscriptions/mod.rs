@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    capability::resources::Resources,
+    capability::resources::{Resources, pending_reply},
     core::{
         dispatch::{Reply, Request, Response, ResultBody},
         server::{Assembly, Capability, Catalog, Declared, Registry, Server},
@@ -35,10 +35,14 @@ impl Capability for Subscriptions {
         let unknown = || Reply::unknown_method(request.method);
         let session = request.context.session().ok_or_else(unknown)?;
         if request.method == "resources/unsubscribe" {
-            session.unsubscribe(&request.uri()?);
+            let uri = request.uri()?;
+            if let Some(shared) = session.share_subscription(&uri, false) {
+                return Ok(Response::Pending(pending_reply(shared)));
+            }
+            session.unsubscribe(&uri);
             return Ok(Reply::from(ResultBody::Empty).into());
         }
         let resources = registry.capabilities.get::<Resources>().ok_or_else(unknown)?;
-        Ok(resources.subscribe(server, request)?.into())
+        resources.subscribe(server, request)
     }
 }

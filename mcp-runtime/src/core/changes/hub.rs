@@ -183,13 +183,18 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Publishes to every subscriber whatever its filter selects but subjects; updates of resources that it
-    /// `is_allowed` to read.
-    pub(crate) fn publish_everything(&self, is_allowed: impl Fn(&str, Access<'_>) -> bool) {
+    /// Publishes to every subscriber, or to that of one filter, whatever its filter selects but subjects; updates of
+    /// resources that it `is_allowed` to read.
+    pub(crate) fn publish_everything(
+        &self,
+        only: Option<&Arc<Filter>>,
+        is_allowed: impl Fn(&str, Access<'_>) -> bool,
+    ) {
         let limit = self.0.limits.pending;
         let subscribers = self.0.subscribers.read();
         let mut wakers = Vec::new();
-        for subscriber in subscribers.values() {
+        let told = |filter| only.is_none_or(|only| Arc::ptr_eq(only, filter));
+        for subscriber in subscribers.values().filter(|subscriber| told(&subscriber.filter)) {
             let caller = subscriber.caller.read();
             let caller = caller.as_deref().filter(|caller| !caller.has_expired());
             let access = Access::new(caller, subscriber.access_rules.as_deref());
@@ -294,6 +299,16 @@ impl Subscriber {
         }
         queue.waker = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    /// Adds a change that another replica has not sent, if the filter selects it; returns the waker to wake.
+    #[cfg(feature = "http")]
+    pub(crate) fn enqueue(&self, change: &Change) -> Option<Waker> {
+        let change = match change {
+            Change::Updated(uri) => Change::Updated(normalize_uri(uri).into()),
+            other => other.clone(),
+        };
+        self.entry.enqueue(&change, self.hub.0.limits.pending)
     }
 
     /// Sets who gets the changes from now on.

@@ -166,6 +166,12 @@ impl InFlight {
         self.lock().by_client.keys().copied().collect()
     }
 
+    /// Whether requests of a client are being answered.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_requests(&self, client: &ClientId) -> bool {
+        self.lock().by_client.contains_key(client)
+    }
+
     /// Cancels every request of a client.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn cancel_all(&self, client: &ClientId) {

@@ -5,19 +5,29 @@
 use super::{
     Request,
     request::parse_level,
-    response::{Reply, ResultBody},
+    response::{PendingReply, Reply, Response, ResultBody},
 };
 use crate::core::{jsonrpc::ProtocolError, server::Server};
 
+const NOT_STORED: &str = "the log level could not be stored\ntry again later";
+
 impl Server {
-    pub(super) fn set_level(&self, request: Request<'_>) -> Result<Reply, Reply> {
+    pub(super) fn set_level(&self, request: Request<'_>) -> Result<Response, Reply> {
         let raw = request.params.level.ok_or_else(|| ProtocolError::invalid_params("`level` is missing"))?;
         let level = parse_level(raw, "level")?;
         // without a session there is nothing to set, but some clients treat an error as a broken server
-        if request.context.session().is_some_and(|session| !session.set_level(level)) {
-            let text = "the log level could not be stored\ntry again later";
-            return Err(ProtocolError::internal(text).into());
+        let Some(session) = request.context.session() else {
+            return Ok(Reply::from(ResultBody::Empty).into());
+        };
+        if let Some(shared) = session.share_level(level) {
+            let reply = async move {
+                if shared.await { ResultBody::Empty.into() } else { Reply::unavailable(NOT_STORED) }
+            };
+            return Ok(Response::Pending(PendingReply::without_call(reply)));
         }
-        Ok(ResultBody::Empty.into())
+        if !session.set_level(level) {
+            return Err(ProtocolError::internal(NOT_STORED).into());
+        }
+        Ok(Reply::from(ResultBody::Empty).into())
     }
 }

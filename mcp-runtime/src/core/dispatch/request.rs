@@ -304,7 +304,7 @@ impl Server {
         }
         match request.method {
             "server/discover" => Ok(self.discover(request).into()),
-            "logging/setLevel" if self.settings().logging => Ok(self.set_level(request)?.into()),
+            "logging/setLevel" if self.settings().logging => self.set_level(request),
             "ping" => Ok(Reply::from(ResultBody::Empty).into()),
             method => match registry.capabilities.of_method(method) {
                 Some(capability) => capability.clone().answer(self, registry, request),

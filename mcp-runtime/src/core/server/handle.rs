@@ -69,11 +69,12 @@ impl Server {
         }
     }
 
-    /// Tells every subscriber of this process that whatever it waits for has changed, which may be so.
-    pub(super) fn publish_everything(&self) {
+    /// Tells every subscriber of this process, or that of one filter, that whatever it waits for has changed, which may be
+    /// so.
+    pub(crate) fn publish_everything(&self, only: Option<&Arc<crate::core::changes::Filter>>) {
         let registry = self.registry();
         let resources = registry.capabilities.get::<Resources>();
-        self.hub().publish_everything(|uri, access| {
+        self.hub().publish_everything(only, |uri, access| {
             access.is_full()
                 || resources.as_ref().is_some_and(|resources| resources.find(uri, access).is_ok())
         });

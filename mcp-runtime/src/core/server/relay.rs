@@ -285,7 +285,7 @@ impl Server {
             RelayedChange::Everything => {
                 #[cfg(feature = "http")]
                 relay.peers.handlers().into_iter().for_each(PeerHandler::missed);
-                return self.publish_everything();
+                return self.publish_everything(None);
             }
             #[cfg(feature = "http")]
             RelayedChange::Session(message) => {

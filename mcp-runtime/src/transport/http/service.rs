@@ -345,9 +345,9 @@ impl HttpHandler {
             Err(error) => return error.into(),
         };
         if headers.session.first().is_some()
-            && self.legacy.asks_for_revocations()
+            && self.legacy.shares_sessions()
             && let Err(error) =
-                Box::pin(self.legacy.check_revocations(&endpoint.server, headers, caller.as_deref())).await
+                Box::pin(self.legacy.check_shared(&endpoint.server, headers, connection)).await
         {
             return error.into();
         }

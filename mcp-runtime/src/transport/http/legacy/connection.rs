@@ -16,6 +16,7 @@ use crate::{
             ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, SessionState, SubscribeError,
         },
         protocol::{LogLevel, Revision},
+        store::StoreFuture,
     },
     transport::http::connection::RequestConnection,
 };
@@ -168,6 +169,22 @@ impl SessionState for SessionConnection {
 
     fn set_level(&self, level: LogLevel) -> bool {
         self.sessions.table.set_level(&self.session.uid, &self.request.owner(), level)
+    }
+
+    fn share_level(&self, level: LogLevel) -> Option<StoreFuture<'static, bool>> {
+        let (replicas, session) = (self.sessions.replicas.clone()?, self.session.clone());
+        let owner = self.request.owner();
+        Some(Box::pin(async move { replicas.share_level(&session, &owner, level).await }))
+    }
+
+    fn share_subscription(
+        &self,
+        uri: &str,
+        is_on: bool,
+    ) -> Option<StoreFuture<'static, Result<(), SubscribeError>>> {
+        let (replicas, session) = (self.sessions.replicas.clone()?, self.session.clone());
+        let (owner, uri) = (self.request.owner(), uri.to_owned());
+        Some(Box::pin(async move { replicas.share_subscription(&session, &owner, &uri, is_on).await }))
     }
 
     fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {

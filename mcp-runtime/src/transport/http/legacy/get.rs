@@ -6,24 +6,31 @@
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use http::Response;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     event_id::{EventId, StreamKind},
-    event_log::LoggedEvents,
+    event_log::{EventLog, LoggedEvents},
     event_sender::EventSender,
     other_replicas::Following,
-    resumable::ResumableStream,
+    resumable::{ResumableStream, StreamSession},
     session_id::Session,
     session_table::SessionGuard,
     sessions::{Sessions, unix_time},
+    shared_sessions::{CLAIM_AGAIN, Listening},
+    standalone::StandaloneEvent,
 };
 use crate::{
     core::{
         admission::{Owner, Permit},
+        changes::Hub,
         connection::Principal,
         protocol::Revision,
         spawn::spawn,
+        store::StoreError,
     },
     transport::http::{
         connection::RequestConnection,
@@ -38,6 +45,11 @@ use crate::{
 
 /// How long a standalone stream waits for its client to reconnect.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a stream whose session has its changes at another process asks whether that has a client.
+const IDLE_CHECK: Duration = Duration::from_secs(15);
+/// After a failure.
+const CHECK_RETRY: Duration = Duration::from_secs(1);
+
 impl Sessions {
     /// Opens a standalone stream, or resumes the stream of `Last-Event-ID`.
     pub(super) async fn get(
@@ -61,14 +73,15 @@ impl Sessions {
             return Err(HttpError::unknown_session());
         }
         let end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
-        let mut replayed = None;
+        let mut missed_of: Option<(Box<str>, u64, EventLog)> = None;
         if let HeaderField::One(id) = headers.last_event {
             let event_id =
                 id.to_str().ok().and_then(EventId::parse).ok_or_else(HttpError::unknown_event_id)?;
             let running = guard.data.streams().get(event_id.stream).cloned();
             if let Some(stream) = running {
                 if event_id.kind == StreamKind::Standalone {
-                    guard.data.standalone.set_caller(caller);
+                    guard.data.standalone.set_caller(caller.clone());
+                    self.claim_for_resumed(endpoint, &guard, &session, &owner).await?;
                 }
                 let unread = endpoint.budgets.outbound.clone();
                 let received = event_id.number;
@@ -83,12 +96,11 @@ impl Sessions {
             let logs = self.event_logs.as_ref();
             let log =
                 logs.map(|logs| logs.log(&session.uid, event_id.stream, owner.clone(), session.expires));
-            let read = match &log {
-                Some(log) => log.read_after(event_id.number).await.map_err(|error| {
-                    tracing::debug!(%error, "the events of a stream cannot be read");
-                    HttpError::sessions_unavailable()
-                })?,
-                None => None,
+            let read = match (&log, event_id.kind) {
+                (Some(log), StreamKind::Call) => {
+                    log.read_after(event_id.number).await.map_err(|error| unreadable(&error))?
+                }
+                _ => None,
             };
             let charge = |events: &[StoredEvent]| {
                 let permit = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(events));
@@ -138,11 +150,8 @@ impl Sessions {
                     ));
                 }
                 // evicted events are lost, but more may follow
-                (StreamKind::Standalone, read, _) => {
-                    let mut events = read.map(|read| read.events).unwrap_or_default();
-                    events.retain(|event| !event.message().is_empty());
-                    let unread = charge(&events)?;
-                    replayed = Some((event_id.stream.into(), events, unread));
+                (StreamKind::Standalone, _, log) => {
+                    missed_of = log.map(|log| (event_id.stream.into(), event_id.number, log));
                 }
             }
         }
@@ -150,9 +159,51 @@ impl Sessions {
         let standalone =
             StandaloneStream::open(endpoint, self, guard, &session, StreamClaim { caller, owner });
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
-        spawn(standalone.run(sender, replayed, session.expires));
+        let data = standalone.stream.session();
+        if let Some(replicas) = &self.replicas {
+            replicas.claim_changes(data, standalone.listening(), missed_of.is_some()).await?;
+        }
+        let replayed = match missed_of {
+            // after another replica has left the changes to this one
+            Some((name, number, log)) => {
+                let read = log.read_after(number).await.map_err(|error| unreadable(&error))?;
+                let mut events = read.map(|read| read.events).unwrap_or_default();
+                events.retain(|event| !event.message().is_empty());
+                let permit = endpoint.budgets.outbound.acquire_last(&standalone.owner, replay_cost(&events));
+                Some((name, events, permit.ok_or_else(HttpError::too_many_unread_bytes)?))
+            }
+            None => None,
+        };
+        spawn(standalone.run(sender, replayed));
         Ok(event_stream_response(body))
     }
+
+    /// Has this process get the changes of a session whose standalone stream is resumed here, if another one has them.
+    async fn claim_for_resumed(
+        &self,
+        endpoint: &Endpoint,
+        guard: &SessionGuard<Arc<ResumableStream>>,
+        session: &Session,
+        owner: &Owner,
+    ) -> Result<(), HttpError> {
+        let Some(replicas) = &self.replicas else { return Ok(()) };
+        subscribe_again(endpoint, &guard.data, guard.hub(), owner);
+        let of = Listening { uid: &session.uid, expires: session.expires, owner };
+        replicas.claim_changes(&guard.data, of, false).await
+    }
+}
+
+/// Has the streams of a session get the changes again that another process had; `false` if the server has too many
+/// subscribers.
+fn subscribe_again(endpoint: &Endpoint, data: &StreamSession, hub: &Hub, owner: &Owner) -> bool {
+    let rules = endpoint.access_rules.clone();
+    data.standalone.subscribe_again(|caller| hub.subscribe(data.filter().clone(), caller, rules, owner))
+}
+
+/// The store of replicas cannot be read.
+fn unreadable(error: &StoreError) -> HttpError {
+    tracing::debug!(%error, "what replicas share cannot be read");
+    HttpError::sessions_unavailable()
 }
 
 /// The events that a client has missed of an earlier standalone stream of that name, which are sent first.
@@ -171,13 +222,16 @@ struct StandaloneStream {
     stream: Arc<ResumableStream>,
     /// Its number among the session's standalone streams.
     serial: u64,
+    sessions: Arc<Sessions>,
+    /// When the session expires, in seconds since 1970.
+    expires: u64,
 }
 
 impl StandaloneStream {
     /// `None` if the server has too many subscribers.
     fn open(
         endpoint: &Arc<Endpoint>,
-        sessions: &Sessions,
+        sessions: &Arc<Sessions>,
         guard: SessionGuard<Arc<ResumableStream>>,
         session: &Session,
         StreamClaim { caller, owner }: StreamClaim,
@@ -193,11 +247,32 @@ impl StandaloneStream {
         let subscribe = || hub.subscribe(data.filter().clone(), caller.clone(), rules.clone(), &subscriber);
         let serial = data.standalone.add(subscribe)?;
         data.standalone.set_caller(caller);
-        Some(Self { endpoint: endpoint.clone(), stream, serial, owner })
+        Some(Self { endpoint: endpoint.clone(), stream, serial, owner, sessions: sessions.clone(), expires })
     }
 
-    /// Sends changes until the session ends, the server stops, or the client does not reconnect.
-    async fn run(self, sender: EventSender, replayed: Option<ReplayedEvents>, expires: u64) {
+    fn listening(&self) -> Listening<'_> {
+        Listening { uid: self.stream.uid(), expires: self.expires, owner: &self.owner }
+    }
+
+    /// Finds out which process has the changes of the session; returns when to do it again.
+    async fn check(&self) -> Instant {
+        let data = self.stream.session();
+        let hub = self.stream.hub();
+        let subscribe = || subscribe_again(&self.endpoint, data, hub, &self.owner);
+        let checked = match &self.sessions.replicas {
+            Some(replicas) => replicas.check_changes(data, self.listening(), &subscribe).await,
+            None => Ok(true),
+        };
+        match checked {
+            Ok(true) => Instant::now() + CLAIM_AGAIN,
+            Ok(false) => Instant::now() + IDLE_CHECK,
+            Err(_) => Instant::now() + CHECK_RETRY,
+        }
+    }
+
+    /// Sends what the client has missed, and changes until the session ends, the server stops, or the client does not
+    /// reconnect.
+    async fn run(self, sender: EventSender, replayed: Option<ReplayedEvents>) {
         let stream = &self.stream;
         let _registration = stream.register();
         if let Some((name, events, mut permit)) = replayed {
@@ -221,18 +296,29 @@ impl StandaloneStream {
             tokio::select! {
                 () = ended.cancelled() => {}
                 () = shutdown.cancelled() => {}
-                () = sleep(Duration::from_secs(expires.saturating_sub(unix_time()))) => {}
+                () = sleep(Duration::from_secs(self.expires.saturating_sub(unix_time()))) => {}
             }
         });
+        let mut check_at = self.sessions.replicas.is_some().then(|| Instant::now() + CLAIM_AGAIN);
         let mut waiting: Option<(Instant, Permit)> = None;
         loop {
             let sender = stream.sender();
             data.standalone.set_connected(self.serial, sender.is_some());
             match &sender {
                 Some(_) => waiting = None,
+                // another process collects the changes
+                None if !data.standalone.is_subscribed() => return,
                 None if waiting.is_some() => {}
                 None => match self.endpoint.budgets.waiting.try_acquire(&self.owner, 1) {
-                    Some(permit) => waiting = Some((Instant::now() + RECONNECT_TIMEOUT, permit)),
+                    Some(permit) => {
+                        waiting = Some((Instant::now() + RECONNECT_TIMEOUT, permit));
+                        if let Some(replicas) = self.sessions.replicas.clone()
+                            && !data.standalone.is_connected()
+                        {
+                            let uid = *stream.uid();
+                            spawn(async move { replicas.tell_idle(&uid).await });
+                        }
+                    }
                     None => return,
                 },
             }
@@ -242,22 +328,43 @@ impl StandaloneStream {
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
+            let next_check = async {
+                match check_at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let event = tokio::select! {
                 biased;
                 () = &mut end => return,
-                change = poll_fn(|cx| data.standalone.poll(self.serial, cx)) => match change {
-                    // a client that does not read delays this, but not beyond the end of its session
-                    Some(change) => tokio::select! {
-                        biased;
-                        () = &mut end => return,
-                        () = stream.send(change.notification(|_| {}), None, false) => {}
-                    },
-                    None => return,
-                },
-                () = stream.wait_for_retry() => stream.log_backlog().await,
-                () = stream.wait_until_disconnected() => {}
-                () = stream.changed.notified() => {}
+                event = poll_fn(|cx| data.standalone.poll(self.serial, cx)) => event,
+                () = stream.wait_for_retry() => {
+                    stream.log_backlog().await;
+                    continue;
+                }
+                () = stream.wait_until_disconnected() => continue,
+                () = stream.changed.notified() => continue,
                 () = reconnect_timeout => return,
+                () = next_check => StandaloneEvent::Check,
+            };
+            match event {
+                // a client that does not read delays this, but not beyond the end of its session
+                StandaloneEvent::Send(change) => tokio::select! {
+                    biased;
+                    () = &mut end => return,
+                    () = async {
+                        let logged = stream.log_message(change.notification(|_| {}), false).await;
+                        // from there another process sends it
+                        data.standalone.set_sent();
+                        stream.send_logged(logged, None).await;
+                    } => {}
+                },
+                StandaloneEvent::Check => tokio::select! {
+                    biased;
+                    () = &mut end => return,
+                    next = self.check() => check_at = Some(next),
+                },
+                StandaloneEvent::End => return,
             }
         }
     }
@@ -265,6 +372,17 @@ impl StandaloneStream {
 
 impl Drop for StandaloneStream {
     fn drop(&mut self) {
-        self.stream.session().standalone.remove(self.serial);
+        let data = self.stream.session();
+        data.standalone.remove(self.serial);
+        if let Some(replicas) = self.sessions.replicas.clone()
+            && data.standalone.is_empty()
+            && Handle::try_current().is_ok()
+        {
+            let (data, owner) = (data.clone(), self.owner.clone());
+            let (uid, expires) = (*self.stream.uid(), self.expires);
+            spawn(async move {
+                replicas.leave_changes(&data, Listening { uid: &uid, expires, owner: &owner }).await;
+            });
+        }
     }
 }

@@ -16,6 +16,7 @@ mod session_id;
 mod session_records;
 mod session_table;
 mod sessions;
+mod shared_sessions;
 mod standalone;
 
 use std::sync::Arc;
@@ -37,7 +38,6 @@ use super::{
 use crate::core::admission::Owner;
 use crate::core::{
     config::{HttpOptions, Options},
-    connection::Principal,
     server::Server,
 };
 
@@ -73,26 +73,27 @@ impl Legacy {
         }
     }
 
-    /// Whether a store knows of sessions that have ended elsewhere.
-    pub(super) fn asks_for_revocations(&self) -> bool {
-        self.sessions.as_ref().is_some_and(|sessions| sessions.revocations.is_some())
+    /// Whether a store knows of sessions what other replicas know.
+    pub(super) fn shares_sessions(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.shared.is_some())
     }
 
-    /// Checks that the session of a request has not ended elsewhere, where a store knows that.
+    /// Checks that the session of a request has not ended elsewhere, and learns what was set there, where a store knows
+    /// that.
     ///
     /// # Errors
-    /// Those of [`Sessions::check_revocations`].
-    pub(super) async fn check_revocations(
+    /// Those of [`Sessions::check_shared`].
+    pub(super) async fn check_shared(
         &self,
         server: &Server,
         headers: &ProtocolHeaders<'_>,
-        caller: Option<&Principal>,
+        connection: &RequestConnection,
     ) -> Result<(), HttpError> {
         match &self.sessions {
             Some(sessions) => {
                 // a router that is mounted in another program begins to listen to its replicas here
                 server.start_relay();
-                sessions.check_revocations(headers, caller).await
+                sessions.check_shared(headers, connection).await
             }
             None => Ok(()),
         }
@@ -114,8 +115,7 @@ impl Legacy {
         if let Err(name) = headers.check_repeated() {
             return headers.repeated_error(name).into();
         }
-        let caller = connection.caller().map(|caller| &**caller);
-        if let Err(error) = self.check_revocations(&endpoint.server, headers, caller).await {
+        if let Err(error) = self.check_shared(&endpoint.server, headers, connection).await {
             return error.into();
         }
         let response = if connection.parts().method == Method::DELETE {

@@ -10,19 +10,22 @@ use tokio_util::sync::CancellationToken;
 use super::{
     event_log::{EventLog, Origin},
     event_sender::EventSender,
-    session_id::SessionUid,
+    resumable::StreamSession,
+    session_id::{Session, SessionUid},
     sessions::Sessions,
+    shared_sessions::Listening,
 };
 use crate::{
     core::{
         admission::Owner,
-        connection::{ClientId, ClientResponse},
+        connection::{ClientId, ClientResponse, SubscribeError},
         dispatch::OpenElsewhere,
+        protocol::LogLevel,
         server::Server,
         spawn::spawn,
         store::StoreFuture,
     },
-    transport::http::{endpoint::Endpoint, response_body::ResponseBody},
+    transport::http::{endpoint::Endpoint, http_error::HttpError, response_body::ResponseBody},
 };
 
 /// Makes those of a server; an option has it.
@@ -71,6 +74,47 @@ pub(super) trait OtherReplicas: Send + Sync {
         sender: EventSender,
         ended: CancellationToken,
     ) -> StoreFuture<'static, ()>;
+
+    /// Sets the log level of a session for all replicas; `false` if the store does not take it.
+    fn share_level<'a>(
+        &'a self,
+        session: &'a Session,
+        owner: &'a Owner,
+        level: LogLevel,
+    ) -> StoreFuture<'a, bool>;
+
+    /// Subscribes a session to a resource for all replicas, or ends its subscription.
+    fn share_subscription<'a>(
+        self: Arc<Self>,
+        session: &'a Session,
+        owner: &'a Owner,
+        uri: &'a str,
+        is_on: bool,
+    ) -> StoreFuture<'a, Result<(), SubscribeError>>;
+
+    /// Has this process get the changes of a session, from another one if that has them, for the streams that are open here.
+    /// If the client `comes_back`, and no process has collected them, it is told that everything has changed.
+    fn claim_changes<'a>(
+        &'a self,
+        data: &'a StreamSession,
+        of: Listening<'a>,
+        comes_back: bool,
+    ) -> StoreFuture<'a, Result<(), HttpError>>;
+
+    /// Finds out whether this process still has the changes of a session, and gets them again if no other one has them.
+    /// `subscribe` makes streams that were idle get them. Returns whether it has them.
+    fn check_changes<'a>(
+        &'a self,
+        data: &'a StreamSession,
+        of: Listening<'a>,
+        subscribe: &'a (dyn Fn() -> bool + Send + Sync),
+    ) -> StoreFuture<'a, Result<bool, HttpError>>;
+
+    /// Tells other processes that have streams of a session that the client here has disconnected.
+    fn tell_idle<'a>(&'a self, uid: &'a SessionUid) -> StoreFuture<'a, ()>;
+
+    /// Says that this process has the changes of a session no more, unless a stream is open.
+    fn leave_changes<'a>(&'a self, data: &'a StreamSession, of: Listening<'a>) -> StoreFuture<'a, ()>;
 }
 
 /// The response to a message that is passed on.

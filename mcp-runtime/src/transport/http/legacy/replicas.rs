@@ -6,7 +6,7 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,19 +24,22 @@ use super::{
     event_log::{Logged, LoggedEvents},
     event_sender::EventSender,
     other_replicas::{FollowNews, Following, OtherReplicas, PassedOn},
-    resumable::store_key,
-    session_id::SessionUid,
+    resumable::{StreamSession, store_key},
+    session_id::{Session, SessionUid},
     sessions::Sessions,
+    shared_sessions::{Listener, Listening, SessionChange, SharedSession},
 };
 use crate::{
     core::{
         admission::Owner,
-        connection::{ClientResponse, PendingRequests},
+        changes::Change,
+        connection::{ClientResponse, PendingRequests, SubscribeError},
         crypto::Seal,
         jsonrpc::{ProtocolError, RequestId, write_error_response},
-        server::{PeerHandler, Peers, Server},
+        protocol::LogLevel,
+        server::{PeerHandler, Peers, Server, WeakServer},
         spawn::spawn,
-        store::StoreFuture,
+        store::{StoreError, StoreFuture},
         sync::Mutex,
     },
     transport::http::{
@@ -53,6 +56,7 @@ const PURPOSE: &str = "mcp-runtime client request 1";
 /// The other replicas of a server, as the sessions of one endpoint see them.
 struct Replicas {
     peers: Arc<dyn Peers>,
+    server: WeakServer,
     /// Seals the ids of requests to clients.
     ids: Seal,
     /// The streams of other processes that clients have resumed here.
@@ -78,6 +82,11 @@ const FOLLOW_AGAIN: Duration = Duration::from_secs(4);
 /// the store again that was away.
 const UNANSWERED: u32 = 4;
 
+/// How often subscriptions are read that were changed in an unknown order.
+const SYNC_ATTEMPTS: usize = 10;
+/// After a failure.
+const SYNC_RETRY: Duration = Duration::from_secs(1);
+
 /// What one process asks another.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -92,6 +101,10 @@ enum Question<'a> {
         #[serde(borrow)]
         response: &'a RawValue,
     },
+    /// To leave the changes of a session to the process that asks, and to answer with those that it has not sent.
+    Release { session: Cow<'a, str> },
+    /// Whether it has the changes of a session, and a client that is connected.
+    Listening { session: Cow<'a, str> },
     /// To tell the process of what happens to a stream, whose client has resumed it there.
     Follow { session: Cow<'a, str>, stream: Cow<'a, str>, process: Cow<'a, str> },
 }
@@ -108,8 +121,53 @@ enum Notice<'a> {
     },
     /// The client has ended its session.
     Ended { session: Cow<'a, str> },
+    /// The client has set a log level.
+    Level { session: Cow<'a, str>, owner: Cow<'a, str>, level: Cow<'a, str> },
+    /// The client has subscribed to a resource, or ended a subscription; what is stored of it has that version.
+    Subscription { session: Cow<'a, str>, uri: Cow<'a, str>, is_on: bool, version: u64 },
+    /// The client of the process that has the changes of a session has disconnected; another one may have it.
+    Idle { session: Cow<'a, str> },
+    /// Changes were lost between two processes that have had them.
+    Missed { session: Cow<'a, str> },
     /// Something has happened to a stream; only the process that follows it is told.
     Stream { session: Cow<'a, str>, stream: Cow<'a, str>, news: FollowNews },
+}
+
+/// A change that a process has not sent to the client of a session.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum UnsentChange {
+    Tools,
+    Prompts,
+    Resources,
+    Events,
+    Updated(String),
+}
+
+impl UnsentChange {
+    /// Sessions of older clients are told of no other changes.
+    fn of(change: Change) -> Option<Self> {
+        Some(match change {
+            Change::Tools => Self::Tools,
+            Change::Prompts => Self::Prompts,
+            Change::Resources => Self::Resources,
+            Change::Events => Self::Events,
+            Change::Updated(uri) => Self::Updated((*uri).into()),
+            Change::Subject(_) => return None,
+        })
+    }
+}
+
+impl From<UnsentChange> for Change {
+    fn from(change: UnsentChange) -> Self {
+        match change {
+            UnsentChange::Tools => Self::Tools,
+            UnsentChange::Prompts => Self::Prompts,
+            UnsentChange::Resources => Self::Resources,
+            UnsentChange::Events => Self::Events,
+            UnsentChange::Updated(uri) => Self::Updated(uri.into()),
+        }
+    }
 }
 
 /// The answer to a question: that it was done. The answer is empty if there was nothing to do it with.
@@ -165,6 +223,265 @@ impl Replicas {
             tracing::debug!(%error, "other replicas cannot be told");
             HttpError::sessions_unavailable()
         })
+    }
+}
+
+impl Replicas {
+    /// Tells the other replicas of a log level.
+    async fn tell_level(&self, uid: &SessionUid, owner: &Owner, level: LogLevel) {
+        let session = Cow::Owned(store_key(uid).into());
+        let (owner, level) = (Cow::Borrowed(&**owner.as_str()), level.as_str().into());
+        // the next request there finds it in the store
+        let _told = self.tell_all(&Notice::Level { session, owner, level }).await;
+    }
+
+    /// Has another process leave the changes of a session to this one. Returns those that it has not sent; `None` if it does
+    /// not answer.
+    async fn release(&self, process: &str, uid: &SessionUid, owner: &Owner) -> Option<Vec<Change>> {
+        let session = Cow::Owned(store_key(uid).into());
+        let question = serde_json::to_vec(&Question::Release { session }).ok()?;
+        let answer = self.peers.ask(process, &question, owner).await.ok()??;
+        if answer.is_empty() {
+            // it has had none for a while
+            return None;
+        }
+        let unsent: Vec<UnsentChange> = serde_json::from_slice(&answer).ok()?;
+        Some(unsent.into_iter().map(Change::from).collect())
+    }
+
+    /// Tells the client of a session here that everything has changed, which may be so.
+    fn tell_everything(&self, data: &StreamSession) {
+        if let Some(server) = self.server.upgrade() {
+            server.publish_everything(Some(data.filter()));
+        }
+    }
+
+    /// Whether another process has the changes of a session, and its client.
+    async fn is_listening(&self, process: &str, uid: &SessionUid, owner: &Owner) -> Result<bool, StoreError> {
+        let session = Cow::Owned(store_key(uid).into());
+        let question = serde_json::to_vec(&Question::Listening { session })?;
+        Ok(self.peers.ask(process, &question, owner).await?.is_some_and(|answer| answer == DONE))
+    }
+
+    /// Sets the log level of a session for all replicas; `false` if the store does not take it.
+    async fn set_level(&self, session: &Session, owner: &Owner, level: LogLevel) -> bool {
+        let Some(sessions) = self.sessions() else { return false };
+        let Some(shared) = &sessions.shared else { return false };
+        let of = Listening { uid: &session.uid, expires: session.expires, owner };
+        match shared.change(of, |session| session.level = Some(level)).await {
+            Ok(SessionChange::Done) => {
+                sessions.told_levels.fetch_add(1, Ordering::AcqRel);
+                self.tell_level(&session.uid, owner, level).await;
+                sessions.table.set_level(&session.uid, owner, level)
+            }
+            Ok(_) => false,
+            Err(error) => {
+                tracing::debug!(%error, "a log level cannot be stored");
+                false
+            }
+        }
+    }
+
+    /// Subscribes a session to a resource for all replicas, or ends its subscription. The process that has the changes of the
+    /// session is told before the client is answered, and so before any change that is reported later.
+    ///
+    /// # Errors
+    /// It exceeds a limit, or the store cannot be reached.
+    async fn set_subscription(
+        self: &Arc<Self>,
+        session: &Session,
+        owner: &Owner,
+        uri: &str,
+        is_on: bool,
+    ) -> Result<(), SubscribeError> {
+        let unavailable = |error: StoreError| {
+            tracing::debug!(%error, "a subscription cannot be stored");
+            SubscribeError::Unavailable
+        };
+        let Some(sessions) = self.sessions() else { return Err(SubscribeError::NoSession) };
+        let Some(shared) = &sessions.shared else { return Err(SubscribeError::NoSession) };
+        let of = Listening { uid: &session.uid, expires: session.expires, owner };
+        let changed = shared.subscribe(of, uri, is_on).await.map_err(unavailable)??;
+        self.take_subscription(&session.uid, uri, is_on, changed.version);
+        if changed.after.process.as_deref() == Some(self.peers.id()) {
+            return Ok(());
+        }
+        // also if none is known: a store that was emptied does not know it
+        let notice = Notice::Subscription {
+            session: Cow::Owned(store_key(&session.uid).into()),
+            uri: uri.into(),
+            is_on,
+            version: changed.version,
+        };
+        self.tell_all(&notice).await.map_err(|_| SubscribeError::Unavailable)
+    }
+
+    /// Takes over what replicas share of a subscription, if this process has the changes of the session.
+    fn take_subscription(self: &Arc<Self>, uid: &SessionUid, uri: &str, is_on: bool, version: u64) {
+        let Some(sessions) = self.sessions() else { return };
+        let Some(data) = sessions.table.data(uid).filter(|data| data.standalone.is_subscribed()) else {
+            return;
+        };
+        if data.take_subscription(uri, is_on, version) {
+            let (replicas, uid) = (self.clone(), *uid);
+            spawn(async move {
+                for _ in 0..SYNC_ATTEMPTS {
+                    if replicas.take_subscriptions(&uid, &data).await.is_ok() {
+                        return;
+                    }
+                    sleep(SYNC_RETRY).await;
+                }
+            });
+        }
+    }
+
+    /// Takes over all subscriptions of a session; returns whether there is a new one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn take_subscriptions(&self, uid: &SessionUid, data: &StreamSession) -> Result<bool, StoreError> {
+        let Some(sessions) = self.sessions() else { return Ok(false) };
+        let Some(shared) = &sessions.shared else { return Ok(false) };
+        loop {
+            let told = data.told_subscriptions();
+            let (listener, version) = shared.listener(uid).await?;
+            // again only if its client has changed a subscription meanwhile
+            if let Some(is_new) = data.take_subscriptions(&listener.uris, version, told) {
+                return Ok(is_new);
+            }
+        }
+    }
+
+    /// Has this process get the changes of a session, from another one if that has them, for the streams that are open here.
+    /// If the client `comes_back`, and no process has collected them, it is told that everything has changed.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or the session has ended.
+    async fn claim(
+        &self,
+        data: &StreamSession,
+        of: Listening<'_>,
+        comes_back: bool,
+    ) -> Result<(), HttpError> {
+        let Some(sessions) = self.sessions() else { return Ok(()) };
+        let Some(shared) = &sessions.shared else { return Ok(()) };
+        let _claiming = data.claiming.lock().await;
+        let unavailable = |error: StoreError| {
+            tracing::debug!(%error, "what replicas share of a session cannot be reached");
+            HttpError::sessions_unavailable()
+        };
+        let process = self.peers.id();
+        let claimed = shared.change_listener(of, |listener| {
+            if *listener == Listener::default() {
+                // the store was emptied, if there is anything here
+                listener.uris = data.filter().uris().iter().map(|uri| (**uri).to_owned()).collect();
+            }
+            listener.process = Some(process.to_owned());
+            Ok(())
+        });
+        let claimed = match claimed.await {
+            Ok(Ok(claimed)) => claimed,
+            // the streams are there, but others do not know it
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the standalone streams of a session are known to this process only");
+                return Ok(());
+            }
+            Err(_) if shared.allows_unchecked => return Ok(()),
+            Err(error) => return Err(unavailable(error)),
+        };
+        // a request that ends it from now on tells this process as well
+        if shared.get(of.uid).await.map_err(unavailable)?.has_ended {
+            sessions.end_here(of.uid);
+            return Err(HttpError::unknown_session());
+        }
+        let is_new = self.take_subscriptions(of.uid, data).await.map_err(unavailable)?;
+        let has_missed = match claimed.before.process {
+            Some(previous) if previous != process => match self.release(&previous, of.uid, of.owner).await {
+                Some(unsent) => !data.standalone.carry_over(unsent),
+                None => true,
+            },
+            // a subscription of which this process was not told
+            Some(_) => comes_back || is_new,
+            None => comes_back,
+        };
+        if !has_missed {
+            return Ok(());
+        }
+        if data.standalone.is_subscribed() {
+            self.tell_everything(data);
+        } else {
+            // the next one has got them meanwhile, without what this one should have sent
+            let session = Cow::Owned(store_key(of.uid).into());
+            self.tell_all(&Notice::Missed { session }).await?;
+        }
+        Ok(())
+    }
+
+    /// Finds out whether this process still has the changes of a session, and gets them again if no other one has them.
+    /// `subscribe` makes streams that were idle get them. Returns whether it has them.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or the session has ended.
+    async fn check(
+        &self,
+        data: &StreamSession,
+        of: Listening<'_>,
+        subscribe: &(dyn Fn() -> bool + Send + Sync),
+    ) -> Result<bool, HttpError> {
+        let Some(sessions) = self.sessions() else { return Ok(true) };
+        let Some(shared) = &sessions.shared else { return Ok(true) };
+        let unavailable = |error: StoreError| {
+            tracing::debug!(%error, "what replicas share of a session cannot be reached");
+            HttpError::sessions_unavailable()
+        };
+        let is_subscribed = data.standalone.is_subscribed();
+        let (listener, _) = shared.listener(of.uid).await.map_err(unavailable)?;
+        if is_subscribed && !data.standalone.is_subscribed() {
+            // what was read is older
+            return Ok(false);
+        }
+        let other = listener.process.filter(|process| process != self.peers.id());
+        if let Some(other) = &other {
+            if is_subscribed {
+                // it has got them while this process was cut off, and has told its client that it may have missed some
+                drop(data.standalone.release());
+                return Ok(false);
+            }
+            if self.is_listening(other, of.uid, of.owner).await.map_err(unavailable)? {
+                return Ok(false);
+            }
+        }
+        if !subscribe() {
+            return Ok(false);
+        }
+        self.claim(data, of, false).await?;
+        Ok(true)
+    }
+
+    /// Tells other processes that have streams of a session that the client here has disconnected.
+    async fn tell_all_idle(&self, uid: &SessionUid) {
+        // those ask now and then anyway
+        let _told = self.tell_all(&Notice::Idle { session: Cow::Owned(store_key(uid).into()) }).await;
+    }
+
+    /// Says that this process has the changes of a session no more, unless a stream is open.
+    async fn leave(&self, data: &StreamSession, of: Listening<'_>) {
+        let Some(sessions) = self.sessions() else { return };
+        let Some(shared) = &sessions.shared else { return };
+        let _claiming = data.claiming.lock().await;
+        if !data.standalone.is_empty() {
+            return;
+        }
+        data.leave_subscriptions();
+        let left = shared.change_listener(of, |listener| {
+            if listener.process.as_deref() == Some(self.peers.id()) {
+                listener.process = None;
+            }
+            Ok(())
+        });
+        if let Err(error) = left.await {
+            tracing::debug!(%error, "the standalone streams of a session are still known to the store");
+        }
     }
 }
 
@@ -328,6 +645,7 @@ struct SentEvents {
 pub(super) fn open_replicas(server: &Server) -> Option<Arc<dyn OtherReplicas>> {
     let replicas = Replicas {
         peers: server.peers()?,
+        server: server.downgrade(),
         ids: Seal::new(server.keys(), PURPOSE),
         followed: Mutex::default(),
         sessions: OnceLock::new(),
@@ -411,6 +729,51 @@ impl OtherReplicas for Replicas {
     ) -> StoreFuture<'static, ()> {
         Box::pin(async move { following.run(&self, sender, ended).await })
     }
+
+    fn share_level<'a>(
+        &'a self,
+        session: &'a Session,
+        owner: &'a Owner,
+        level: LogLevel,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(self.set_level(session, owner, level))
+    }
+
+    fn share_subscription<'a>(
+        self: Arc<Self>,
+        session: &'a Session,
+        owner: &'a Owner,
+        uri: &'a str,
+        is_on: bool,
+    ) -> StoreFuture<'a, Result<(), SubscribeError>> {
+        Box::pin(async move { self.set_subscription(session, owner, uri, is_on).await })
+    }
+
+    fn claim_changes<'a>(
+        &'a self,
+        data: &'a StreamSession,
+        of: Listening<'a>,
+        comes_back: bool,
+    ) -> StoreFuture<'a, Result<(), HttpError>> {
+        Box::pin(self.claim(data, of, comes_back))
+    }
+
+    fn check_changes<'a>(
+        &'a self,
+        data: &'a StreamSession,
+        of: Listening<'a>,
+        subscribe: &'a (dyn Fn() -> bool + Send + Sync),
+    ) -> StoreFuture<'a, Result<bool, HttpError>> {
+        Box::pin(self.check(data, of, subscribe))
+    }
+
+    fn tell_idle<'a>(&'a self, uid: &'a SessionUid) -> StoreFuture<'a, ()> {
+        Box::pin(self.tell_all_idle(uid))
+    }
+
+    fn leave_changes<'a>(&'a self, data: &'a StreamSession, of: Listening<'a>) -> StoreFuture<'a, ()> {
+        Box::pin(self.leave(data, of))
+    }
 }
 
 impl PeerHandler for Replicas {
@@ -423,6 +786,19 @@ impl PeerHandler for Replicas {
                 let response = if is_result { Ok(response) } else { Err(response) };
                 // another endpoint of this process may have sent it
                 sessions.pending.deliver(&uid, id.get(), response).then(|| DONE.to_vec())
+            }
+            Question::Release { session } => {
+                let data = sessions.table.data(&uid_of_key(&session)?)?;
+                if !data.standalone.is_subscribed() {
+                    return None;
+                }
+                let unsent = data.standalone.release();
+                let unsent: Vec<_> = unsent.into_iter().filter_map(UnsentChange::of).collect();
+                serde_json::to_vec(&unsent).ok()
+            }
+            Question::Listening { session } => {
+                let data = sessions.table.data(&uid_of_key(&session)?)?;
+                data.standalone.is_connected().then(|| DONE.to_vec())
             }
             Question::Follow { session, stream, process } => {
                 let data = sessions.table.data(&uid_of_key(&session)?)?;
@@ -445,6 +821,33 @@ impl PeerHandler for Replicas {
                     sessions.end_here(&uid);
                 }
             }
+            Ok(Notice::Level { session, owner, level }) => {
+                if let (Some(uid), Ok(level)) = (uid_of_key(&session), level.parse()) {
+                    sessions.told_levels.fetch_add(1, Ordering::AcqRel);
+                    // of other sessions, the next request finds it in the store
+                    if sessions.table.data(&uid).is_some() || sessions.in_flight.has_requests(&uid) {
+                        let owner = Owner::from_text((*owner).into());
+                        let _is_set = sessions.table.set_level(&uid, &owner, level);
+                    }
+                }
+            }
+            Ok(Notice::Subscription { session, uri, is_on, version }) => {
+                if let Some(uid) = uid_of_key(&session) {
+                    self.take_subscription(&uid, &uri, is_on, version);
+                }
+            }
+            Ok(Notice::Idle { session }) => {
+                let data = uid_of_key(&session).and_then(|uid| sessions.table.data(&uid));
+                if let Some(data) = data.filter(|data| !data.standalone.is_subscribed()) {
+                    data.standalone.check();
+                }
+            }
+            Ok(Notice::Missed { session }) => {
+                let data = uid_of_key(&session).and_then(|uid| sessions.table.data(&uid));
+                if let Some(data) = data {
+                    self.tell_everything(&data);
+                }
+            }
             Ok(Notice::Stream { session, stream, news }) => {
                 if let Some(uid) = uid_of_key(&session) {
                     let followed = self.followed.lock().get(&(uid, (&*stream).into())).cloned();
@@ -464,10 +867,14 @@ impl PeerHandler for Replicas {
         open.extend(sessions.in_flight.clients());
         spawn(async move {
             for uid in open {
-                if let Some(revocations) = &sessions.revocations
-                    && revocations.contains(&uid).await.unwrap_or(false)
-                {
-                    sessions.end_here(&uid);
+                let Some(shared) = &sessions.shared else { return };
+                match shared.get(&uid).await {
+                    Ok(SharedSession { has_ended: true, .. }) => sessions.end_here(&uid),
+                    Ok(SharedSession { level: Some(level), .. }) => sessions.table.update_level(&uid, level),
+                    _ => {}
+                }
+                if let Some(data) = sessions.table.data(&uid) {
+                    data.standalone.check();
                 }
             }
         });

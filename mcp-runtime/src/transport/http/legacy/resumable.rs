@@ -23,6 +23,7 @@ use crate::core::sync::{Mutex, MutexGuard};
 use crate::{
     core::{
         admission::{Owner, Permit, Shares},
+        changes::Hub,
         connection::{Outbound, Receiver},
         dispatch::Calls,
         protocol::Revision,
@@ -70,6 +71,12 @@ struct UnloggedEvent {
     number: u64,
     entry: Arc<[u8]>,
     _permit: Permit,
+}
+
+/// A message that is logged, and not sent yet.
+pub(super) struct LoggedMessage {
+    number: u64,
+    event: Vec<u8>,
 }
 
 /// What makes a stream that can be resumed.
@@ -146,6 +153,15 @@ impl ResumableStream {
         &self.guard.data
     }
 
+    pub(super) fn uid(&self) -> &SessionUid {
+        &self.guard.uid
+    }
+
+    /// The hub that publishes the changes.
+    pub(super) fn hub(&self) -> &Hub {
+        self.guard.hub()
+    }
+
     /// Allows clients to resume the stream until the registration is dropped.
     pub(super) fn register(self: &Arc<Self>) -> StreamRegistration {
         if self.log.is_some() {
@@ -182,6 +198,12 @@ impl ResumableStream {
 
     /// Logs a message, and sends it as soon as the client keeps up; `held` is for what it has held so far.
     pub(super) async fn send(&self, message: Vec<u8>, held: Option<Permit>, last: bool) {
+        let logged = self.log_message(message, last).await;
+        self.send_logged(logged, held).await;
+    }
+
+    /// Logs a message, to be sent with [`send_logged`](Self::send_logged).
+    pub(super) async fn log_message(&self, message: Vec<u8>, last: bool) -> LoggedMessage {
         let mut event = Vec::with_capacity(message.len() + 64);
         let number = self.state().last + 1;
         if std::mem::take(&mut self.state().is_unprimed) {
@@ -190,6 +212,15 @@ impl ResumableStream {
         self.write(&mut event, number, &message);
         // before it is sent, so that a client that has received it can resume after it
         self.log_event(number, &message, last).await;
+        LoggedMessage { number, event }
+    }
+
+    /// Sends a message as soon as the client keeps up.
+    pub(super) async fn send_logged(
+        &self,
+        LoggedMessage { number, event }: LoggedMessage,
+        held: Option<Permit>,
+    ) {
         let sender = {
             let mut state = self.state();
             state.last = number;

@@ -3,8 +3,11 @@
 
 use std::{
     fmt,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use http::{Response, StatusCode};
@@ -12,10 +15,11 @@ use http::{Response, StatusCode};
 use super::{
     event_log::EventLogs,
     other_replicas::{OpenReplicas, OtherReplicas},
-    resumable::{ResumableStream, StreamLogs, store_key},
+    resumable::{ResumableStream, StreamLogs},
     session_id::{Session, SessionIds, SessionUid, uid_of},
     session_records::{EndedSession, SessionRecords},
     session_table::SessionTable,
+    shared_sessions::{Listening, SessionChange, SharedSession, SharedSessions},
 };
 use crate::{
     core::{
@@ -26,7 +30,6 @@ use crate::{
         dispatch::{Handshake, InFlight, OpenRequests},
         jsonrpc::ProtocolError,
         server::Server,
-        store::{Condition, Found, SharedStore, StoreError, Table, Write, Written},
     },
     transport::http::{
         connection::RequestConnection,
@@ -35,6 +38,9 @@ use crate::{
         response_body::{ResponseBody, empty_response},
     },
 };
+
+/// How often a log level is read again because another one was set meanwhile.
+const LEVEL_ATTEMPTS: usize = 4;
 
 /// The sessions of one endpoint.
 pub(super) struct Sessions {
@@ -45,43 +51,15 @@ pub(super) struct Sessions {
     pub(super) pending: PendingRequests,
     /// What is stored of sessions.
     pub(super) table: Arc<SessionTable<Arc<ResumableStream>>>,
-    /// Where the ends of sessions are recorded for all replicas.
-    pub(super) revocations: Option<Revocations>,
+    /// What replicas share of sessions.
+    pub(super) shared: Option<SharedSessions>,
+    /// How many log levels other replicas have told of.
+    pub(super) told_levels: AtomicU64,
     /// The other replicas, if they share a store.
     pub(super) replicas: Option<Arc<dyn OtherReplicas>>,
     /// Where events are logged; absent if streams cannot be resumed.
     pub(super) event_logs: Option<Arc<EventLogs>>,
 }
-
-/// The ended sessions, as replicas share them.
-pub(super) struct Revocations {
-    store: Arc<dyn SharedStore>,
-    table: Table,
-    /// Whether sessions go on while the store cannot be reached.
-    allows_unchecked: bool,
-}
-
-impl Revocations {
-    /// Records that a session has ended, until it expires; `false` if too many have.
-    async fn record(&self, session: &Session, owner: &Owner) -> Result<bool, StoreError> {
-        let left = session.expires.saturating_sub(unix_time()) + CLOCK_SKEW;
-        let write = Write {
-            bytes: b"",
-            owner: owner.as_str(),
-            expires_in: Duration::from_secs(left),
-            condition: Condition::Always,
-        };
-        Ok(self.store.put(&self.table, &store_key(&session.uid), write).await? == Written::Stored)
-    }
-
-    /// Whether a session has ended. Whatever another version of this crate says of its end, it has.
-    pub(super) async fn contains(&self, uid: &SessionUid) -> Result<bool, StoreError> {
-        Ok(!matches!(self.store.find(&self.table, &store_key(uid)).await?, Found::Nothing))
-    }
-}
-
-/// Seconds by which the clocks of replicas may differ.
-const CLOCK_SKEW: u64 = 60;
 
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,11 +86,12 @@ impl Sessions {
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
             table: SessionTable::new(limits.quota(options.max_sessions), server.hub().clone()),
-            revocations: server.store().shared_store().map(|store| Revocations {
-                store: store.clone(),
-                table: Table::new("ended", options.max_session_records, usize::MAX, limits.share_percent),
-                allows_unchecked: server.options().stores.allows_unchecked_sessions,
+            shared: server.store().shared_store().map(|store| {
+                let records = (options.max_session_records, limits.share_percent);
+                let unchecked = server.options().stores.allows_unchecked_sessions;
+                SharedSessions::new(store, records, limits.subscriptions, unchecked)
             }),
+            told_levels: AtomicU64::new(0),
             event_logs: options.resumable.then(event_logs),
             replicas,
         });
@@ -196,30 +175,47 @@ impl Sessions {
         ended
     }
 
-    /// Checks that the session of a request, if it names one, has not ended at another replica or in an earlier process.
+    /// Checks that the session of a request, if it names one, has not ended at another replica or in an earlier process,
+    /// and takes over the log level that was set there.
     ///
     /// # Errors
     /// It has ended, or that cannot be found out.
-    pub(super) async fn check_revocations(
+    pub(super) async fn check_shared(
         &self,
         headers: &ProtocolHeaders<'_>,
-        caller: Option<&Principal>,
+        connection: &RequestConnection,
     ) -> Result<(), HttpError> {
-        let Some(revocations) = &self.revocations else { return Ok(()) };
+        let Some(shared) = &self.shared else { return Ok(()) };
         // what is wrong with the session otherwise is reported later
-        let Ok(session) = self.peek(headers, caller) else { return Ok(()) };
-        match revocations.contains(&session.uid).await {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(HttpError::unknown_session()),
-            Err(error) if revocations.allows_unchecked => {
-                tracing::debug!(%error, "a session goes on that may have ended");
-                Ok(())
-            }
-            Err(error) => {
-                tracing::debug!(%error, "the ended sessions cannot be looked up");
-                Err(HttpError::sessions_unavailable())
+        let Ok(session) = self.peek(headers, connection.caller().map(|caller| &**caller)) else {
+            return Ok(());
+        };
+        for _ in 0..LEVEL_ATTEMPTS {
+            let told = self.told_levels.load(Ordering::Acquire);
+            match shared.get(&session.uid).await {
+                Ok(SharedSession { has_ended: true, .. }) => return Err(HttpError::unknown_session()),
+                Ok(SharedSession { level: None, .. }) => break,
+                Ok(SharedSession { level: Some(level), .. }) => {
+                    // what was told meanwhile may be newer than what was read
+                    if self.told_levels.load(Ordering::Acquire) == told {
+                        if self.table.level(&session.uid) != Some(level) {
+                            // a table that is full forgets it, as it may forget any
+                            let _is_set = self.table.set_level(&session.uid, &connection.owner(), level);
+                        }
+                        break;
+                    }
+                }
+                Err(error) if shared.allows_unchecked => {
+                    tracing::debug!(%error, "a session goes on that may have ended");
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "what replicas share of a session cannot be looked up");
+                    return Err(HttpError::sessions_unavailable());
+                }
             }
         }
+        Ok(())
     }
 
     /// Answers DELETE: ends a session and cancels its requests.
@@ -230,10 +226,14 @@ impl Sessions {
         headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
         let session = self.peek(headers, connection.caller().map(|caller| &**caller))?;
-        if let Some(revocations) = &self.revocations {
-            match revocations.record(&session, &connection.owner()).await {
-                Ok(true) => {}
-                Ok(false) => return Ok(method_not_allowed("POST")),
+        if let Some(shared) = &self.shared {
+            let owner = connection.owner();
+            let of = Listening { uid: &session.uid, expires: session.expires, owner: &owner };
+            let ended =
+                shared.change(of, |session| *session = SharedSession { has_ended: true, level: None });
+            match ended.await {
+                Ok(SessionChange::Done | SessionChange::Ended) => {}
+                Ok(SessionChange::Full) => return Ok(method_not_allowed("POST")),
                 Err(error) => {
                     tracing::debug!(%error, "the end of a session cannot be recorded");
                     return Err(HttpError::sessions_unavailable());
@@ -242,12 +242,15 @@ impl Sessions {
         }
         record_ended(server, self.records.take_expired(unix_time()));
         let recorded = self.records.end(&session, &connection.owner(), unix_time());
-        if !recorded && self.revocations.is_none() {
+        if !recorded && self.shared.is_none() {
             return Ok(method_not_allowed("POST"));
         }
         self.end_here(&session.uid);
         if let Some(replicas) = &self.replicas {
             replicas.tell_ended(&session.uid).await;
+        }
+        if let Some(shared) = &self.shared {
+            shared.forget_listener(&session.uid).await;
         }
         let age = self.ids.age(&session, unix_time());
         server.telemetry().end_session(Some("tcp"), session.revision.as_str(), age);

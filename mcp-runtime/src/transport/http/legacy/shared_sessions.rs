@@ -55,7 +55,7 @@ pub(super) enum SessionChange {
     Full,
 }
 
-/// Which changes a session is told of, and where.
+/// Which changes the client of a session gets, and where.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Listener {
     /// The process that has its standalone streams.
@@ -170,7 +170,7 @@ impl SharedSessions {
         Err("a session changes too often".into())
     }
 
-    /// Which changes a session is told of, and the version of that.
+    /// Which changes the client of a session gets, and the version of that.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -9,6 +9,7 @@ mod examine;
 mod install;
 mod lock;
 mod new;
+mod package;
 mod server;
 
 use std::{
@@ -31,6 +32,7 @@ fn commands() -> Vec<(Command, Run)> {
     all.extend([
         (doctor::command(), doctor::run as Run),
         (lock::command(), lock::run),
+        (package::command(), package::run),
         (install::command(), install::run),
     ]);
     all

@@ -201,9 +201,12 @@ impl Surroundings {
         Self { variables: named.collect(), folder }
     }
 
-    /// A variable that is set, and not to nothing.
+    /// A variable that is set, and not to nothing. Clients that start a bundle leave the placeholder of what their user has
+    /// not filled in.
     fn variable(&self, name: &str) -> Option<&OsString> {
-        self.variables.get(name).filter(|value| !value.is_empty())
+        let is_set =
+            |value: &&OsString| !value.is_empty() && !value.as_encoded_bytes().starts_with(b"${user_config.");
+        self.variables.get(name).filter(is_set)
     }
 
     /// The variable that was probably meant for a setting which is missing.

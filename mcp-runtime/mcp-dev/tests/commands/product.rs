@@ -87,6 +87,147 @@ fn a_new_crate_goes_the_whole_way_to_its_users() {
     let output = made.mcp_dev(&["doctor", "--strict", "--budget", "200", "--", &server_text]);
     assert!(output.status.success() && text(&output.stdout).starts_with("nothing to mend"), "{output:?}");
     has_classes_of_changes(&made, &server_text);
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    is_packaged(&made, &server_text);
+}
+
+/// Beginnings of programs for other machines, each with its target.
+const OTHERS: [(&str, &str, &[u8]); 3] = [
+    ("aarch64-unknown-linux-gnu", "linux-arm64", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\xb7\0"),
+    (
+        "universal-apple-darwin",
+        "mac",
+        b"\xca\xfe\xba\xbe\0\0\0\x02\x01\0\0\x07\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\x0c\x01\0\0\x0c",
+    ),
+    ("x86_64-pc-windows-msvc", "windows.exe", b"MZ"),
+];
+
+/// Writes the programs of other machines; returns the options that name them.
+fn other_programs(made: &Made) -> Vec<String> {
+    let mut options = Vec::new();
+    for (triple, file, start) in OTHERS {
+        let mut bytes = start.to_vec();
+        if file.ends_with(".exe") {
+            bytes.resize(0x3c, 0);
+            bytes.extend_from_slice(&[0x40, 0, 0, 0]);
+            bytes.extend_from_slice(b"PE\0\0\x64\x86");
+        }
+        fs::write(made.path(file), bytes).expect("a file");
+        options.extend(["--binary".to_owned(), format!("{triple}={file}")]);
+    }
+    options
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn is_packaged(made: &Made, server: &str) {
+    let own = format!("x86_64-unknown-linux-gnu={server}");
+    let mut options: Vec<String> = vec!["--binary".to_owned(), own];
+    options.extend(other_programs(made));
+    let package = |kind: &str| {
+        let mut line = vec!["package", kind];
+        line.extend(options.iter().map(String::as_str));
+        let output = made.mcp_dev(&line);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let left = "not started here, only known by their headers: darwin-universal, linux-arm64, win32-x64";
+        assert!(text(&output.stderr).contains(left), "{output:?}");
+    };
+    package("mcpb");
+    // modes are those of the archive
+    let unpack = "import os, sys, zipfile\n\
+        for entry in zipfile.ZipFile(sys.argv[1]).infolist():\n    \
+        path = zipfile.ZipFile(sys.argv[1]).extract(entry, 'bundle')\n    \
+        os.chmod(path, entry.external_attr >> 16)\n";
+    let output = made.run(Path::new("python3"), &["-c", unpack, "dist/product-walk-0.1.0.mcpb"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let manifest = fs::read_to_string(made.path("bundle/manifest.json")).expect("a manifest");
+    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+    assert_eq!(manifest["compatibility"]["platforms"], json!(["darwin", "linux", "win32"]));
+    assert_eq!(manifest["tools"], json!([{ "name": "greet", "description": "Greet someone." }]));
+    let launch = &manifest["server"]["mcp_config"];
+    assert_eq!(launch["command"], "${__dirname}/server/product-walk");
+    assert_eq!(launch["platform_overrides"]["win32"]["command"], "${__dirname}/server/product-walk.exe");
+    assert_eq!(launch["env"]["PRODUCT_WALK_GREETING"], "${user_config.greeting}");
+    let asked = json!({ "type": "string", "title": "Greeting", "description": "The word that greets", "default": "Hello" });
+    assert_eq!(manifest["user_config"]["greeting"], asked);
+    // through the script that chooses
+    let launcher = made.path("bundle/server/product-walk");
+    let call = ["call", "greet", r#"{"name": "Ada"}"#];
+    let started = made.run(&launcher, &call);
+    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
+    // as a client starts it whose user has filled in nothing
+    let mut command = Command::new(&launcher);
+    let started = command
+        .args(call)
+        .env("PRODUCT_WALK_GREETING", "${user_config.greeting}")
+        .output()
+        .expect("a program");
+    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
+
+    // twice: what was made before is replaced
+    package("npm");
+    package("npm");
+    let read = |file: &str| -> Value {
+        let text = fs::read_to_string(made.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let main = read("dist/npm/product-walk/package.json");
+    assert_eq!(main["mcpName"], "io.github.ada/product-walk");
+    assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(4));
+    assert!(main.get("scripts").is_none());
+    let linux = read("dist/npm/product-walk-linux-x64/package.json");
+    assert_eq!(
+        (&linux["os"], &linux["cpu"], &linux["libc"]),
+        (&json!(["linux"]), &json!(["x64"]), &json!(["glibc"]))
+    );
+    assert_eq!(read("dist/npm/product-walk-darwin-universal/package.json")["cpu"], json!(["arm64", "x64"]));
+    let line = [&["--offline", "--yes", "./dist/npm/product-walk"], &call[..]].concat();
+    let started = made.run(Path::new("npx"), &line);
+    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
+    assert_eq!(fs::read_dir(made.path("dist/npm")).expect("a folder").count(), 5);
+}
+
+#[test]
+fn packages_are_refused_before_anything_is_written() {
+    let made = Made::new("refused");
+    other_programs(&made);
+    fs::write(made.path("schema.json"), r#"{ "server": { "name": "refused" } }"#).expect("a file");
+    let arm = "aarch64-unknown-linux-gnu=linux-arm64";
+    let (arm_musl, wrong) =
+        ("aarch64-unknown-linux-musl=linux-arm64", "x86_64-unknown-linux-gnu=linux-arm64");
+    for (line, message) in [
+        (&["mcpb"][..], "`cargo build --release --target"),
+        (&["mcpb", "--binary", wrong], "is for linux on arm64, not for x86_64-unknown-linux-gnu"),
+        (&["mcpb", "--binary", "aarch64-apple-darwin=linux-arm64"], "is for linux on arm64, not for"),
+        (&["mcpb", "--binary", "x86_64-pc-windows-gnu=schema.json"], "is not a program for"),
+        (&["mcpb", "--target", "riscv64gc-unknown-linux-gnu"], "is not a target that packages are made for"),
+        (&["npm", "--binary", arm, "--binary", arm], "two programs for linux-arm64"),
+        (&["mcpb", "--binary", "x"], "`--binary` needs a target and a file"),
+        (&["npm", "--bin", "other", "--binary", arm], "has no program `other`"),
+        (&["npm", "--manifest-path", "none.toml", "--binary", arm], "none.toml"),
+        (&["npm", "--schema", "Cargo.toml", "--binary", arm], "is not JSON"),
+        (
+            &["mcpb", "--schema", "schema.json", "--binary", arm, "--binary", arm_musl],
+            "which musl runs on both",
+        ),
+    ] {
+        let output = made.mcp_dev(&[&["package"], line].concat());
+        let found = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && found.contains(message), "{line:?}: {found}");
+    }
+    assert!(!made.path("dist").exists());
+    // a folder that is something else's stays
+    fs::create_dir_all(made.path("dist/npm/refused")).expect("a folder");
+    fs::write(made.path("dist/npm/refused/mine"), "kept").expect("a file");
+    let output = made.mcp_dev(&["package", "npm", "--schema", "schema.json", "--binary", arm]);
+    assert!(
+        text(&output.stderr).contains("is left alone") && made.path("dist/npm/refused/mine").exists(),
+        "{output:?}"
+    );
+    let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
+    fs::write(made.path("Cargo.toml"), manifest.replace("author = \"Ada Lovelace\"", ""))
+        .expect("a manifest");
+    let output = made.mcp_dev(&["package", "mcpb", "--schema", "schema.json", "--binary", arm]);
+    assert!(text(&output.stderr).contains("has no author\nadd `author"), "{output:?}");
 }
 
 fn has_settings(made: &Made, server: &Path) {

@@ -1,0 +1,123 @@
+//! What a crate says about itself: its manifest, as cargo reads it, with `[package.metadata.mcp]`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use crate::Failure;
+
+pub(super) struct CrateInfo {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) description: String,
+    pub(super) license: Option<String>,
+    pub(super) repository: Option<String>,
+    pub(super) homepage: Option<String>,
+    /// Name of its author, and an address if there is one.
+    pub(super) author: (String, Option<String>),
+    pub(super) title: Option<String>,
+    /// The name in the registry of servers.
+    pub(super) registry_name: Option<String>,
+    pub(super) npm: String,
+    pub(super) icon: Option<PathBuf>,
+    pub(super) readme: Option<PathBuf>,
+    pub(super) keywords: Vec<String>,
+    /// Its program.
+    pub(super) bin: String,
+    pub(super) target_folder: PathBuf,
+}
+
+impl CrateInfo {
+    /// # Errors
+    /// cargo cannot read the manifest, or it lacks what every package has.
+    pub(super) fn read(manifest: &str, bin: Option<&str>) -> Result<Self, Failure> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+            "--manifest-path",
+            manifest,
+        ]);
+        let output = command.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("`{manifest}`: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+        }
+        let all: Value = serde_json::from_slice(&output.stdout)?;
+        let path = Path::new(manifest).canonicalize()?;
+        let packages = all["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_this = |package: &&Value| {
+            package["manifest_path"]
+                .as_str()
+                .is_some_and(|own| Path::new(own).canonicalize().is_ok_and(|own| own == path))
+        };
+        let package =
+            packages.iter().find(is_this).ok_or_else(|| format!("`{manifest}` is not a package"))?;
+        let own = &package["metadata"]["mcp"];
+        let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
+        let name = text(&package["name"]).ok_or("the package has no name")?;
+        let bins: Vec<&str> = package["targets"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|target| {
+                target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "bin"))
+            })
+            .filter_map(|target| target["name"].as_str())
+            .collect();
+        let bin = match (bin, bins.as_slice()) {
+            (Some(bin), _) if bins.contains(&bin) => bin.to_owned(),
+            (Some(bin), _) => {
+                return Err(format!("the package has no program `{bin}`; it has {}", bins.join(", ")).into());
+            }
+            (None, [one]) => (*one).to_owned(),
+            (None, []) => return Err("the package has no program".into()),
+            (None, all) if all.contains(&&*name) => name.clone(),
+            (None, all) => {
+                return Err(format!(
+                    "the package has several programs: `--bin` is one of {}",
+                    all.join(", ")
+                )
+                .into());
+            }
+        };
+        let missing = |what: &str, how: &str| format!("`{manifest}` has no {what}\nadd {how}");
+        let author = text(&own["author"]).or_else(|| text(&package["authors"][0]));
+        let author = author.filter(|author| author != "OWNER");
+        let author =
+            author.ok_or_else(|| missing("author", "`author = \"..\"` to [package.metadata.mcp]"))?;
+        let author = match author.split_once('<') {
+            Some((name, address)) => {
+                (name.trim().to_owned(), Some(address.trim_end_matches('>').trim().to_owned()))
+            }
+            None => (author, None),
+        };
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let file = |value: &Value| text(value).map(|file| folder.join(file));
+        let keywords = package["keywords"].as_array().into_iter().flatten().filter_map(text).collect();
+        Ok(Self {
+            version: text(&package["version"]).ok_or("the package has no version")?,
+            description: text(&package["description"])
+                .ok_or_else(|| missing("description", "`description = \"..\"` to [package]"))?,
+            license: text(&package["license"]),
+            repository: text(&package["repository"]),
+            homepage: text(&package["homepage"]),
+            author,
+            title: text(&own["title"]),
+            registry_name: text(&own["name"]).filter(|name| !name.contains("OWNER")),
+            npm: text(&own["npm"]).unwrap_or_else(|| name.clone()),
+            icon: file(&own["icon"]),
+            readme: file(&package["readme"]),
+            keywords,
+            bin,
+            target_folder: text(&all["target_directory"]).ok_or("cargo names no target directory")?.into(),
+            name,
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! `package`: puts the built programs of a crate into what clients and users install: a bundle, or packages of npm. What is
+//! in them comes from the crate's manifest and from the server itself. A file or folder is replaced whole, or is as it was.
+
+mod archive;
+mod crate_info;
+mod mcpb;
+mod npm;
+mod program;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::Value;
+
+use crate::{Failure, Outcome, print, report};
+use crate_info::CrateInfo;
+use program::Program;
+
+pub(crate) fn command() -> Command {
+    let target = Arg::new("target").long("target").value_name("TRIPLE").action(ArgAction::Append);
+    let binary = Arg::new("binary").long("binary").value_name("TRIPLE=FILE").action(ArgAction::Append);
+    let shared = [
+        Arg::new("manifest")
+            .long("manifest-path")
+            .value_name("FILE")
+            .default_value("Cargo.toml")
+            .help("The crate"),
+        Arg::new("bin").long("bin").value_name("NAME").help("Its program, if it has several"),
+        target.help("A target that is built: target/TRIPLE/release; without one, this machine's"),
+        binary.help("The program of a target, at another place"),
+        Arg::new("schema")
+            .long("schema")
+            .value_name("FILE")
+            .help("What `schema --json` of the server prints, instead of starting it"),
+        Arg::new("out").long("out").value_name("FOLDER").default_value("dist").help("Where the packages go"),
+    ];
+    let each = Arg::new("each")
+        .long("each")
+        .action(ArgAction::SetTrue)
+        .help("A bundle for each target, instead of one for all");
+    Command::new("package")
+        .about("Makes packages of the built programs of a crate")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("mcpb")
+                .about("A bundle for Claude Desktop and other clients")
+                .args(shared.clone())
+                .arg(each),
+        )
+        .subcommand(
+            Command::new("npm").about("A launcher and a package for each target, for npm").args(shared),
+        )
+}
+
+/// # Errors
+/// A program is missing or another target's, the manifest lacks something, or a file cannot be written.
+pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
+    let Some((kind, arguments)) = arguments.subcommand() else { return Ok(ExitCode::from(2)) };
+    let input = Input::read(arguments)?;
+    let made = match kind {
+        "mcpb" => mcpb::make(&input, arguments.get_flag("each"))?,
+        _ => npm::make(&input)?,
+    };
+    print(made.join("\n").as_bytes())?;
+    print(b"\n")?;
+    let unverified = input.programs.iter().filter(|program| !program.is_of_this_machine());
+    let unverified: Vec<String> = unverified.map(|program| program.platform()).collect();
+    if !unverified.is_empty() {
+        report(&format!("not started here, only known by their headers: {}", unverified.join(", ")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What packages are made of.
+struct Input {
+    info: CrateInfo,
+    /// Sorted, at least one.
+    programs: Vec<Program>,
+    /// What the server says about itself.
+    schema: Value,
+    out: PathBuf,
+}
+
+impl Input {
+    fn read(arguments: &ArgMatches) -> Result<Self, Failure> {
+        let text = |name: &str| arguments.get_one::<String>(name).map(String::as_str);
+        let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().map(String::as_str);
+        let info = CrateInfo::read(text("manifest").unwrap_or("Cargo.toml"), text("bin"))?;
+        let mut programs = Vec::new();
+        for triple in texts("target") {
+            let file = format!("{}{}", info.bin, if triple.contains("windows") { ".exe" } else { "" });
+            programs
+                .push(Program::read(triple, &info.target_folder.join(triple).join("release").join(file))?);
+        }
+        for given in texts("binary") {
+            let (triple, file) = given
+                .split_once('=')
+                .ok_or("`--binary` needs a target and a file: `--binary TRIPLE=FILE`")?;
+            programs.push(Program::read(triple, file.as_ref())?);
+        }
+        if programs.is_empty() {
+            let file = format!("{}{}", info.bin, std::env::consts::EXE_SUFFIX);
+            programs.push(Program::read(
+                &program::this_machine(),
+                &info.target_folder.join("release").join(file),
+            )?);
+        }
+        programs.sort_by_key(Program::platform);
+        if let Some(pair) = programs.windows(2).find(|pair| pair[0].platform() == pair[1].platform()) {
+            return Err(format!("there are two programs for {}", pair[0].platform()).into());
+        }
+        let schema = match (text("schema"), programs.iter().find(|program| program.is_of_this_machine())) {
+            (Some(file), _) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| format!("`{file}` cannot be read: {error}"))?;
+                serde_json::from_str(&text).map_err(|error| format!("`{file}` is not JSON: {error}"))?
+            }
+            (None, Some(program)) => program.schema()?,
+            (None, None) => {
+                return Err("none of the programs runs on this machine, so what the server offers is not known\n`--schema FILE` is what `schema --json` of the server prints".into());
+            }
+        };
+        if !schema["server"]["name"].is_string() {
+            return Err("the schema does not name the server: it is not what `schema --json` prints".into());
+        }
+        Ok(Self { info, programs, schema, out: text("out").unwrap_or("dist").into() })
+    }
+}
+
+/// A setting of the server, as clients ask for it.
+struct Setting {
+    /// Its path, joined by `_`.
+    key: String,
+    variable: String,
+    schema: Value,
+    is_required: bool,
+}
+
+/// The settings in the schema of a server.
+fn settings(schema: &Value) -> Vec<Setting> {
+    fn collect(table: &Value, path: &str, is_required: bool, found: &mut Vec<Setting>) {
+        let required = table["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for (name, property) in table["properties"].as_object().into_iter().flatten() {
+            let key: String =
+                format!("{path}{name}").replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "_");
+            let is_required = is_required && required.iter().any(|required| required == name);
+            match property["x-env"].as_str() {
+                Some(variable) => found.push(Setting {
+                    key,
+                    variable: variable.to_owned(),
+                    schema: property.clone(),
+                    is_required: is_required && property.get("default").is_none(),
+                }),
+                None => collect(property, &format!("{key}_"), is_required, found),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(&schema["settings"], "", true, &mut found);
+    found
+}

@@ -1,0 +1,177 @@
+//! Packages of npm: one that starts the program of this machine, and one for each target, of which npm installs the one that
+//! fits. Nothing runs during the installation.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{Input, program::Program};
+use crate::Failure;
+
+const LAUNCHER: &str = include_str!("../../template/launcher.js.txt");
+
+/// Makes the packages; returns their folders.
+///
+/// # Errors
+/// The name is not one of npm, or a file cannot be written.
+pub(super) fn make(input: &Input) -> Result<Vec<String>, Failure> {
+    let info = &input.info;
+    check_name(&info.npm)?;
+    let folder = input.out.join("npm");
+    let mut made = Vec::new();
+    let mut table = Map::new();
+    let mut optional = Map::new();
+    for program in &input.programs {
+        let name = format!("{}-{}", info.npm, program.platform());
+        let file = format!("{}{}", info.bin, program.suffix());
+        optional.insert(name.clone(), info.version.as_str().into());
+        for processor in program.processors {
+            let key = format!("{}-{processor}", program.system);
+            let entry = json!({ "name": name, "file": file, "musl": program.is_musl });
+            match table.entry(key).or_insert_with(|| json!([])) {
+                Value::Array(entries) => entries.push(entry),
+                _ => return Err("the table of programs is broken".into()),
+            }
+        }
+        let files = [
+            ("package.json", pretty(&of_program(input, program, &name)), false),
+            (&*format!("bin/{file}"), program.bytes.clone(), true),
+        ];
+        made.push(write_folder(&folder, &name, &files)?);
+    }
+    let mut main = described(input, &info.npm);
+    main["bin"] = json!({ info.bin.as_str(): "bin/launch.js" });
+    main["files"] = json!(["bin"]);
+    main["engines"] = json!({ "node": ">=18" });
+    main["optionalDependencies"] = optional.into();
+    if !info.keywords.is_empty() {
+        main["keywords"] = json!(info.keywords);
+    }
+    if let Some(name) = &info.registry_name {
+        main["mcpName"] = name.as_str().into();
+    }
+    let script = LAUNCHER.replace("__PROGRAMS__", &format!("{:#}", Value::Object(table)));
+    let mut files =
+        vec![("package.json", pretty(&main), false), ("bin/launch.js", script.into_bytes(), true)];
+    if let Some(readme) = &info.readme {
+        let text =
+            fs::read(readme).map_err(|error| format!("`{}` cannot be read: {error}", readme.display()))?;
+        files.push(("README.md", text, false));
+    }
+    made.push(write_folder(&folder, &info.npm, &files)?);
+    Ok(made)
+}
+
+/// The members that all of the packages have.
+fn described(input: &Input, name: &str) -> Value {
+    let info = &input.info;
+    let mut all = json!({ "name": name, "version": info.version, "description": info.description });
+    if let Some(license) = &info.license {
+        all["license"] = license.as_str().into();
+    }
+    if let Some(url) = &info.repository {
+        all["repository"] = json!({ "type": "git", "url": url });
+    }
+    if let Some(url) = &info.homepage {
+        all["homepage"] = url.as_str().into();
+    }
+    all
+}
+
+fn of_program(input: &Input, program: &Program, name: &str) -> Value {
+    let mut all = described(input, name);
+    all["description"] = format!("{} ({})", input.info.description, program.platform()).into();
+    all["os"] = json!([program.system]);
+    all["cpu"] = json!(program.processors);
+    let has_other = input.programs.iter().any(|other| {
+        other.system == program.system
+            && other.processors == program.processors
+            && other.is_musl != program.is_musl
+    });
+    // one for musl runs with glibc as well
+    if program.system == "linux" && (!program.is_musl || has_other) {
+        all["libc"] = json!([if program.is_musl { "musl" } else { "glibc" }]);
+    }
+    all["files"] = json!(["bin"]);
+    all["preferUnplugged"] = true.into();
+    all
+}
+
+fn pretty(value: &Value) -> Vec<u8> {
+    format!("{value:#}\n").into_bytes()
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with(['.', '_'])
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c))
+    };
+    let is_name = match name.strip_prefix('@') {
+        Some(scoped) => scoped.split_once('/').is_some_and(|(scope, name)| is_part(scope) && is_part(name)),
+        None => is_part(name),
+    };
+    if is_name && name.len() <= 190 {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}` cannot be the name of a package of npm\nadd `npm = \"..\"` to [package.metadata.mcp]"
+    )
+    .into())
+}
+
+/// Writes a package into a folder of its name, without its scope; one that was made before is replaced.
+fn write_folder(parent: &Path, name: &str, files: &[(&str, Vec<u8>, bool)]) -> Result<String, Failure> {
+    let folder = parent.join(name.rsplit('/').next().unwrap_or(name));
+    let shown = folder.display().to_string();
+    match fs::read_to_string(folder.join("package.json")) {
+        Ok(text) => {
+            let old: Value = serde_json::from_str(&text).unwrap_or_default();
+            if old["name"] != name {
+                return Err(format!("`{shown}` has another package, and is left alone").into());
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {}
+        Err(_) => return Err(format!("`{shown}` is not a package, and is left alone").into()),
+    }
+    let beside = |ending: &str| -> PathBuf {
+        let mut name = folder.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.{ending}", std::process::id()));
+        folder.with_file_name(name)
+    };
+    let (new, old) = (beside("new"), beside("old"));
+    let written = (|| {
+        for (path, bytes, is_program) in files {
+            let path = new.join(path);
+            fs::create_dir_all(path.parent().unwrap_or(&new))?;
+            fs::write(&path, bytes)?;
+            #[cfg(unix)]
+            if *is_program {
+                use std::os::unix::fs::PermissionsExt as _;
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+            }
+            #[cfg(not(unix))]
+            let _ = is_program;
+        }
+        let was_there = folder.exists();
+        if was_there {
+            fs::rename(&folder, &old)?;
+        }
+        if let Err(error) = fs::rename(&new, &folder) {
+            if was_there {
+                fs::rename(&old, &folder)?;
+            }
+            return Err(error);
+        }
+        Ok(())
+    })();
+    // of a failure the new one, of a success the old one
+    for left in [&new, &old] {
+        let _result = fs::remove_dir_all(left);
+    }
+    written.map_err(|error: io::Error| format!("`{shown}` cannot be written: {error}"))?;
+    Ok(shown)
+}

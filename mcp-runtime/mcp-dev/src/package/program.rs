@@ -1,0 +1,197 @@
+//! A built program, and what it runs on. A file for another system or processor than its target is refused by its header,
+//! since most of them cannot be started on the machine that packages them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::Failure;
+
+/// The longest that the server may take to say what it offers.
+const SCHEMA_TIME: Duration = Duration::from_secs(60);
+
+pub(super) struct Program {
+    /// As Node names it: `darwin`, `linux` or `win32`.
+    pub(super) system: &'static str,
+    /// As Node names them: `x64` and `arm64`, one or both.
+    pub(super) processors: &'static [&'static str],
+    pub(super) is_musl: bool,
+    pub(super) bytes: Vec<u8>,
+    path: PathBuf,
+}
+
+/// The target of this machine.
+pub(super) fn this_machine() -> String {
+    let arch = std::env::consts::ARCH;
+    match std::env::consts::OS {
+        "macos" => format!("{arch}-apple-darwin"),
+        "windows" => format!("{arch}-pc-windows-msvc"),
+        _ if cfg!(target_env = "musl") => format!("{arch}-unknown-linux-musl"),
+        _ => format!("{arch}-unknown-linux-gnu"),
+    }
+}
+
+impl Program {
+    /// # Errors
+    /// The target is not known, or the file cannot be read or is another target's.
+    pub(super) fn read(triple: &str, path: &Path) -> Result<Self, Failure> {
+        let processors: &[&str] = match triple.split('-').next().unwrap_or_default() {
+            "x86_64" => &["x64"],
+            "aarch64" => &["arm64"],
+            "universal" if triple == "universal-apple-darwin" => &["arm64", "x64"],
+            _ => return Err(unknown(triple)),
+        };
+        let system = match triple {
+            _ if triple.ends_with("-apple-darwin") => "darwin",
+            _ if triple.contains("-pc-windows-") => "win32",
+            _ if triple.contains("-linux-gnu") || triple.contains("-linux-musl") => "linux",
+            _ => return Err(unknown(triple)),
+        };
+        let bytes = fs::read(path).map_err(|error| {
+            format!(
+                "`{}` cannot be read: {error}\n`cargo build --release --target {triple}` makes it",
+                path.display()
+            )
+        })?;
+        match header(&bytes) {
+            Some((found, of)) if found == system && processors.iter().all(|own| of.contains(own)) => {}
+            Some((found, of)) => {
+                return Err(format!(
+                    "`{}` is for {found} on {}, not for {triple}",
+                    path.display(),
+                    of.join(" and ")
+                )
+                .into());
+            }
+            None => return Err(format!("`{}` is not a program for {triple}", path.display()).into()),
+        }
+        Ok(Self { system, processors, is_musl: triple.contains("-musl"), bytes, path: path.to_owned() })
+    }
+
+    /// Such as `linux-x64`, `linux-x64-musl` and `darwin-universal`.
+    pub(super) fn platform(&self) -> String {
+        let processor = match self.processors {
+            [one] => one,
+            _ => "universal",
+        };
+        format!("{}-{processor}{}", self.system, if self.is_musl { "-musl" } else { "" })
+    }
+
+    pub(super) fn suffix(&self) -> &'static str {
+        if self.system == "win32" { ".exe" } else { "" }
+    }
+
+    pub(super) fn is_of_this_machine(&self) -> bool {
+        let system = match std::env::consts::OS {
+            "macos" => "darwin",
+            "windows" => "win32",
+            other => other,
+        };
+        let processor = match std::env::consts::ARCH {
+            "x86_64" => "x64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        self.system == system && self.processors.contains(&processor)
+    }
+
+    /// What the server says about itself.
+    ///
+    /// # Errors
+    /// It fails, takes too long, or prints something else.
+    pub(super) fn schema(&self) -> Result<Value, Failure> {
+        let shown = self.path.display();
+        let path = self.path.canonicalize()?;
+        let mut command = Command::new(path);
+        command.args(["schema", "--json"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("`{shown}` cannot be started: {error}"))?;
+        let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+        let read = |from: Option<&mut dyn std::io::Read>| {
+            let mut bytes = Vec::new();
+            from.map_or(Ok(0), |from| from.read_to_end(&mut bytes)).map(|_| bytes)
+        };
+        let (out, err, ended) = std::thread::scope(|threads| {
+            let out = threads.spawn(|| read(out.as_mut().map(|out| out as &mut dyn std::io::Read)));
+            let err = threads.spawn(|| read(err.as_mut().map(|err| err as &mut dyn std::io::Read)));
+            let start = Instant::now();
+            let ended = loop {
+                match child.try_wait() {
+                    Ok(None) if start.elapsed() < SCHEMA_TIME => {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                    Ok(None) => {
+                        let _result = child.kill();
+                        let _result = child.wait();
+                        break None;
+                    }
+                    Ok(Some(status)) => break Some(status),
+                    Err(_) => break None,
+                }
+            };
+            (out.join(), err.join(), ended)
+        });
+        let bytes = |read: std::thread::Result<std::io::Result<Vec<u8>>>| {
+            read.ok().and_then(Result::ok).unwrap_or_default()
+        };
+        let (out, err) = (bytes(out), bytes(err));
+        match ended {
+            Some(status) if status.success() => {
+                let wrong = |error| format!("`{shown} schema --json` does not print JSON: {error}");
+                Ok(serde_json::from_slice(&out).map_err(wrong)?)
+            }
+            Some(_) => {
+                Err(format!("`{shown} schema --json` fails: {}", String::from_utf8_lossy(&err).trim()).into())
+            }
+            None => {
+                Err(format!("`{shown} schema --json` takes longer than {} s", SCHEMA_TIME.as_secs()).into())
+            }
+        }
+    }
+}
+
+fn unknown(triple: &str) -> Failure {
+    format!("`{triple}` is not a target that packages are made for: x86_64 and aarch64 of macOS, Windows and Linux (gnu, musl), and universal-apple-darwin").into()
+}
+
+/// System and processors of a program, by its first bytes.
+fn header(bytes: &[u8]) -> Option<(&'static str, Vec<&'static str>)> {
+    let at = |place: usize, length: usize| bytes.get(place..place.checked_add(length)?);
+    let little = |place: usize| Some(u32::from_le_bytes(at(place, 4)?.try_into().ok()?));
+    let big = |place: usize| Some(u32::from_be_bytes(at(place, 4)?.try_into().ok()?));
+    let of_mac = |processor: u32| match processor {
+        0x0100_0007 => Some("x64"),
+        0x0100_000c => Some("arm64"),
+        _ => None,
+    };
+    if at(0, 4)? == b"\x7fELF" {
+        let processor = match at(18, 2)? {
+            [0x3e, 0] => "x64",
+            [0xb7, 0] => "arm64",
+            _ => return None,
+        };
+        return Some(("linux", vec![processor]));
+    }
+    if at(0, 2)? == b"MZ" {
+        let place = little(0x3c)? as usize;
+        let processor = match at(place, 6)? {
+            [b'P', b'E', 0, 0, 0x64, 0x86] => "x64",
+            [b'P', b'E', 0, 0, 0x64, 0xaa] => "arm64",
+            _ => return None,
+        };
+        return Some(("win32", vec![processor]));
+    }
+    match big(0)? {
+        0xcffa_edfe => Some(("darwin", vec![of_mac(little(4)?)?])),
+        0xcafe_babe => {
+            let count = big(4)?.min(8) as usize;
+            let all: Option<Vec<_>> = (0..count).map(|n| of_mac(big(8 + 20 * n)?)).collect();
+            Some(("darwin", all?))
+        }
+        _ => None,
+    }
+}

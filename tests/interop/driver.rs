@@ -57,6 +57,7 @@ impl Sdk {
                 sdk: self,
                 interpreter: package::python(&read("python/requirements.txt"))?,
                 script: manifest_dir().join(format!("interop/python/{script}.py")),
+                limit: LIMIT,
             },
             Self::TypeScript => {
                 // Node resolves packages relative to the importing file.
@@ -66,7 +67,7 @@ impl Sdk {
                     package::write(&dir.join(&name), &read(&format!("typescript/{name}")));
                 }
                 let script = dir.join(format!("{script}.mjs"));
-                Driver { sdk: self, interpreter: package::node(LEAST_NODE)?, script }
+                Driver { sdk: self, interpreter: package::node(LEAST_NODE)?, script, limit: LIMIT }
             }
         })
     }
@@ -77,6 +78,8 @@ pub(crate) struct Driver {
     pub(crate) sdk: Sdk,
     interpreter: PathBuf,
     script: PathBuf,
+    /// The longest that all steps may take.
+    pub(crate) limit: Duration,
 }
 
 impl Driver {
@@ -92,7 +95,8 @@ impl Driver {
         command.arg(&self.script).args([transport, target, wanted]).current_dir(tree());
         // otherwise Python writes bytecode next to the scripts
         command.env("PYTHONDONTWRITEBYTECODE", "1");
-        let finished = child::run(&mut command, &input, LIMIT).expect("an installed interpreter can be run");
+        let finished =
+            child::run(&mut command, &input, self.limit).expect("an installed interpreter can be run");
         let printed = finished.or_panic(&format!("{command:?}"));
         serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error} in the report:\n{printed}"))
     }

@@ -8,6 +8,8 @@ mod driver;
 mod everything;
 mod expect;
 mod repo;
+#[cfg(unix)]
+mod swaps;
 
 use mcp_tests::external::{
     example::{self, Served},
@@ -35,7 +37,7 @@ fn over_http(sdk: Sdk, example: &str, steps: Steps) {
 }
 
 fn installed(sdk: Sdk, example: &str) -> Option<Driver> {
-    let script = if example == "everything" { "everything" } else { "drive" };
+    let script = if matches!(example, "everything" | "swap") { example } else { "drive" };
     sdk.install(script).map_err(|missing| skip(&format!("{sdk:?} drives {example}"), &missing)).ok()
 }
 

@@ -1,0 +1,72 @@
+//! The loop of `mcp-dev` under the SDKs: two examples take each other's place again and again, behind one connection.
+
+use std::{env, fs, os::unix::fs::PermissionsExt as _, process::Command, time::Duration};
+
+use mcp_tests::external::{cache_dir, child, example, manifest_dir, profile_dir};
+use serde_json::json;
+
+use crate::{
+    driver::{Mode, Sdk},
+    expect::{self, Step},
+    installed,
+};
+
+const BUILD: Duration = Duration::from_secs(900);
+/// For 100 replacements on a busy machine.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Example, tool without arguments, and its text.
+const PROGRAMS: [(&str, &str, &str); 2] = [
+    ("everything", "test_simple_text", "This is a simple text response for testing."),
+    ("content", "fixed_text", "always the same"),
+];
+
+/// Replaces the server `count` times on one connection.
+fn swap(sdk: Sdk, mode: Mode, count: usize) {
+    let Some(mut driver) = installed(sdk, "swap") else { return };
+    driver.limit = LIMIT;
+    let dev = profile_dir().join(format!("mcp-dev{}", env::consts::EXE_SUFFIX));
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "-p", "mcp-dev"]).current_dir(manifest_dir());
+    cargo.args(profile_dir().parent().map(|target| format!("--target-dir={}", target.display())));
+    let _ = child::run(&mut cargo, "", BUILD).expect("cargo can be run").or_panic("building mcp-dev");
+
+    let folder = cache_dir(&format!("swap-{sdk:?}-{mode:?}-{count}"));
+    let (server, start) = (folder.join("server"), folder.join("start"));
+    fs::copy(example::binary(PROGRAMS[1].0), &server).expect("a program");
+    // the SDKs' drivers start a program without arguments
+    let script = format!("#!/bin/sh\nexec '{}' -- '{}'\n", dev.display(), server.display());
+    fs::write(&start, script).expect("a file");
+    fs::set_permissions(&start, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let steps: Vec<Step> = PROGRAMS
+        .iter()
+        .cycle()
+        .take(count)
+        .map(|(name, tool, text)| {
+            let send = json!({ "from": example::binary(name), "to": server, "tool": tool });
+            Step::result(send, &json!({ "text": text }))
+        })
+        .collect();
+    let report = driver.drive("stdio", &start.display().to_string(), mode, &steps);
+    expect::check(&report, mode, "swap", &steps);
+}
+
+#[test]
+fn python_keeps_its_session_while_the_server_is_replaced() {
+    swap(Sdk::Python, Mode::Legacy, 5);
+    swap(Sdk::Python, Mode::Pinned, 5);
+}
+
+#[test]
+fn typescript_keeps_its_session_while_the_server_is_replaced() {
+    swap(Sdk::TypeScript, Mode::Legacy, 5);
+    swap(Sdk::TypeScript, Mode::Pinned, 5);
+}
+
+#[test]
+#[ignore = "100 replacements take a minute: cargo test -p mcp-tests --test interop -- --ignored a_hundred"]
+fn a_hundred_replacements_lose_no_session() {
+    for sdk in [Sdk::Python, Sdk::TypeScript] {
+        swap(sdk, Mode::Legacy, 100);
+    }
+}

@@ -90,8 +90,8 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 ///
 #[doc = include_str!("examples/mcp_event.md")]
 ///
-/// Options: `name`, `description`, `deliver(poll, push, webhook)`, `rate = "60/1m"`, `blocking`, `scopes(..)`,
-/// `meta(..)`, `validate`, `marker`, `crate`.
+/// Options: `name`, `description`, `deliver(poll, push, webhook)`, `subscribed`, `unsubscribed`, `rate = "60/1m"`,
+/// `blocking`, `scopes(..)`, `meta(..)`, `validate`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `payload`, `position`, `name`, `title`, `description`, `default`, `range`, `length`,
 /// `pattern`, `one_of`, `example`, `flatten`, `secret`, `inject`.
@@ -181,7 +181,8 @@ pub fn mcp_config(options: TokenStream, item: TokenStream) -> TokenStream {
     expand_or_keep(options.into(), item.into(), |options, item| config::expand(options, &item)).into()
 }
 
-/// Makes a function a rule over several arguments, which `validate` of a tool, resource or prompt names.
+/// Makes a function a rule over several arguments, which `validate` of an item names. `subscribed` and `unsubscribed` of an
+/// event name such functions, too.
 ///
 /// It takes arguments by name and by reference: `&T`, and `Option<&T>` for an argument that is an `Option<T>`. Parameters
 /// that have the name of no argument are injected: state, `&Context`, `&Principal`. It runs once the arguments are

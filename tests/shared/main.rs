@@ -3,6 +3,7 @@
 //! each, and are skipped without it.
 
 mod changes;
+mod events;
 mod killed;
 mod listeners;
 mod operations;

@@ -252,15 +252,24 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let makes_values =
         (makes_values && kind == Kind::Resource).then(|| quote_spanned!(site=> makes_values: true,));
     let unregistered = item.options.is_unregistered().then(|| quote_spanned!(site=> unregistered: true,));
-    let rules = (!item.common.validate.is_empty()).then(|| {
+    // each is named at its own path, so that a trait error points there
+    let rule = |path: &Path| {
+        let span = hygienic_at(path.span());
+        quote_spanned!(span=> <#path as __rt::ArgumentRule>::DESCRIPTOR)
+    };
+    let item_rules = |rules: Vec<TokenStream>| {
         let decoders = handler::decoders(&item.params);
-        // each is named at its own path, so that a trait error points there
-        let rules = item.common.validate.iter().map(|path| {
-            let span = hygienic_at(path.span());
-            quote_spanned!(span=> <#path as __rt::ArgumentRule>::DESCRIPTOR)
-        });
-        quote_spanned!(site=> rules: __rt::ItemRules { rules: &[#(#rules),*], arguments: #decoders },)
+        quote_spanned!(site=> __rt::ItemRules { rules: &[#(#rules),*], arguments: #decoders })
+    };
+    let rules = (!item.common.validate.is_empty()).then(|| {
+        let rules = item_rules(item.common.validate.iter().map(rule).collect());
+        quote_spanned!(site=> rules: #rules,)
     });
+    let hooks = item.options.hooks().into_iter().map(|(option, path)| {
+        let (option, rules) = (Ident::new(option, site), item_rules(vec![rule(path)]));
+        quote_spanned!(site=> #option: #rules,)
+    });
+    let hooks: TokenStream = hooks.collect();
     let own = item.options.fields(item.output.as_ref(), blocking);
     let rest = (kind != Kind::Prompt).then(|| quote_spanned!(site=> ..__rt::#def::returning(&__OUT)));
     let (handler, handler_name) = (handler::function(item), handler::name());
@@ -292,6 +301,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let fields = match kind {
         Kind::Event => quote_spanned! {site=>
             #own
+            #hooks
             #payload
             #streamed
             function: __rt::ToolDescriptor {

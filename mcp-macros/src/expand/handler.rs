@@ -38,7 +38,7 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let is_made = |param: &&Param| matches!(param.source, Source::Injected);
     let makes = item.params.iter().any(|param| is_made(&param));
     // rules come first, so nothing of the function may run before its future is polled
-    let validates = !item.common.validate.is_empty();
+    let validates = !item.common.validate.is_empty() || !item.options.hooks().is_empty();
     let is_future = item.is_async || makes || validates;
     let call = call(item);
     let await_ = item.is_async.then(|| quote_spanned!(site=> .await));

@@ -1,7 +1,7 @@
 //! The options of an event. Its function takes what has happened, and decides what a subscription gets of it.
 
 use proc_macro2::Span;
-use syn::{GenericArgument, PathArguments, ReturnType, Type};
+use syn::{GenericArgument, Path, PathArguments, ReturnType, Type};
 
 use crate::diagnostics::Errors;
 use crate::model::item::{CommonOptions, ItemOptions};
@@ -16,6 +16,10 @@ use crate::syntax::types::{peel, type_to_string};
 pub(crate) struct EventOptions {
     /// Of [`known::DELIVERY`]; empty for all.
     pub(crate) deliver: Vec<&'static str>,
+    /// Called before the first subscription with the same arguments.
+    subscribed: Option<Path>,
+    /// Called after the last one.
+    unsubscribed: Option<Path>,
 }
 
 impl ItemOptions for EventOptions {
@@ -24,9 +28,16 @@ impl ItemOptions for EventOptions {
     fn read_option(&mut self, entry: &Entry, errors: &Errors) -> bool {
         match entry.name.as_str() {
             "deliver" => self.deliver = entry.words(known::DELIVERY, errors),
+            "subscribed" => self.subscribed = entry.path(errors),
+            "unsubscribed" => self.unsubscribed = entry.path(errors),
             _ => return false,
         }
         true
+    }
+
+    fn hooks(&self) -> Vec<(&'static str, &Path)> {
+        let hooks = [("subscribed", &self.subscribed), ("unsubscribed", &self.unsubscribed)];
+        hooks.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?))).collect()
     }
 
     fn check(&self, _: &CommonOptions, function: &Function, params: &[Param], errors: &Errors) {

@@ -34,6 +34,11 @@ pub(crate) trait ItemOptions: Default {
         false
     }
 
+    /// Functions with the arguments of the item that are called besides its own, each with its option.
+    fn hooks(&self) -> Vec<(&'static str, &Path)> {
+        Vec::new()
+    }
+
     /// Whether a call becomes a task before the function runs.
     fn starts_task(&self) -> bool {
         false

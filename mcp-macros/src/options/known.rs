@@ -72,8 +72,20 @@ pub(crate) const PROMPT: &[&str] = &[
     "marker",
     "crate",
 ];
-pub(crate) const EVENT: &[&str] =
-    &["name", "description", "deliver", "rate", "blocking", "scopes", "meta", "validate", "marker", "crate"];
+pub(crate) const EVENT: &[&str] = &[
+    "name",
+    "description",
+    "deliver",
+    "subscribed",
+    "unsubscribed",
+    "rate",
+    "blocking",
+    "scopes",
+    "meta",
+    "validate",
+    "marker",
+    "crate",
+];
 /// How an event may be delivered.
 pub(crate) const DELIVERY: &[&str] = &["poll", "push", "webhook"];
 /// How a call becomes a task, and what becomes of it when its server has stopped.
@@ -299,6 +311,8 @@ pub(crate) fn usage(option: &str) -> String {
         "layers" => "layers(timing, Retry::times(3))",
         "validate" => "validate = check_dates",
         "deliver" => "deliver(poll, push)",
+        "subscribed" => "subscribed = path::to::function",
+        "unsubscribed" => "unsubscribed = path::to::function",
         "uri" => "uri = \"docs://pages/{id}\"",
         "mime" => "mime = \"application/json\"",
         "audience" => "audience(\"user\", \"assistant\")",

@@ -10,7 +10,7 @@ fn event(options: &str, function: &str) -> TokenStream {
 #[test]
 fn every_option_of_an_event_is_accepted() {
     assert_no_error(&event(
-        r#"name = "a.b-c_1", description = "d", deliver(poll, push, "webhook"), rate = "60/1m", blocking, scopes("a"), meta(a = 1), validate(x, y), marker = Name, crate = a::b"#,
+        r#"name = "a.b-c_1", description = "d", deliver(poll, push, "webhook"), rate = "60/1m", blocking, scopes("a"), meta(a = 1), validate(x, y), subscribed = a::b, unsubscribed = c, marker = Name, crate = a::b"#,
         "fn x(#[mcp(payload)] a: &A) {}",
     ));
     assert_no_error(&event(
@@ -35,6 +35,9 @@ fn an_option_of_an_event_that_is_wrong_is_one_error() {
             ("delivery(poll)", "did you mean `deliver`?"),
             ("deliver", "`deliver`"),
             ("deliver = poll", "`deliver`"),
+            ("subscribed", "subscribed = path::to::function"),
+            ("unsubscribed(a, b)", "unsubscribed = path::to::function"),
+            ("subscribe = a", "`subscribe`"),
             ("deliver(pull)", "did you mean `poll`?"),
             ("deliver(stream)", "`poll`, `push`, `webhook`"),
             ("deliver(poll, poll)", "is duplicated"),

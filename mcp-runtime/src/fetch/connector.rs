@@ -58,7 +58,17 @@ impl Connector {
         proxies: Proxies,
         limit: Duration,
     ) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(GuardedResolver(admits));
+        Self::resolving(GuardedResolver { admits, look_up: system }, tls, proxies, limit)
+    }
+
+    fn resolving(
+        resolver: GuardedResolver,
+        tls: Arc<ClientConfig>,
+        proxies: Proxies,
+        limit: Duration,
+    ) -> Self {
+        let admits = resolver.admits;
+        let mut tcp = HttpConnector::new_with_resolver(resolver);
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE));
@@ -200,9 +210,20 @@ pub(crate) fn is_loopback_host(url: &Url) -> bool {
     }
 }
 
+/// What a name leads to.
+type LookUp = fn(String) -> ConnectFuture<io::Result<Vec<SocketAddr>>>;
+
+/// What the operating system says.
+fn system(name: String) -> ConnectFuture<io::Result<Vec<SocketAddr>>> {
+    Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+}
+
 /// Resolves names to the addresses that are admitted.
 #[derive(Clone)]
-struct GuardedResolver(AddressRule);
+struct GuardedResolver {
+    admits: AddressRule,
+    look_up: LookUp,
+}
 
 impl Service<Name> for GuardedResolver {
     type Response = vec::IntoIter<SocketAddr>;
@@ -214,10 +235,11 @@ impl Service<Name> for GuardedResolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let admits = self.0;
+        let Self { admits, look_up } = *self;
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let admitted: Vec<_> = found.filter(|address| admits(address.ip().to_canonical())).collect();
+            let found = look_up(name.as_str().to_owned()).await?;
+            let admitted = found.into_iter().filter(|address| admits(address.ip().to_canonical()));
+            let admitted: Vec<_> = admitted.collect();
             if admitted.is_empty() {
                 return Err(io::Error::other(
                     "the name does not lead to an address that may be connected to",
@@ -307,9 +329,36 @@ mod tests {
     #[tokio::test]
     async fn names_of_private_addresses_are_not_resolved() {
         let name = || "localhost".parse::<Name>().unwrap();
-        assert!(GuardedResolver(Reach::Public.rule()).call(name()).await.is_err());
-        let mut resolved = GuardedResolver(Reach::Loopback.rule()).call(name()).await.unwrap();
+        let resolver = |reach: Reach| GuardedResolver { admits: reach.rule(), look_up: system };
+        assert!(resolver(Reach::Public).call(name()).await.is_err());
+        let mut resolved = resolver(Reach::Loopback).call(name()).await.unwrap();
         assert!(resolved.all(|address| address.ip().is_loopback()));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_elsewhere_each_time_is_looked_up_once_and_connected_to_only_where_it_was_checked()
+     {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
+        // admitted at first, this machine from then on
+        fn rebound(_: String) -> ConnectFuture<io::Result<Vec<SocketAddr>>> {
+            let first = LOOK_UPS.fetch_add(1, Ordering::SeqCst) == 0;
+            // of the addresses for benchmarks, which lead nowhere
+            let address = IpAddr::from(if first { [198, 18, 0, 1] } else { [127, 0, 0, 1] });
+            Box::pin(async move { Ok(vec![SocketAddr::new(address, 0)]) })
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tls = crate::fetch::tls::tls_config(&[]).unwrap();
+        let resolver = GuardedResolver { admits: |address| !address.is_loopback(), look_up: rebound };
+        let connector = Connector::resolving(resolver, tls, Proxies::none(), Duration::from_millis(200));
+        let target: Uri = format!("http://rebound.example:{port}/").parse().unwrap();
+        for look_ups in 1..=3 {
+            assert!(connector.clone().connect(target.clone()).await.is_err());
+            assert_eq!(LOOK_UPS.load(Ordering::SeqCst), look_ups, "between the check and the connection");
+            assert!(listener.accept().is_err(), "this machine was connected to");
+        }
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 mod access;
 mod declare;
 mod fixture;
+mod hooks;
 mod list;
 mod poll;
 mod replicas;

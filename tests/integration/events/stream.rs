@@ -9,7 +9,7 @@ use std::{
 };
 
 use mcp_runtime::{Principal, Server, event, prelude::*, testing::TestServer};
-use mcp_tests::support::{Client, SUBSCRIPTION, Transport};
+use mcp_tests::support::{Client, EventStream, HttpRequest, HttpServer, SUBSCRIPTION, Transport, within};
 use serde_json::{Value, json};
 
 use super::fixture::{Incident, builder, connect, incident, incident_created, incident_short, reset, serve};
@@ -200,6 +200,10 @@ async fn a_stream_is_terminated_when_its_caller_loses_access() {
     let server = builder.build().unwrap();
     let handle = server.handle();
     let soon = SystemTime::now() + Duration::from_millis(200);
+    let begun = TestServer::of(&server).caller(ada()).request("events/poll", json!({ "name": BAD })).await;
+    let waiting = json!({ "name": BAD, "cursor": begun.value()["cursor"], "timeoutMs": 20_000 });
+    let polling = TestServer::of(&server).caller(ada());
+    let waiting = tokio::spawn(async move { polling.request("events/poll", waiting).await });
     let mut hidden = TestServer::of(&server).caller(ada()).events(BAD, json!({})).await;
     let mut revoked = TestServer::of(&server).caller(ada()).events("incident.short", json!({})).await;
     let mut expiring =
@@ -219,6 +223,7 @@ async fn a_stream_is_terminated_when_its_caller_loses_access() {
     is_open.store(false, Ordering::SeqCst);
     handle.events_changed();
     assert_eq!(hidden.next().await["params"]["error"]["code"], -32024);
+    waiting.await.unwrap().expect_code(-32024);
     handle.end_streams_of(&ada());
     let error = revoked.next().await;
     assert_eq!(error["params"]["error"]["data"]["reason"], "the access of the subscriber has ended");
@@ -279,4 +284,35 @@ async fn rules_hold_for_streams() {
         server.handle().emit::<even>(&incident("two", 2)).await.unwrap();
         assert_eq!(next(&mut client, "event").await["data"]["title"], "two");
     }
+}
+
+#[tokio::test]
+async fn what_a_client_over_http_does_not_read_is_a_gap_and_stays_out_of_memory() {
+    const EMITTED: usize = 6_000;
+    within(async {
+        let server = builder().limits(|limits| limits.events(|events| events.max_kept(50))).build().unwrap();
+        let http = HttpServer::of(&server).await;
+        let request = HttpRequest::modern(1, "events/stream", json!({ "name": BAD }));
+        let mut stream = EventStream::open(&request, http.address).await.expect("a stream");
+        assert_eq!(stream.message().await["method"], "notifications/events/active");
+        // some 24 MB, which neither the server nor the buffers of a connection have room for
+        let title = "x".repeat(4_000);
+        for n in 0..EMITTED {
+            server.handle().emit::<incident_created>(&incident(&title, 1)).id(n.to_string()).await.unwrap();
+            if n % 50 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let (mut received, mut gaps) = (0, 0);
+        loop {
+            let message = stream.message().await;
+            gaps += usize::from(message["params"]["truncated"] == true);
+            received += usize::from(message["method"] == "notifications/events/event");
+            if message["params"]["eventId"] == (EMITTED - 1).to_string() {
+                break;
+            }
+        }
+        assert!(gaps > 0 && received < EMITTED * 3 / 4, "{gaps} gaps, {received} events");
+    })
+    .await;
 }

@@ -17,7 +17,8 @@ use mcp_tests::support::{HttpRequest, HttpServer, serve_router, soon, within};
 use ring::hmac;
 use serde_json::{Value, json};
 
-use crate::common::AuditLines;
+use super::hooks::{Channels, Text, said};
+use crate::common::{AuditLines, PrintedText};
 
 /// A note
 #[mcp_type]
@@ -278,6 +279,18 @@ async fn urls_and_secrets_that_are_not_allowed_are_refused_before_anything_is_se
             format!("https://LOCALHOST.:{port}/"),
             format!("https://2130706433:{port}/"),
             format!("https://0x7f.1:{port}/"),
+            format!("https://0177.0.0.1:{port}/"),
+            format!("https://017700000001:{port}/"),
+            format!("https://127.1:{port}/"),
+            format!("https://0:{port}/"),
+            format!("https://0.0.0.0:{port}/"),
+            format!("https://[::]:{port}/"),
+            format!("https://[0:0:0:0:0:ffff:7f00:1]:{port}/"),
+            format!("https://[64:ff9b::7f00:1]:{port}/"),
+            format!("https://%6c%6f%63alhost:{port}/"),
+            "https://192.168.1.1/".into(),
+            "https://100.64.0.1/".into(),
+            "https://[fe80::1]/".into(),
             format!("https://[::1]:{port}/"),
             format!("https://[::ffff:127.0.0.1]:{port}/"),
             "https://10.0.0.1/".into(),
@@ -485,6 +498,168 @@ async fn one_principal_has_half_of_the_subscriptions() {
             2,
             "a challenge for each principal, and not for each of its subscriptions"
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_subscription_by_webhook_opens_is_closed_when_it_is_ended() {
+    within(async {
+        let channels = Channels::default();
+        let builder = super::hooks::builder(&channels);
+        let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
+        let (server, endpoint) = (start(builder).await, Endpoint::start().await);
+        let mut wanted = subscription(&endpoint.url, &secret(1));
+        (wanted["name"], wanted["arguments"]) = ("said".into(), json!({ "channel": "private" }));
+        let refused = server.request("ada", "events/subscribe", wanted.clone()).await;
+        assert_eq!(refused["error"]["message"], "the channel is private", "{refused}");
+        wanted["arguments"] = json!({ "channel": "a" });
+        for user in ["ada", "bob", "ada"] {
+            let reply = server.request(user, "events/subscribe", wanted.clone()).await;
+            assert!(reply["result"]["id"].is_string(), "{reply}");
+        }
+        server.handle.emit::<said>(&Text { text: "a: hi".to_owned() }).id("1").await.unwrap();
+        assert!(soon(|| endpoint.events().len() == 2).await);
+        assert_eq!(channels.calls(), ["join private", "join a"]);
+        for user in ["ada", "bob"] {
+            server.request(user, "events/unsubscribe", wanted.clone()).await;
+        }
+        assert!(soon(|| channels.calls().len() == 3).await);
+        assert_eq!(channels.calls()[2], "leave a");
+    })
+    .await;
+}
+
+/// An endpoint that repeats challenges, and does something else with a connection on which an event comes.
+async fn difficult(drips: bool) -> (String, Arc<Mutex<usize>>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let events = Arc::<Mutex<usize>>::default();
+    let seen = events.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let seen = seen.clone();
+            tokio::spawn(async move {
+                let mut read = Vec::new();
+                let message = loop {
+                    if stream.read_buf(&mut read).await.unwrap_or_default() == 0 {
+                        return;
+                    }
+                    let text = String::from_utf8_lossy(&read);
+                    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+                    if let Ok(message) = serde_json::from_str::<Value>(body) {
+                        break message;
+                    }
+                };
+                if let Some(challenge) = message.get("challenge") {
+                    let body = json!({ "challenge": challenge }).to_string();
+                    let head = format!(
+                        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    let _gone = stream.write_all((head + &body).as_bytes()).await;
+                    return;
+                }
+                *seen.lock().unwrap() += 1;
+                if !drips {
+                    return std::future::pending().await;
+                }
+                for byte in b"HTTP/1.1 200 OK\r\nx: ".iter().chain(std::iter::repeat(&b'x')) {
+                    if stream.write_all(&[*byte]).await.is_err() {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            });
+        }
+    });
+    (url, events)
+}
+
+#[tokio::test]
+async fn endpoints_that_never_answer_or_answer_a_byte_at_a_time_hold_up_no_other() {
+    within(async {
+        let server = running().await;
+        let (hanging, hung) = difficult(false).await;
+        let (dripping, dripped) = difficult(true).await;
+        let (own, other) = (Endpoint::start().await, Endpoint::start().await);
+        for (user, url) in [("ada", &hanging), ("ada", &dripping), ("ada", &own.url), ("bob", &other.url)] {
+            let reply = server.subscribe(user, url).await;
+            assert!(reply["result"]["id"].is_string(), "{url}: {reply}");
+        }
+        for number in 0..100 {
+            server.emit(&number.to_string(), "tea").await;
+        }
+        // a hundred each, before either of them has timed out once
+        assert!(soon(|| own.events().len() == 100 && other.events().len() == 100).await);
+        assert!(soon(|| *hung.lock().unwrap() == 4 && *dripped.lock().unwrap() == 4).await);
+        for endpoint in [own, other] {
+            let mut events = endpoint.events();
+            events.sort();
+            events.dedup();
+            assert_eq!(events.len(), 100);
+            assert!(endpoint.controls().iter().all(|control| control["type"] == "verification"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn secrets_of_webhooks_are_in_no_log_span_audit_line_or_reply() {
+    within(async {
+        let everything = PrintedText::default();
+        let writer = everything.clone();
+        let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let _subscribed = tracing::subscriber::set_default(subscriber);
+        let lines = AuditLines::default();
+        let builder = Server::builder("notes", "1").add(event::of::<note_added>());
+        let builder = builder.audit(lines.sink().values()).telemetry(|telemetry| telemetry.arguments());
+        let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
+        let (server, endpoint) = (start(builder).await, Endpoint::start().await);
+        endpoint.statuses.lock().unwrap().extend([500, 410]);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let gone = format!("http://{}/", free.local_addr().unwrap());
+        drop(free);
+        let secrets = [secret(77), secret(78)];
+        let mut replies = Vec::new();
+        for (url, secret) in [
+            (&*endpoint.url, &secrets[0]),
+            (&*endpoint.url, &secrets[1]),
+            (&*gone, &secrets[0]),
+            ("https://10.0.0.1/", &secrets[0]),
+        ] {
+            let request = HttpRequest::modern(1, "events/subscribe", subscription(url, secret));
+            let request = request.header("X-User", "ada").header("Authorization", "Bearer xyzzy-plugh");
+            replies.push(request.send(server.http.address).await.json().to_string());
+        }
+        let mut wrong = subscription(&endpoint.url, &secrets[0]);
+        wrong["delivery"]["secret"] = json!([secrets[0]]);
+        replies.push(server.request("ada", "events/subscribe", wrong).await.to_string());
+        for number in ["1", "2", "3"] {
+            server.emit(number, "tea").await;
+        }
+        assert!(soon(|| endpoint.events().len() >= 3).await);
+        assert!(soon(|| lines.0.lock().unwrap().len() >= 5).await);
+        let texts = [everything.text(), lines.0.lock().unwrap().join("\n"), replies.join("\n")];
+        assert!(texts[0].contains("events/subscribe") && texts[1].contains("note.added"));
+        for secret in [secrets[0].as_str(), secrets[1].as_str(), "xyzzy-plugh"] {
+            let bare = secret.strip_prefix("whsec_").unwrap_or(secret);
+            for text in &texts {
+                assert!(!text.contains(bare), "{text}");
+            }
+        }
+        // what the endpoint gets is signed with them, and contains neither
+        for message in endpoint.messages() {
+            assert!(!format!("{:?}{}", message.headers, message.json()).contains("xyzzy-plugh"));
+            assert!(message.is_signed_by(&secrets[0]));
+        }
     })
     .await;
 }

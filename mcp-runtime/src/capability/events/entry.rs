@@ -4,6 +4,7 @@
 use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -16,9 +17,11 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::{ArgumentChange, BoxFuture, CallParts, Inject, Input},
+        arguments::{ArgumentChange, BoundRule, BoxFuture, CallParts, Inject, Input, ItemRules},
         connection::{Access, AccessRules, ItemKind, Principal, RequestContext},
-        context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
+        context::{
+            CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable, Settings,
+        },
         dispatch::ObservedEntry,
         error::Failure,
         extensions::Extensions,
@@ -69,6 +72,28 @@ pub(crate) struct EventEntry {
     /// Identifies the event that it is of, which may be registered under several names.
     pub(super) key: usize,
     pub(super) ring: Arc<EventRing>,
+    hooks: EventHooks,
+}
+
+/// The functions that are called for subscriptions.
+#[derive(Default)]
+struct EventHooks {
+    subscribed: Vec<BoundRule>,
+    unsubscribed: Vec<BoundRule>,
+    /// Whether one takes who subscribes, so that it is called for each.
+    take_caller: bool,
+}
+
+/// What functions need of a server, which it need not be there for.
+pub(super) struct EventHost {
+    settings: Arc<Settings>,
+    slow_after: Duration,
+}
+
+impl EventHost {
+    pub(super) fn of(server: &Server) -> Self {
+        Self { settings: server.settings().clone(), slow_after: server.options().limits.slow_function }
+    }
 }
 
 impl Entry for EventEntry {
@@ -109,10 +134,27 @@ impl EventEntry {
             return Err(error("it has no payload\nmark a parameter with `#[mcp(payload)]`".into()));
         }
         let injects = def.function.item.injects;
-        let takes = injects.iter().copied().chain(def.function.item.rules.injects());
+        let of_hooks = || def.hooks().into_iter().flat_map(|(_, hooks)| hooks.injects());
+        let takes = injects.iter().copied().chain(def.function.item.rules.injects()).chain(of_hooks());
         let of_request: Vec<_> = takes.filter_map(|inject| needs_request(&inject, item)).map(error).collect();
         BuildError::check_all(of_request)?;
-        let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.is_optional());
+        let takes_caller = |inject: &Inject| inject.is::<Principal>();
+        let needs_caller = injects
+            .iter()
+            .copied()
+            .chain(of_hooks())
+            .any(|inject| takes_caller(&inject) && !inject.is_optional());
+        let bind = |hooks: &ItemRules| {
+            hooks.bind_hooks(def.function.item.args).map_err(|found| {
+                let found = found.into_iter().map(error).collect();
+                BuildError::check_all(found).err().unwrap_or_else(|| error("it cannot be called".into()))
+            })
+        };
+        let hooks = EventHooks {
+            subscribed: bind(&def.subscribed)?,
+            unsubscribed: bind(&def.unsubscribed)?,
+            take_caller: of_hooks().any(|inject| takes_caller(&inject)),
+        };
         link_patterns();
         let mut generator = generator_for_output();
         let seen = def.output.and_then(|output| output.schema(&mut generator));
@@ -127,7 +169,7 @@ impl EventEntry {
             root.entry("type").or_insert_with(|| "object".into());
         }
         let delivery = def.deliver.to_vec();
-        Ok(Self { function, payload, payload_schema, delivery, needs_caller, key: def.key(), ring })
+        Ok(Self { function, payload, payload_schema, delivery, needs_caller, key: def.key(), ring, hooks })
     }
 
     /// Appends its entry in `events/list`.
@@ -166,11 +208,46 @@ impl EventEntry {
         subscriber: &EventSubscriber,
         arguments: &str,
     ) -> Result<(), Failure> {
-        match self.call(server, subscriber, arguments, Arc::default()).await {
-            Err(failure) if NoPayload::is(&failure) => Ok(()),
-            Err(failure) => Err(failure),
-            Ok(_) => Err(wrong_kind()),
-        }
+        let host = EventHost::of(server);
+        finished_check(self.start(&host, subscriber, arguments, &Arc::default(), None)).await
+    }
+
+    /// Whether functions are called for subscriptions.
+    pub(super) fn has_hooks(&self) -> bool {
+        !(self.hooks.subscribed.is_empty() && self.hooks.unsubscribed.is_empty())
+    }
+
+    /// Whether these are called for each caller.
+    pub(super) fn hooks_take_caller(&self) -> bool {
+        self.hooks.take_caller
+    }
+
+    /// Calls what is called before the first subscription with the same arguments, which were checked.
+    ///
+    /// # Errors
+    /// It failed.
+    pub(super) async fn subscribed(
+        &self,
+        host: &EventHost,
+        subscriber: &EventSubscriber,
+        arguments: &str,
+    ) -> Result<(), Failure> {
+        let hooks = Some(&*self.hooks.subscribed);
+        finished_check(self.start(host, subscriber, arguments, &Arc::default(), hooks)).await
+    }
+
+    /// Calls what is called after the last one.
+    ///
+    /// # Errors
+    /// It failed.
+    pub(super) async fn unsubscribed(
+        &self,
+        host: &EventHost,
+        subscriber: &EventSubscriber,
+        arguments: &str,
+    ) -> Result<(), Failure> {
+        let hooks = Some(&*self.hooks.unsubscribed);
+        finished_check(self.start(host, subscriber, arguments, &Arc::default(), hooks)).await
     }
 
     /// What a subscription with these arguments gets of something that has happened.
@@ -193,7 +270,8 @@ impl EventEntry {
         })?;
         let mut extensions = Extensions::default();
         extensions.insert(CurrentPayload(payload));
-        let output = self.call(server, subscriber, arguments, Arc::new(extensions)).await?;
+        let started = self.start(&EventHost::of(server), subscriber, arguments, &Arc::new(extensions), None);
+        let output = finished(started).await?;
         let ItemOutput::Other(seen) = output else { return Err(wrong_kind()) };
         match seen.downcast::<Seen>().map(|seen| *seen) {
             Ok(Seen::Json(json)) if !json.starts_with('{') => {
@@ -219,43 +297,21 @@ impl EventEntry {
     ) -> BoxFuture<Result<OpenedSource, Failure>> {
         let mut extensions = Extensions::default();
         extensions.insert(OpenedAt(at));
-        let started = self.start(server, subscriber, arguments, &Arc::new(extensions));
+        let started = self.start(&EventHost::of(server), subscriber, arguments, &Arc::new(extensions), None);
         Box::pin(async move {
-            let ended = match started {
-                Invocation::Ended(ended) => ended,
-                Invocation::Running(running) => running.finish().await,
-            };
-            let Ended::Returned(result) = ended else { return Err(Failure::private(NO_REQUEST)) };
-            let ItemOutput::Other(opened) = result? else { return Err(wrong_kind()) };
+            let ItemOutput::Other(opened) = finished(started).await? else { return Err(wrong_kind()) };
             opened.downcast::<OpenedSource>().map(|opened| *opened).map_err(|_| wrong_kind())
         })
     }
 
-    /// Calls the function.
-    async fn call(
-        &self,
-        server: &Server,
-        subscriber: &EventSubscriber,
-        arguments: &str,
-        extensions: Arc<Extensions>,
-    ) -> Result<ItemOutput, Failure> {
-        let running = match self.start(server, subscriber, arguments, &extensions) {
-            Invocation::Ended(Ended::Returned(result)) => return result,
-            Invocation::Ended(Ended::Suspended(..)) => return Err(Failure::private(NO_REQUEST)),
-            Invocation::Running(running) => running,
-        };
-        match running.finish().await {
-            Ended::Returned(result) => result,
-            Ended::Suspended(..) => Err(Failure::private(NO_REQUEST)),
-        }
-    }
-
+    /// Calls the function, once its rules have been checked, or these have been called instead.
     fn start(
         &self,
-        server: &Server,
+        host: &EventHost,
         subscriber: &EventSubscriber,
         arguments: &str,
         extensions: &Arc<Extensions>,
+        hooks: Option<&[BoundRule]>,
     ) -> Invocation {
         let ToolEntry { spec, handler, input, input_validator, state, .. } = &self.function;
         let context = || {
@@ -278,7 +334,7 @@ impl EventEntry {
                 client_requests: ClientRequests::new(Unreachable::Unavailable(NO_REQUEST), None),
                 continuation: OnceLock::new(),
                 suspension: Mutex::default(),
-                settings: server.settings().clone(),
+                settings: host.settings.clone(),
                 parent: None,
             })
         };
@@ -292,16 +348,36 @@ impl EventEntry {
         let parts = CallParts {
             input: Input::Json(arguments),
             args: function.args,
-            rules: &function.rules,
+            rules: hooks.unwrap_or(&function.rules),
             strict: spec.strict,
             tool: Some(input),
             validator: input_validator.as_ref(),
             this: function.this.as_ref(),
             context: &context,
         };
-        let slow_after = server.options().limits.slow_function;
-        let options = StartOptions { is_current: false, slow_after };
+        let options = StartOptions { is_current: false, slow_after: host.slow_after };
         invoke::start(&spec.item.name, function, &parts, spec.timeout, options)
+    }
+}
+
+/// What the function has returned.
+async fn finished(started: Invocation) -> Result<ItemOutput, Failure> {
+    let ended = match started {
+        Invocation::Ended(ended) => ended,
+        Invocation::Running(running) => running.finish().await,
+    };
+    match ended {
+        Ended::Returned(result) => result,
+        Ended::Suspended(..) => Err(Failure::private(NO_REQUEST)),
+    }
+}
+
+/// Whether everything before the function was right, which was called without what it needs.
+async fn finished_check(started: Invocation) -> Result<(), Failure> {
+    match finished(started).await {
+        Err(failure) if NoPayload::is(&failure) => Ok(()),
+        Err(failure) => Err(failure),
+        Ok(_) => Err(wrong_kind()),
     }
 }
 

@@ -21,6 +21,7 @@ mod spec;
 mod stream;
 mod streamed;
 mod subscription;
+mod upstream;
 #[cfg(feature = "events-webhook")]
 mod webhook;
 

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::core::config::{LONGEST, Limits};
 
+/// How long a client that has polled counts as a subscriber, at least.
+const POLL_LEASE: Duration = Duration::from_secs(5 * 60);
+
 /// Limits of events: `.limits(|limits| limits.events(|events| ..))`.
 ///
 /// The last events of each type are kept in memory, so that a client that was away for a moment gets what it has missed.
@@ -23,6 +26,8 @@ pub struct EventLimits {
     pub(super) poll_interval: Duration,
     pub(super) longest_wait: Duration,
     pub(super) drain_for: Duration,
+    pub(super) poll_lease: Option<Duration>,
+    pub(crate) max_poll_leases: usize,
     #[cfg(feature = "events-webhook")]
     pub(super) webhook: super::webhook::WebhookLimits,
 }
@@ -38,6 +43,8 @@ impl Default for EventLimits {
             poll_interval: Duration::from_secs(5),
             longest_wait: Duration::from_secs(30),
             drain_for: Duration::from_secs(1),
+            poll_lease: None,
+            max_poll_leases: 10_000,
             #[cfg(feature = "events-webhook")]
             webhook: Default::default(),
         }
@@ -93,6 +100,25 @@ impl EventLimits {
     pub fn drain_for(mut self, time: Duration) -> Self {
         self.drain_for = time.min(LONGEST);
         self
+    }
+
+    /// Sets how long a client that has polled counts as a subscriber, for the functions that `subscribed` and `unsubscribed`
+    /// name: it never says that it has stopped to poll. 5 minutes by default, or four poll intervals if that is longer.
+    pub fn poll_lease(mut self, time: Duration) -> Self {
+        self.poll_lease = Some(time.min(LONGEST));
+        self
+    }
+
+    /// Sets how many subscriptions that are polled count for these functions, those with more than 1 KiB of arguments for
+    /// each KiB; 10,000 by default. Further ones are refused.
+    pub fn max_poll_leases(mut self, subscriptions: usize) -> Self {
+        self.max_poll_leases = subscriptions;
+        self
+    }
+
+    /// How long a poll counts as a subscription.
+    pub(super) fn lease(&self) -> Duration {
+        self.poll_lease.unwrap_or_else(|| self.poll_interval.saturating_mul(4).clamp(POLL_LEASE, LONGEST))
     }
 }
 

@@ -89,6 +89,8 @@ impl EventRequest for PollEvents {
     async fn answer(call: EventCall<Self>, given: Arc<str>) -> Result<PollResult, ProtocolError> {
         let EventCall { server, entry, subscriber, owner, arguments, cursor, max_age, own } = &call;
         let Self { most, wait } = *own;
+        let limits = server.event_limits();
+        let _opened = entry.open_for_poll(server, subscriber, &given, (owner, &limits)).await?;
         let (mut subscription, mut truncated) =
             EventSubscription::open(server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
         let mut events = SeenEvents::default();

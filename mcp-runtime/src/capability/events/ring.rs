@@ -13,8 +13,12 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{AnyPayload, EventLimits, Position, payload::AnyValue, shared_log::EventLog};
-use crate::core::{connection::Principal, crypto::random_bytes, server::Server, sync::Mutex};
+use super::{
+    AnyPayload, EventLimits, Position, payload::AnyValue, shared_log::EventLog, upstream::Upstreams,
+};
+use crate::core::{
+    admission::Shares, connection::Principal, crypto::random_bytes, server::Server, sync::Mutex,
+};
 
 /// Whom an event is for.
 pub(super) type Recipients = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
@@ -161,6 +165,10 @@ pub(crate) struct EventRing {
     log: OnceLock<Option<EventLog>>,
     /// Whether it is read.
     pub(super) is_used: AtomicBool,
+    /// What is open for its subscriptions.
+    pub(super) opened: Arc<Upstreams>,
+    /// What the polls of all events share.
+    pub(super) polls: Arc<Shares>,
 }
 
 struct Kept {
@@ -242,7 +250,7 @@ pub(super) struct ReadEvents {
 }
 
 impl EventRing {
-    fn new(name: &str, limits: EventLimits) -> Self {
+    fn new(name: &str, limits: EventLimits, polls: Arc<Shares>) -> Self {
         let kept = Kept {
             id: random_ring(),
             previous: None,
@@ -258,6 +266,8 @@ impl EventRing {
             changed: Notify::new(),
             log: OnceLock::new(),
             is_used: AtomicBool::new(false),
+            opened: Arc::default(),
+            polls,
         }
     }
 
@@ -422,18 +432,28 @@ impl fmt::Debug for EventRing {
 }
 
 /// The rings of a server, by event; they stay when its items change.
-#[derive(Default)]
 pub(crate) struct EventRings {
     rings: Mutex<HashMap<usize, Arc<EventRing>>>,
     /// Whether a task keeps them at the ends of their logs.
     pub(super) is_followed: AtomicBool,
+    polls: Arc<Shares>,
 }
 
 impl EventRings {
+    pub(super) fn new(polls: Arc<Shares>) -> Self {
+        Self { rings: Mutex::default(), is_followed: AtomicBool::new(false), polls }
+    }
+
+    /// All rings.
+    pub(super) fn all(&self) -> Vec<Arc<EventRing>> {
+        self.rings.lock().values().cloned().collect()
+    }
+
     /// The ring of an event; its name is the same at every replica.
     pub(super) fn of(&self, key: usize, name: &str, limits: &EventLimits) -> Arc<EventRing> {
         let mut rings = self.rings.lock();
-        rings.entry(key).or_insert_with(|| Arc::new(EventRing::new(name, limits.clone()))).clone()
+        let new = || Arc::new(EventRing::new(name, limits.clone(), self.polls.clone()));
+        rings.entry(key).or_insert_with(new).clone()
     }
 
     /// The ring of an event that the server has offered.
@@ -453,9 +473,14 @@ mod tests {
     use std::any::Any;
 
     use super::*;
+    use crate::core::admission::Quota;
 
     fn limits() -> EventLimits {
         EventLimits::default().max_kept(3).keep_for(Duration::from_secs(60))
+    }
+
+    fn ring(limits: EventLimits) -> EventRing {
+        EventRing::new("test", limits, Shares::new(Quota::half(1)))
     }
 
     fn event(n: usize) -> Arc<Occurrence> {
@@ -468,7 +493,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_events_go_by_number_by_bytes_and_by_age_and_leave_a_gap() {
-        let ring = EventRing::new("test", limits());
+        let ring = ring(limits());
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));
@@ -485,7 +510,7 @@ mod tests {
         assert!(read.events.is_empty() && read.truncated);
         assert!(!ring.read(&ring.end(), None, 9).truncated, "nothing after the end has gone");
 
-        let ring = EventRing::new("test", limits().max_kept_bytes(3 * OVERHEAD));
+        let ring = ring(limits().max_kept_bytes(3 * OVERHEAD));
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));
@@ -497,7 +522,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_older_than_asked_for_is_left_out_as_a_gap() {
-        let ring = EventRing::new("test", limits());
+        let ring = ring(limits());
         let start = ring.end();
         ring.push(event(0));
         tokio::time::advance(Duration::from_secs(10)).await;
@@ -510,7 +535,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_position_of_another_process_is_found_by_its_time_and_says_that_there_is_a_gap() {
-        let (here, there) = (EventRing::new("test", limits()), EventRing::new("test", limits()));
+        let (here, there) = (ring(limits()), ring(limits()));
         here.push(event(0));
         let position = ReadPosition::from_bytes(&there.end().to_bytes()).unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{AnyEventOutput, AnyPayload};
-use crate::core::tool::ToolDescriptor;
+use crate::core::{arguments::ItemRules, tool::ToolDescriptor};
 
 /// A way in which events reach a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,10 @@ pub struct EventDescriptor {
     pub is_streamed: bool,
     /// How it may be delivered; empty for every way that the server has.
     pub deliver: &'static [Delivery],
+    /// What is called before the first subscription with the same arguments.
+    pub subscribed: ItemRules,
+    /// What is called after the last one.
+    pub unsubscribed: ItemRules,
     /// How the return type is converted.
     pub output: Option<&'static dyn AnyEventOutput>,
 }
@@ -49,6 +53,8 @@ impl EventDescriptor {
         payload: None,
         is_streamed: false,
         deliver: &[],
+        subscribed: ItemRules::NONE,
+        unsubscribed: ItemRules::NONE,
         output: None,
     };
 
@@ -56,6 +62,11 @@ impl EventDescriptor {
     #[must_use]
     pub const fn returning(output: &'static dyn AnyEventOutput) -> Self {
         Self { output: Some(output), ..Self::EMPTY }
+    }
+
+    /// The functions that are called for subscriptions, by option.
+    pub(super) fn hooks(&self) -> [(&'static str, &ItemRules); 2] {
+        [("subscribed", &self.subscribed), ("unsubscribed", &self.unsubscribed)]
     }
 
     /// Identifies the event, whatever it is called on a server.

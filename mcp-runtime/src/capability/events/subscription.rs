@@ -40,7 +40,7 @@ pub(crate) struct EventSubscription {
     pub(super) subscriber: EventSubscriber,
     name: Box<str>,
     /// As the function gets them: JSON of an object.
-    given: Arc<str>,
+    pub(super) given: Arc<str>,
     /// What its cursors are bound to.
     binding: Box<[u8]>,
     /// Where it reads on.
@@ -301,7 +301,7 @@ fn find(server: &Server, name: &str, subscriber: &EventSubscriber) -> Result<Arc
 }
 
 /// The error for the client, of an event for which the function has failed; the log has the cause.
-fn reported(server: &Server, name: &str, failure: Failure) -> ProtocolError {
+pub(super) fn reported(server: &Server, name: &str, failure: Failure) -> ProtocolError {
     let subject = server.error_context("event", name);
     match failure.into_client_error(subject, Revision::LATEST) {
         ClientError::Arguments(text) | ClientError::Message(text, _) => ProtocolError::internal(text),

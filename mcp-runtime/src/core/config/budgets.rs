@@ -131,6 +131,7 @@ const BUDGETS: &[Budget] = &[
     budget("payload of one event", Bytes(|_| EventLimits::default().max_payload), "limits.events.max_payload", All, "it is not emitted; the program gets an error", "capability/events/emit.rs"),
     budget("events of one `events/poll`", Count(|_| EventLimits::default().max_polled), "limits.events.max_polled", Request, "come with the next", "capability/events/poll.rs"),
     budget("bytes of them", FixedBytes("MAX_BATCH_BYTES"), "", Request, "come with the next", SUBSCRIPTION),
+    budget("subscriptions that are polled, for functions that `subscribed` names", Count(|_| EventLimits::default().max_poll_leases), "limits.events.max_poll_leases", All, "an error: too many", "capability/events/upstream.rs"),
     budget("subscriptions by webhook, and endpoints that were verified", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "an error: too many; endpoints are verified again", WEBHOOK),
     budget("one of them in a store that replicas share", FixedBytes("MAX_RECORD"), "", Subscriber, "an error: too many", "capability/events/webhook/durable.rs"),
     budget("bytes of messages to endpoints", FixedBytes("MAX_BYTES"), "limits.events.max_webhook_bytes", All, "wait", WEBHOOK),

@@ -349,6 +349,11 @@ pub(crate) trait Annotation: Sync {
         named_functions(self.descriptor())
     }
 
+    /// What to write for a value that one of these functions takes, and that the server does not provide.
+    fn fix(&self, option: &str, inject: &Inject) -> Option<String> {
+        self.descriptor().rules.fix(inject).filter(|_| option == "validate")
+    }
+
     /// Adds its entry to a registry.
     ///
     /// # Errors

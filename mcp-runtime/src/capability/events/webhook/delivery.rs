@@ -23,6 +23,7 @@ use crate::{
         error::callback_endpoint,
         ring::ReadPosition,
         subscription::{EventSubscription, SeenEvent},
+        upstream::UpstreamHold,
     },
     core::{
         admission::{Permit, Shares},
@@ -58,6 +59,8 @@ enum DeliveryEnd {
     Refused,
     /// The event is lost for the endpoint.
     Lost,
+    /// The same, since it was not accepted in time.
+    GivenUp,
 }
 
 /// A delivery in progress.
@@ -76,6 +79,8 @@ pub(super) struct Deliverer {
     pub(super) bytes: Arc<Shares>,
     pub(super) webhook: Arc<Webhook>,
     pub(super) subscription: EventSubscription,
+    /// What is open for it; `None` as well before that was opened here.
+    pub(super) opened: Option<UpstreamHold>,
 }
 
 /// What a delivery sends, and where.
@@ -121,6 +126,9 @@ impl Deliverer {
         let turns = Arc::new(Semaphore::new(MAX_AT_ONCE));
         let (mut next_number, mut gap, mut is_full) = (0u64, None, false);
         let mut is_followed = false;
+        if let Err(error) = self.open().await? {
+            return Some(error);
+        }
         loop {
             let server = self.server.upgrade()?;
             self.subscription.subscriber.caller = Some(self.webhook.caller());
@@ -151,7 +159,7 @@ impl Deliverer {
                     is_full = false;
                     // a delivery that has panicked is one that is lost, and its number is not known
                     let Ok((number, end)) = done else { return None };
-                    if end == DeliveryEnd::Lost {
+                    if matches!(end, DeliveryEnd::Lost | DeliveryEnd::GivenUp) {
                         self.webhook.record_gap();
                     }
                     if gap == Some(number) {
@@ -217,6 +225,32 @@ impl Deliverer {
         }
     }
 
+    /// Opens what the subscription needs, again and again: there is nobody to tell that it cannot be opened. `None` once the
+    /// server is gone.
+    async fn open(&mut self) -> Option<Result<(), ProtocolError>> {
+        let mut pause = FIRST_PAUSE;
+        while self.opened.is_none() {
+            let server = self.server.upgrade()?;
+            let entry = match self.subscription.entry(&server) {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error)),
+            };
+            if !entry.has_hooks() {
+                break;
+            }
+            let (subscriber, given) = (self.subscription.subscriber.clone(), self.subscription.given.clone());
+            match entry.open(&server, &subscriber, &given).await {
+                Ok(opened) => self.opened = opened,
+                Err(_) => {
+                    drop((server, entry));
+                    sleep(jittered(pause)).await;
+                    pause = (pause * 3).min(LONGEST_PAUSE);
+                }
+            }
+        }
+        Some(Ok(()))
+    }
+
     fn delivery(
         &self,
         turns: &Arc<Semaphore>,
@@ -271,27 +305,20 @@ impl Deliverer {
 impl OutgoingMessage {
     /// Sends the message until it is accepted, or its time is over.
     async fn run(self, number: u64) -> (u64, DeliveryEnd) {
-        let started = Instant::now();
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match self.send().await {
-                Ok(()) => return (number, DeliveryEnd::Accepted),
-                Err(DeliveryFailure::Status(410)) => return (number, DeliveryEnd::Refused),
-                Err(failure) if is_final(failure) => return (number, DeliveryEnd::Lost),
-                Err(_) => {}
+        let mut attempts = Attempts::begin();
+        let end = loop {
+            if let Some(end) = attempts.after(self.send().await).await {
+                break end;
             }
-            let wait = jittered(pause);
-            if started.elapsed() + wait > RETRY_WINDOW {
-                tracing::warn!(
-                    event = %self.webhook.name,
-                    subscription = %self.webhook.id,
-                    "an event is given up: its endpoint did not accept it in time"
-                );
-                return (number, DeliveryEnd::Lost);
-            }
-            sleep(wait).await;
-            pause = (pause * 3).min(LONGEST_PAUSE);
+        };
+        if end == DeliveryEnd::GivenUp {
+            tracing::warn!(
+                event = %self.webhook.name,
+                subscription = %self.webhook.id,
+                "an event is given up: its endpoint did not accept it in time"
+            );
         }
+        (number, end)
     }
 
     async fn send(&self) -> Result<(), DeliveryFailure> {
@@ -303,6 +330,35 @@ impl OutgoingMessage {
         let sent = self.endpoints.send(url, owner, message).await;
         self.webhook.record(sent);
         sent
+    }
+}
+
+/// How often a message is tried.
+struct Attempts {
+    started: Instant,
+    pause: Duration,
+}
+
+impl Attempts {
+    fn begin() -> Self {
+        Self { started: Instant::now(), pause: FIRST_PAUSE }
+    }
+
+    /// Waits until the next attempt, or says how the delivery has ended with this one.
+    async fn after(&mut self, sent: Result<(), DeliveryFailure>) -> Option<DeliveryEnd> {
+        match sent {
+            Ok(()) => return Some(DeliveryEnd::Accepted),
+            Err(DeliveryFailure::Status(410)) => return Some(DeliveryEnd::Refused),
+            Err(failure) if is_final(failure) => return Some(DeliveryEnd::Lost),
+            Err(_) => {}
+        }
+        let wait = jittered(self.pause);
+        if self.started.elapsed() + wait > RETRY_WINDOW {
+            return Some(DeliveryEnd::GivenUp);
+        }
+        sleep(wait).await;
+        self.pause = (self.pause * 3).min(LONGEST_PAUSE);
+        None
     }
 }
 
@@ -337,4 +393,62 @@ fn terminated_body(error: &ProtocolError) -> Vec<u8> {
     object.str("type", "terminated").value("error", &told);
     object.end();
     body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times of the attempts, in seconds, at an endpoint that answers so at each of them.
+    async fn attempts(answer: impl Fn(f64) -> Result<(), DeliveryFailure>) -> (DeliveryEnd, Vec<f64>) {
+        let (mut attempts, mut times) = (Attempts::begin(), Vec::new());
+        loop {
+            let time = attempts.started.elapsed().as_secs_f64();
+            times.push(time);
+            if let Some(end) = attempts.after(answer(time)).await {
+                return (end, times);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_was_down_for_twenty_seconds_gets_the_event() {
+        for _ in 0..100 {
+            let answer = |time| if time < 20.0 { Err(DeliveryFailure::Connection) } else { Ok(()) };
+            let (end, times) = attempts(answer).await;
+            assert_eq!(end, DeliveryEnd::Accepted);
+            assert!(times.len() <= 4 && times.iter().all(|time| *time < 60.0), "{times:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_to_some_minutes_differ_and_end_after_ten_to_fifteen_minutes() {
+        let mut seconds = Vec::new();
+        for failure in [DeliveryFailure::Timeout, DeliveryFailure::Tls, DeliveryFailure::Status(302)] {
+            for status in [failure, DeliveryFailure::Status(404), DeliveryFailure::Status(503)] {
+                let begun = Instant::now();
+                let (end, times) = attempts(|_| Err(status)).await;
+                assert_eq!(end, DeliveryEnd::GivenUp);
+                assert!(begun.elapsed() <= Duration::from_secs(15 * 60));
+                let last = times.last().copied().unwrap_or_default();
+                assert!((5..=8).contains(&times.len()) && last > 5.0 * 60.0, "{times:?}");
+                let pauses: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                assert!((4.0..=6.0).contains(&pauses[0]), "{pauses:?}");
+                assert!(pauses[1] > pauses[0] && pauses[2] > pauses[1], "{pauses:?}");
+                assert!(pauses.iter().all(|pause| *pause <= 4.0 * 60.0 * 1.2), "{pauses:?}");
+                seconds.push(pauses[0].to_bits());
+            }
+        }
+        seconds.sort_unstable();
+        seconds.dedup();
+        assert!(seconds.len() > 1, "many endpoints do not get it at the same time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_endpoint_refuses_for_good_is_tried_once() {
+        for (status, expected) in [(410, DeliveryEnd::Refused), (413, DeliveryEnd::Lost)] {
+            let (end, times) = attempts(|_| Err(DeliveryFailure::Status(status))).await;
+            assert_eq!((end, times.len()), (expected, 1), "{status}");
+        }
+    }
 }

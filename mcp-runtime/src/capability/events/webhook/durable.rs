@@ -808,6 +808,7 @@ impl Webhooks {
             bytes: self.bytes.clone(),
             webhook,
             subscription,
+            opened: None,
         };
         spawn(deliverer.run());
     }

@@ -285,6 +285,7 @@ impl EventCall<Subscribe> {
         let permit = self.own.webhooks.shares.try_acquire(&self.owner, 1).ok_or_else(exhausted)?;
         let id = self.id(&key);
         self.verify(&id, None).await?;
+        let opened = self.entry.open(&self.server, &self.subscriber, &given).await?;
         let (mut subscription, mut truncated) = EventSubscription::open(
             &self.server,
             &self.entry,
@@ -342,6 +343,7 @@ impl EventCall<Subscribe> {
             bytes: self.own.webhooks.bytes.clone(),
             webhook,
             subscription,
+            opened,
         };
         spawn(deliverer.run());
         Ok(SubscribeResult { id: id.into(), refresh_before, cursor, truncated, status: None })

@@ -1,54 +1,56 @@
-//! An event to which clients subscribe, emitted by a tool: each subscriber gets the incidents that it asked for.
+//! Events to which clients subscribe: one that a tool emits, and one that reads the history that there is.
 //!
 //! ```sh
 //! cargo run --example events -- call open '{"title": "database down", "severity": 1}'
 //! cargo run --example events -- --http
 //! ```
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
 
-use mcp_runtime::{ServerBuilder, prelude::*};
+use mcp_runtime::{
+    ServerBuilder,
+    event::{EventStream, Position},
+    prelude::*,
+};
 
 #[mcp_type]
+#[derive(Clone)]
 struct Incident {
-    id: u64,
     title: String,
     /// 1 is the worst
     severity: u8,
 }
 
-/// An incident was opened.
+#[derive(Default)]
+struct Incidents(Mutex<Vec<Incident>>);
+
+/// An incident was opened: the tool emits it, and this decides who gets it.
 #[mcp_event(name = "incident.opened")]
-fn incident_opened(
-    #[mcp(payload)] incident: &Incident,
-    /// The least severity, of 1 to 4
-    #[mcp(default = 4, range(1..=4))]
-    severity: u8,
-) -> bool {
+fn incident_opened(#[mcp(payload)] incident: &Incident, #[mcp(default = 4)] severity: u8) -> bool {
     incident.severity <= severity
 }
 
-#[derive(Default)]
-struct Incidents(AtomicU64);
+/// All incidents, in order: nothing is emitted, and each subscriber reads on where it was.
+#[mcp_event(name = "incident.history")]
+fn history(#[mcp(position)] since: Option<Position>, all: &Incidents) -> EventStream<Incident> {
+    let read: usize = since.and_then(|since| since.parse().ok()).unwrap_or_default();
+    let incidents = all.0.lock().unwrap();
+    let new: Vec<_> = (1_usize..).zip(incidents.iter().cloned()).skip(read).collect();
+    EventStream::iter(new).begins_at(0_usize)
+}
 
 /// Opens an incident.
 #[mcp_tool]
-async fn open(
-    title: String,
-    #[mcp(range(1..=4))] severity: u8,
-    incidents: &Incidents,
-    ctx: &Context,
-) -> mcp_runtime::Result<String> {
-    let id = incidents.0.fetch_add(1, Ordering::Relaxed) + 1;
-    ctx.emit::<incident_opened>(&Incident { id, title, severity }).id(format!("incident-{id}")).await?;
-    Ok(format!("opened incident {id}"))
+async fn open(title: String, severity: u8, all: &Incidents, ctx: &Context) -> mcp_runtime::Result<String> {
+    let incident = Incident { title, severity };
+    all.0.lock().unwrap().push(incident.clone());
+    let id = ctx.emit::<incident_opened>(&incident).await?;
+    Ok(format!("opened an incident, which subscribers know as {id}"))
 }
 
 pub(crate) fn server() -> ServerBuilder {
-    mcp_runtime::server!()
-        .info(|info| info.name("events"))
-        .discover_from([module_path!()])
-        .state(Incidents::default())
+    let builder = mcp_runtime::server!().info(|info| info.name("events"));
+    builder.discover_from([module_path!()]).state(Incidents::default())
 }
 
 fn main() -> mcp_runtime::Result<()> {

@@ -179,6 +179,11 @@ impl Capability for EventRings {
         Err(Reply::unknown_method(request.method))
     }
 
+    fn wait_until_idle(self: Arc<Self>) -> BoxFuture<()> {
+        self.forget_polls();
+        Capability::settle(self)
+    }
+
     fn stop(&self) {
         self.forget_polls();
     }

@@ -479,7 +479,7 @@ mod tests {
         EventLimits::default().max_kept(3).keep_for(Duration::from_secs(60))
     }
 
-    fn ring(limits: EventLimits) -> EventRing {
+    fn new_ring(limits: EventLimits) -> EventRing {
         EventRing::new("test", limits, Shares::new(Quota::half(1)))
     }
 
@@ -493,7 +493,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_events_go_by_number_by_bytes_and_by_age_and_leave_a_gap() {
-        let ring = ring(limits());
+        let ring = new_ring(limits());
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));
@@ -510,7 +510,7 @@ mod tests {
         assert!(read.events.is_empty() && read.truncated);
         assert!(!ring.read(&ring.end(), None, 9).truncated, "nothing after the end has gone");
 
-        let ring = ring(limits().max_kept_bytes(3 * OVERHEAD));
+        let ring = new_ring(limits().max_kept_bytes(3 * OVERHEAD));
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));
@@ -522,7 +522,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_older_than_asked_for_is_left_out_as_a_gap() {
-        let ring = ring(limits());
+        let ring = new_ring(limits());
         let start = ring.end();
         ring.push(event(0));
         tokio::time::advance(Duration::from_secs(10)).await;
@@ -535,7 +535,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_position_of_another_process_is_found_by_its_time_and_says_that_there_is_a_gap() {
-        let (here, there) = (ring(limits()), ring(limits()));
+        let (here, there) = (new_ring(limits()), new_ring(limits()));
         here.push(event(0));
         let position = ReadPosition::from_bytes(&there.end().to_bytes()).unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;

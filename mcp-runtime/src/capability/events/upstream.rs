@@ -101,7 +101,7 @@ impl Upstream {
         self.turned.notify_waiters();
     }
 
-    /// Ready once nobody takes part, when it has begun to close.
+    /// Ready once no one takes part, when it has begun to close.
     async fn is_left(&self) {
         loop {
             let next = {
@@ -165,7 +165,7 @@ impl Upstreams {
         }
     }
 
-    /// Ready once everything is closed that nobody needs.
+    /// Ready once everything is closed that no one needs.
     async fn is_closed(&self) {
         loop {
             let mut closed = std::pin::pin!(self.closed.notified());
@@ -177,7 +177,7 @@ impl Upstreams {
         }
     }
 
-    /// Removes one, if nobody has come meanwhile.
+    /// Removes one, if no one has come meanwhile.
     fn remove(&self, key: &UpstreamKey, upstream: &Upstream, failed: Option<ProtocolError>) -> bool {
         let mut by_key = self.by_key.lock();
         {

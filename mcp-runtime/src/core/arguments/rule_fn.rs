@@ -214,8 +214,8 @@ impl ItemRules {
         self.bind_as(args, false)
     }
 
-    /// The same of functions that are called with arguments which were accepted: they need not take any, and how they fail
-    /// is no report on arguments.
+    /// The same of functions that are called with arguments which were accepted: they need not take any, and a
+    /// failure of theirs does not become a report on arguments.
     ///
     /// # Errors
     /// A function takes an argument of another type.

@@ -225,7 +225,7 @@ impl Deliverer {
         }
     }
 
-    /// Opens what the subscription needs, again and again: there is no client to tell that it cannot be opened. `None` once the
+    /// Opens what the subscription needs, again and again: no client can be told that it cannot be opened. `None` once the
     /// server is gone.
     async fn open(&mut self) -> Option<Result<(), ProtocolError>> {
         let mut pause = FIRST_PAUSE;

@@ -417,7 +417,7 @@ mod tests {
             let answer = |time| if time < 20.0 { Err(DeliveryFailure::Connection) } else { Ok(()) };
             let (end, times) = attempts(answer).await;
             assert_eq!(end, DeliveryEnd::Accepted);
-            assert!(times.len() <= 4 && times.iter().all(|time| *time < 60.0), "{times:?}");
+            assert!(times.len() <= 4 && times.iter().all(|time| *time < 80.0), "{times:?}");
         }
     }
 

@@ -207,12 +207,11 @@ async fn a_subscription_is_made_and_ended_at_any_replica_and_each_change_sent_on
             assert_changes(&mut stream, &[3], &store).await;
             // at once, at replicas that do not have the stream
             for round in 0..5 {
-                let (on, off) = tokio::join!(ada.subscribe(4, &two), ada.unsubscribe(4, &three));
-                let ((), ()) = (on, off);
+                tokio::join!(ada.subscribe(4, &two), ada.unsubscribe(4, &three));
                 if round % 2 == 0 {
-                    ada.subscribe(4, &three).await
+                    ada.subscribe(4, &three).await;
                 } else {
-                    ada.unsubscribe(4, &two).await
+                    ada.unsubscribe(4, &two).await;
                 }
                 ada.subscribe(5 + round, &two).await;
                 ada.report(4, &three).await;

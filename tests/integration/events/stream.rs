@@ -304,11 +304,12 @@ async fn what_a_client_over_http_does_not_read_is_a_gap_and_stays_out_of_memory(
             }
         }
         let (mut received, mut gaps) = (0, 0);
+        let last = (EMITTED - 1).to_string();
         loop {
             let message = stream.message().await;
             gaps += usize::from(message["params"]["truncated"] == true);
             received += usize::from(message["method"] == "notifications/events/event");
-            if message["params"]["eventId"] == (EMITTED - 1).to_string() {
+            if message["params"]["eventId"] == last.as_str() {
                 break;
             }
         }

@@ -344,7 +344,10 @@ async fn compressed_replies_are_read_within_the_limits_of_what_they_become() {
     };
     let app = axum::Router::new().route("/mcp", any(handler));
     let url = format!("http://{}/mcp", mcp_tests::support::serve_router(app).await);
-    let client = within(Client::builder().max_message(5_000_000).connect(&url)).await.unwrap();
+    let client =
+        within(Client::builder().max_message(5_000_000).probe_timeout(Duration::from_secs(60)).connect(&url))
+            .await
+            .unwrap();
     for stream in [false, true] {
         let call = |size: usize, cut: bool| {
             within(client.call("t", json!({ "size": size, "stream": stream, "cut": cut })).into_future())

@@ -52,6 +52,7 @@ const ON_USE: &[&str] = &[
 
 #[cfg(unix)]
 #[test]
+#[ignore = "other features of the workspace link more: `cargo test -p mcp-feature-http -- --include-ignored`"]
 fn a_program_over_http_contains_nothing_that_it_does_not_use() {
     linked::assert_not_linked(env!("CARGO_BIN_EXE_mcp-feature-http"), ON_USE, "transport::http::guard");
 }

@@ -1,6 +1,7 @@
 //! `#[cfg]` on functions, parameters and methods reaches everything generated for them.
 
 #![deny(warnings)]
+#![allow(clippy::non_minimal_cfg)]
 
 use mcp_runtime::prelude::*;
 
@@ -56,5 +57,11 @@ impl Weather {
 
 fn main() {
     assert_eq!(first(1, 2, 3, &Db), 6);
-    mcp_runtime::server!().tool::<first>().tool::<third>().service(Weather).state(Db).build().expect("a server");
+    mcp_runtime::server!()
+        .tool::<first>()
+        .tool::<third>()
+        .service(Weather)
+        .state(Db)
+        .build()
+        .expect("a server");
 }

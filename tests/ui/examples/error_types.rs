@@ -1,6 +1,7 @@
 //! `#[mcp_error]` on the forms that an error type can have, without warnings.
 
 #![deny(warnings)]
+#![allow(dead_code)]
 
 use mcp_runtime::prelude::*;
 

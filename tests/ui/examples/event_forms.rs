@@ -1,6 +1,7 @@
 //! Events in every form: with all options, in modules that shadow the prelude, from `macro_rules!`, and with streams.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
+#![allow(clippy::ptr_arg)]
 
 use mcp_runtime::{
     Principal,
@@ -97,7 +98,10 @@ mod shadowed {
     /// Shadowed, with a stream.
     #[mcp_runtime::mcp_event]
     pub(crate) fn streamed() -> ::mcp_runtime::event::EventStream<super::Mail> {
-        ::mcp_runtime::event::EventStream::iter([(1_u32, super::Mail { subject: ::std::string::String::new() })])
+        ::mcp_runtime::event::EventStream::iter([(
+            1_u32,
+            super::Mail { subject: ::std::string::String::new() },
+        )])
     }
 }
 

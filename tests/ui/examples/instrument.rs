@@ -12,7 +12,8 @@ struct Db;
 #[mcp_tool]
 async fn above(
     /// Words
-    #[mcp(length(1..))] query: String,
+    #[mcp(length(1..))]
+    query: String,
     db: &Db,
 ) -> Result<String, ToolError> {
     let _: &Db = db;
@@ -24,7 +25,8 @@ async fn above(
 #[instrument(skip(db), fields(words = query.len()))]
 async fn below(
     /// Words
-    #[mcp(length(1..))] query: String,
+    #[mcp(length(1..))]
+    query: String,
     db: &Db,
 ) -> Result<String, ToolError> {
     let _: &Db = db;

@@ -62,7 +62,10 @@ async fn main() -> mcp_runtime::Result<()> {
         Some("list") if std::env::var_os("OWN_KEYS").is_some() => return own_keys().run(),
         Some(_) => return from_env().run(),
     }
-    let (valid, invalid) = (("MCP_SERVER_KEYS", "4f1a6c0b93d27e58a1f0c3b4d5e697788a9bacbdcedf00112233445566778899"), ("MCP_SERVER_KEYS", "secret"));
+    let (valid, invalid) = (
+        ("MCP_SERVER_KEYS", "4f1a6c0b93d27e58a1f0c3b4d5e697788a9bacbdcedf00112233445566778899"),
+        ("MCP_SERVER_KEYS", "secret"),
+    );
     let nothing = String::new();
     assert_eq!(child::run(&["valid"], &[valid]), (Some(0), nothing.clone(), nothing.clone()));
     assert_eq!(child::run(&["invalid"], &[invalid]), (Some(0), nothing.clone(), nothing.clone()));

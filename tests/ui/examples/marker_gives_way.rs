@@ -72,8 +72,8 @@ mod inner {
     #[mcp_tool]
     pub fn absent() -> Missing {}
 }
-use inner::search;
 pub use inner::page;
+use inner::search;
 
 macro_rules! tool {
     ($name:ident) => {

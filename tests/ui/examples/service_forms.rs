@@ -1,6 +1,7 @@
 //! Methods as tools, resources and prompts, with `Self` wherever it is allowed.
 
 #![deny(warnings)]
+#![allow(clippy::new_without_default)]
 #![forbid(unsafe_code)]
 
 use mcp_runtime::{Completion, prelude::*, resource::ListedResource};
@@ -75,9 +76,5 @@ impl Weather {
 fn main() {
     assert_eq!(Weather::new().plain(), "C");
     assert_eq!(Weather::new().slow(&Db), 1);
-    mcp_runtime::server!()
-        .service(Weather::new())
-        .state(Db)
-        .build()
-        .expect("a server");
+    mcp_runtime::server!().service(Weather::new()).state(Db).build().expect("a server");
 }

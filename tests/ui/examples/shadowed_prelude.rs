@@ -1,6 +1,7 @@
 //! Generated code does not depend on what its surroundings call things.
 
 #![deny(warnings)]
+#![allow(clippy::non_minimal_cfg)]
 #![allow(dead_code, unused_macros, non_camel_case_types)]
 
 mod core {}
@@ -28,14 +29,46 @@ pub struct Theme;
 pub trait Fn {}
 pub trait Send {}
 
-macro_rules! file { () => { 1 } }
-macro_rules! line { () => { "" } }
-macro_rules! column { () => { "" } }
-macro_rules! module_path { () => { 1 } }
-macro_rules! concat { ($($t:tt)*) => { 1 } }
-macro_rules! vec { ($($t:tt)*) => { 1 } }
-macro_rules! cfg { ($($t:tt)*) => { "" } }
-macro_rules! compile_error { ($($t:tt)*) => { 1 } }
+macro_rules! file {
+    () => {
+        1
+    };
+}
+macro_rules! line {
+    () => {
+        ""
+    };
+}
+macro_rules! column {
+    () => {
+        ""
+    };
+}
+macro_rules! module_path {
+    () => {
+        1
+    };
+}
+macro_rules! concat {
+    ($($t:tt)*) => {
+        1
+    };
+}
+macro_rules! vec {
+    ($($t:tt)*) => {
+        1
+    };
+}
+macro_rules! cfg {
+    ($($t:tt)*) => {
+        ""
+    };
+}
+macro_rules! compile_error {
+    ($($t:tt)*) => {
+        1
+    };
+}
 
 type Text = ::std::string::String;
 type Maybe = ::std::option::Option<u32>;

@@ -2,6 +2,7 @@
 
 use mcp_runtime::prelude::*;
 
+#[allow(dead_code)]
 mod shadows {
     pub struct Result;
     pub struct Option;

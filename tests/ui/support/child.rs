@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 /// Whether this process was started by [`run`].
+#[allow(dead_code)]
 pub fn is_child() -> bool {
     std::env::args_os().len() > 1
 }

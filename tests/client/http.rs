@@ -11,9 +11,10 @@ use axum::{
     http::{HeaderMap, Method, Response, StatusCode},
     routing::any,
 };
+use futures_util::StreamExt as _;
 use mcp_runtime::{
     Revision,
-    client::{Client, Error},
+    client::{Client, ElicitAnswer, Error},
 };
 use mcp_tests::support::{HttpServer, serve_router};
 use serde_json::{Value, json};
@@ -291,6 +292,46 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     let client = within(Client::connect(url)).await.unwrap();
     assert_eq!(client.call("t", json!({})).await.unwrap().text(), "done");
     assert_eq!(*attempts.lock().unwrap(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_that_may_not_have_reached_the_server_is_sent_again() {
+    let answered = Arc::new(tokio::sync::Notify::new());
+    let statuses = Arc::new(Mutex::new(VecDeque::from([502, 503, 202])));
+    let (url, log) = serve(move |seen| {
+        legacy(seen, "s", || {
+            if seen.method == Method::GET {
+                return empty(405);
+            }
+            if seen.body["id"] == "q" {
+                let status = statuses.lock().unwrap().pop_front().unwrap();
+                if status == 202 {
+                    answered.notify_one();
+                }
+                return empty(status);
+            }
+            let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+                "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } } });
+            let result = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": text_result("done") });
+            let answered = answered.clone();
+            let then = async move {
+                answered.notified().await;
+                Ok::<_, std::io::Error>(format!("data: {result}\n\n"))
+            };
+            let first = std::future::ready(Ok(format!("data: {question}\n\n")));
+            let events = futures_util::stream::once(first).chain(futures_util::stream::once(then));
+            response(200, &[("content-type", "text/event-stream")], Body::from_stream(events))
+        })
+    })
+    .await;
+    let client = Client::builder().on_elicit(|_| async { ElicitAnswer::Accept(json!({})) });
+    let client = within(client.connect(url)).await.unwrap();
+    assert_eq!(within(client.call("t", json!({})).into_future()).await.unwrap().text(), "done");
+    let answers: Vec<_> = log.all().into_iter().filter(|seen| seen.body["id"] == "q").collect();
+    assert_eq!(answers.len(), 3);
+    for answer in answers {
+        assert_eq!(answer.body["result"]["action"], "accept", "{answer:?}");
+    }
 }
 
 #[tokio::test]

@@ -135,9 +135,9 @@ impl Report {
             for (outcome, count) in outcomes {
                 table.push_str(&format!("| {kind} | {} | {count} |\n", outcome.replace('\n', " ")));
                 // a request that may be sent again is not malformed, unknown or of a session that is gone
-                let is_final = ["-32600", "-32601", "-32602", "404", "400"]
-                    .iter()
-                    .any(|code| outcome.starts_with("error") && outcome.contains(code));
+                let mut numbers = outcome.split(|character: char| !character.is_ascii_digit());
+                let is_final = outcome.starts_with("error")
+                    && numbers.any(|number| ["32600", "32601", "32602", "404", "400"].contains(&number));
                 if outcome.starts_with("WRONG") || is_final {
                     wrong.push(format!("{kind}: {count} {outcome}"));
                 }

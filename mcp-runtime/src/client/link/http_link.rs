@@ -1,5 +1,6 @@
 //! A server over HTTP: each request is a POST whose reply is JSON or an event stream. Streams of legacy servers are
-//! resumed, sessions are kept, busy servers get a second attempt, and redirects never leave the origin.
+//! resumed, sessions are kept, busy servers get a second attempt, answers to a server's requests are sent until one has
+//! reached it, and redirects never leave the origin.
 //!
 //! See [Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
 
@@ -60,6 +61,9 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Attempts to resume a stream without any new event.
 const MAX_RESUMPTIONS: u32 = 5;
+/// How long to wait before a response is posted again that may not have reached the server.
+const POST_PAUSES: [Duration; 4] =
+    [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 const MAX_REDIRECTS: usize = 5;
 /// How often one request is sent again with another token or proof.
 #[cfg(feature = "client-oauth")]
@@ -291,7 +295,7 @@ impl Drop for CancelLegacy<'_> {
 impl Responder for HttpShared {
     async fn deliver(self: Arc<Self>, message: Vec<u8>) {
         tokio::select! {
-            sent = timeout(self.request_timeout, self.post_message(&self.url, message, Login::Background)) => match sent {
+            sent = timeout(self.request_timeout, self.post_until_accepted(message)) => match sent {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server");
@@ -436,6 +440,21 @@ impl HttpShared {
             if obtained.map_err(Error::authorization)? == NewToken::Authorized {
                 is_new = true;
                 has_more_scopes |= needs_scopes;
+            }
+        }
+    }
+
+    /// Posts a response or a cancellation. It is sent again if it may not have reached the server, such as one of several
+    /// replicas that is restarted: a server ignores the second of two.
+    async fn post_until_accepted(&self, text: Vec<u8>) -> Result<(), Error> {
+        let mut pauses = POST_PAUSES.into_iter();
+        loop {
+            let posted = self.post_message(&self.url, text.clone(), Login::Background).await;
+            let is_lost =
+                matches!(&posted, Err(Error::NotConnected { .. } | Error::Http { status: 502..=504, .. }));
+            match pauses.next().filter(|_| is_lost) {
+                Some(pause) => sleep(pause).await,
+                None => return posted,
             }
         }
     }

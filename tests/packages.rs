@@ -7,6 +7,11 @@ use std::{
     process::Command,
 };
 
+use mcp_runtime::serde_json::{Value, from_str};
+
+/// In the order in which they are published: each depends on those before it.
+const PUBLISHED: [&str; 3] = ["mcp-runtime-macros", "mcp-runtime", "mcp-dev"];
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn run(command: &mut Command) -> String {
@@ -25,15 +30,8 @@ fn cargo(folder: &Path, target: &Path) -> Command {
 /// Packages the crates, and unpacks them beside each other.
 fn unpack(workspace: &Path, target: &Path, folder: &Path) {
     let arguments = ["package", "--quiet", "--offline", "--no-verify", "--allow-dirty"];
-    run(cargo(workspace, target).args(arguments).args([
-        "-p",
-        "mcp-runtime-macros",
-        "-p",
-        "mcp-runtime",
-        "-p",
-        "mcp-dev",
-    ]));
-    for name in ["mcp-runtime-macros", "mcp-runtime", "mcp-dev"] {
+    run(cargo(workspace, target).args(arguments).args(PUBLISHED.into_iter().flat_map(|name| ["-p", name])));
+    for name in PUBLISHED {
         let file = target.join(format!("package/{name}-{VERSION}.crate"));
         // `m`: all files of an archive have one and the same time, by which cargo would take the build of an earlier archive
         // for this one's
@@ -59,7 +57,7 @@ fn the_packages_build_from_their_own_contents() {
     fs::create_dir_all(hello.join("src")).expect("the folders");
     unpack(workspace, target, &folder);
 
-    for name in ["mcp-runtime-macros", "mcp-runtime", "mcp-dev"] {
+    for name in PUBLISHED {
         for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             let path = folder.join(format!("{name}-{VERSION}/{file}"));
             assert!(path.is_file(), "`{name}` does not contain `{file}`");
@@ -86,4 +84,36 @@ fn the_packages_build_from_their_own_contents() {
         run(cargo(&hello, target).args(["run", "--quiet", "--offline", "--"]).args(arguments))
     };
     assert_eq!(run_hello(&["call", "greet", r#"{"name": "Ada"}"#]).trim_end(), "Hello, Ada!");
+}
+
+#[test]
+fn three_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
+    let metadata =
+        run(cargo(workspace, target).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]));
+    let metadata: Value = from_str(&metadata).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let published: Vec<&Value> = packages.iter().filter(|package| package["publish"].is_null()).collect();
+    let mut names: Vec<_> = published.iter().filter_map(|package| package["name"].as_str()).collect();
+    names.sort_unstable();
+    let mut expected = PUBLISHED;
+    expected.sort_unstable();
+    assert_eq!(names, expected, "others have `publish = false`");
+    for package in published {
+        for member in ["description", "documentation", "license", "readme", "rust_version"] {
+            assert!(package[member].is_string(), "{}: `{member}` is missing", package["name"]);
+        }
+        let count = |member: &str| package[member].as_array().map_or(0, Vec::len);
+        assert!((1..=5).contains(&count("keywords")) && count("categories") > 0, "{}", package["name"]);
+        assert_eq!(package["version"], VERSION, "{}", package["name"]);
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            // what is not in the registry at this version cannot be published
+            let is_ours = dependency["path"].is_string();
+            assert!(
+                !is_ours || dependency["req"].as_str().is_some_and(|req| req.ends_with(VERSION)),
+                "{dependency}"
+            );
+        }
+    }
 }

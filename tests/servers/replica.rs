@@ -1,10 +1,18 @@
 //! The `replica` server: one of several that share a store (`MCP_SHARED`), for tests that kill some of them. What must
 //! happen once is a line in the file `LEDGER`.
 
-use std::{fs::OpenOptions, io::Write as _, time::Duration};
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use mcp_runtime::prelude::*;
 use tokio::time::sleep;
+
+/// Tasks that this process has run.
+static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Appends a line to the ledger, which all replicas write.
 fn record(line: &str) -> Result<(), ToolError> {
@@ -45,6 +53,16 @@ async fn pay(invoice: String, ctx: &Context) -> Result<String, ToolError> {
 async fn job(ms: u64, name: String) -> String {
     sleep(Duration::from_millis(ms)).await;
     format!("{name} is done")
+}
+
+/// Works for a while, as a task that another replica begins again if its own is gone
+#[mcp_tool(task(restart), idempotent, timeout = "5m")]
+async fn restartable_job(ms: u64, name: String) -> Result<String, ToolError> {
+    // the ledger has each line once
+    let id = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    record(&format!("run of {name} as {id}"))?;
+    sleep(Duration::from_millis(ms)).await;
+    Ok(format!("{name} is done"))
 }
 
 /// What `touch` changes

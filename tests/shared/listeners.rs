@@ -8,7 +8,7 @@ use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, s
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::{TestStore, sessions::Killable};
+use crate::{TestStore, sessions::Killable, with_each_store};
 
 /// One of many
 #[mcp_resource(uri = "test://item/{id}")]
@@ -149,9 +149,9 @@ async fn assert_changes(stream: &mut EventStream, expected: &[u32], store: &Test
 
 #[tokio::test]
 async fn a_log_level_holds_at_every_replica_and_for_calls_that_run() {
-    for store in TestStore::all("a_log_level_holds_at_every_replica") {
+    with_each_store("a_log_level_holds_at_every_replica", async |store| {
         within(async {
-            let [one, two, three] = three(&store).await;
+            let [one, two, three] = three(store).await;
             let ada = Client::new(&one).await;
             let talk = json!({ "name": "talk" });
             let call = HttpRequest::legacy(&ada.0, 1, "tools/call", &talk).header("x-user", "ada");
@@ -182,7 +182,8 @@ async fn a_log_level_holds_at_every_replica_and_for_calls_that_run() {
             }
         })
         .await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -226,42 +227,43 @@ async fn a_subscription_is_made_and_ended_at_any_replica_and_each_change_sent_on
 
 #[tokio::test]
 async fn changes_follow_the_client_to_the_replica_where_it_listens() {
-    for store in TestStore::all("changes_follow_the_client") {
+    with_each_store("changes_follow_the_client", async |store| {
         within(async {
-            let [one, two, three] = three(&store).await;
+            let [one, two, three] = three(store).await;
             let ada = Client::new(&one).await;
             ada.subscribe(1, &three).await;
             ada.subscribe(2, &three).await;
             let mut first = ada.listen(&one).await;
             ada.report(1, &three).await;
-            let after_first = assert_changes(&mut first, &[1], &store).await;
+            let after_first = assert_changes(&mut first, &[1], store).await;
             // the newest stream has the changes
             let mut second = ada.listen(&two).await;
             ada.report(2, &three).await;
-            assert_changes(&mut second, &[2], &store).await;
+            assert_changes(&mut second, &[2], store).await;
             // and the one before, if its client goes
             drop(second);
             sleep(Duration::from_millis(500)).await;
             ada.report(1, &three).await;
-            assert_changes(&mut first, &[1], &store).await;
+            assert_changes(&mut first, &[1], store).await;
             drop(first);
             sleep(Duration::from_millis(300)).await;
             // collected until it comes back, elsewhere, after what was sent to it before that it has not received
             ada.report(2, &two).await;
             sleep(Duration::from_millis(300)).await;
             let mut third = ada.listen_after(&after_first, &three).await;
-            assert_changes(&mut third, &[1, 2], &store).await;
+            assert_changes(&mut third, &[1, 2], store).await;
             ada.request("tools/call", &json!({ "name": "retool" }), &one).await;
             ada.report(2, &one).await;
             assert_eq!(changes_up_to(&mut third, 2).await.0, ["list_changed", "2"]);
         })
         .await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_client_whose_replica_is_killed_is_told_that_everything_has_changed() {
-    for store in TestStore::all("a_client_whose_replica_is_killed") {
+    with_each_store("a_client_whose_replica_is_killed", async |store| {
         within(async {
             let (one, two) =
                 (Killable::of(server(&store.open())), HttpServer::start(server(&store.open())).await);
@@ -270,7 +272,7 @@ async fn a_client_whose_replica_is_killed_is_told_that_everything_has_changed() 
             ada.subscribe(1, &two).await;
             let mut stream = ada.listen(&one.server).await;
             ada.report(1, &two).await;
-            let last = assert_changes(&mut stream, &[1], &store).await;
+            let last = assert_changes(&mut stream, &[1], store).await;
             one.kill();
             ada.report(1, &two).await;
             drop(stream);
@@ -280,10 +282,11 @@ async fn a_client_whose_replica_is_killed_is_told_that_everything_has_changed() 
             // and then as ever
             ada.subscribe(2, &two).await;
             ada.report(2, &two).await;
-            assert_changes(&mut stream, &[2], &store).await;
+            assert_changes(&mut stream, &[2], store).await;
         })
         .await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]

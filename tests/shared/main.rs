@@ -4,6 +4,7 @@
 
 mod changes;
 mod events;
+mod http_sse;
 mod killed;
 mod listeners;
 mod operations;
@@ -19,6 +20,7 @@ mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
 
+use futures_util::future::join_all;
 use mcp_runtime::{
     store::{Memory, Redis, Shared, Table},
     testing::check_shared,
@@ -88,11 +90,16 @@ impl Drop for TestStore {
     }
 }
 
+/// Runs a test with all stores at the same time, since it waits most of the time.
+async fn with_each_store(test: &str, run: impl AsyncFn(&TestStore)) {
+    let stores = TestStore::all(test);
+    join_all(stores.iter().map(|store| run(store))).await;
+}
+
 #[tokio::test]
 async fn every_store_does_what_the_trait_says() {
-    for store in TestStore::all("every_store_does_what_the_trait_says") {
-        within(check_shared(&store.open())).await;
-    }
+    let run = async |store: &TestStore| within(check_shared(&store.open())).await;
+    with_each_store("every_store_does_what_the_trait_says", run).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use mcp_tests::support::{
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::TestStore;
+use crate::{TestStore, with_each_store};
 
 /// Asks twice, and reports its progress
 #[mcp_tool]
@@ -28,6 +28,18 @@ async fn wait(ctx: &Context) -> &'static str {
     ctx.progress(1.0).send();
     std::future::pending::<()>().await;
     "never"
+}
+
+/// Reports a change of the state
+#[mcp_tool]
+fn touch(server: &ServerHandle) {
+    server.resource_updated("test://state");
+}
+
+/// A state
+#[mcp_resource(uri = "test://state")]
+fn state() -> &'static str {
+    "state"
 }
 
 fn server(store: &Arc<dyn Shared>) -> ServerBuilder {
@@ -269,9 +281,9 @@ impl Killable {
 
 #[tokio::test]
 async fn a_client_whose_process_is_killed_gets_what_was_logged_and_then_an_error() {
-    for store in TestStore::all("a_client_whose_process_is_killed") {
+    with_each_store("a_client_whose_process_is_killed", async |store| {
         within(async {
-            let (one, two) = (Killable::start(&store), HttpServer::start(server(&store.open())).await);
+            let (one, two) = (Killable::start(store), HttpServer::start(server(&store.open())).await);
             sleep(Duration::from_millis(200)).await;
             let ada = Client::new("ada", &one.server, &two).await;
             let mut stream = ada.call(7, "steps", &one.server).await;
@@ -296,7 +308,8 @@ async fn a_client_whose_process_is_killed_gets_what_was_logged_and_then_an_error
             assert_ends(&mut again).await;
         })
         .await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -313,8 +326,10 @@ async fn a_connected_client_gets_its_result_while_the_store_is_away_and_it_is_lo
         let first = asked(&mut stream).await;
         store.set_broken(true);
         assert_eq!(ada.resume(&after, &two).await.err(), Some(503));
-        assert_eq!(ada.answer(&first, &two).await, 503);
-        assert_eq!(ada.answer(&first, &one).await, 202);
+        let forged = json!({ "id": format!("mcp-{}", "A".repeat(90)) });
+        assert_eq!(ada.answer(&forged, &two).await, 400);
+        assert_eq!(ada.answer(&first, &two).await, 202, "it is kept until the store is back");
+        assert_eq!(ada.answer(&first, &one).await, 202, "and here it needs none");
         assert_eq!(progress(&mut stream).await.0, 2.0);
         let second = asked(&mut stream).await;
         assert_eq!(ada.answer(&second, &one).await, 202);
@@ -329,6 +344,71 @@ async fn a_connected_client_gets_its_result_while_the_store_is_away_and_it_is_lo
         assert_eq!(progress(&mut resumed).await.0, 3.0);
         assert_eq!(text_of(&resumed.message().await), "true true");
         assert_ends(&mut resumed).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_response_that_arrives_while_the_store_is_away_reaches_its_call_when_it_is_back() {
+    let store = BreakableStore::default();
+    let shared: Arc<dyn Shared> = Arc::new(store.clone());
+    within(async {
+        let (one, two) = (HttpServer::start(server(&shared)).await, HttpServer::start(server(&shared)).await);
+        sleep(Duration::from_millis(200)).await;
+        let (ada, bob) = (Client::new("ada", &one, &two).await, Client::new("bob", &two, &one).await);
+        let mut stream = ada.call(1, "steps", &one).await;
+        progress(&mut stream).await;
+        let first = asked(&mut stream).await;
+        store.set_broken(true);
+        let forged = json!({ "id": format!("mcp-{}", "A".repeat(90)) });
+        for at in [&one, &two] {
+            assert_eq!(bob.answer(&first, at).await, 503, "another client");
+            assert_eq!(ada.answer(&forged, at).await, 503, "no id of a request");
+            assert_eq!(ada.answer(&first, at).await, 202);
+        }
+        store.set_broken(false);
+        assert_eq!(progress(&mut stream).await.0, 2.0);
+        let second = asked(&mut stream).await;
+        store.set_broken(true);
+        assert_eq!(ada.answer(&second, &two).await, 202);
+        store.set_broken(false);
+        assert_eq!(progress(&mut stream).await.0, 3.0);
+        assert_eq!(text_of(&stream.message().await), "true true");
+
+        // of a session that has ended meanwhile, nothing is delivered
+        let mut stream = bob.call(1, "steps", &one).await;
+        progress(&mut stream).await;
+        let asked = asked(&mut stream).await;
+        store.set_broken(true);
+        assert_eq!(bob.answer(&asked, &two).await, 202);
+        store.set_broken(false);
+        assert_eq!(bob.end(&one).await, 204);
+        assert_ends(&mut stream).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_of_a_session_is_refused_with_503() {
+    let store = BreakableStore::default();
+    let shared: Arc<dyn Shared> = Arc::new(store.clone());
+    within(async {
+        let lenient = server(&shared).stores(|stores| stores.allow_unchecked_sessions()).resource::<state>();
+        let lenient = lenient.tool::<touch>().telemetry(|telemetry| telemetry.client_logging());
+        let one = HttpServer::start(lenient).await;
+        let ada = Client::new("ada", &one, &one).await;
+        store.set_broken(true);
+        for (method, params) in [
+            ("logging/setLevel", json!({ "level": "error" })),
+            ("resources/subscribe", json!({ "uri": "test://state" })),
+            ("resources/unsubscribe", json!({ "uri": "test://state" })),
+        ] {
+            let request = HttpRequest::legacy(&ada.session, 5, method, &params).header("x-user", "ada");
+            let refused = request.send(one.address).await;
+            assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{method}");
+            let error = refused.json();
+            assert_eq!((&error["id"], &error["error"]["code"]), (&json!(5), &json!(-32603)), "{error}");
+        }
     })
     .await;
 }

@@ -29,7 +29,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::TestStore;
+use crate::with_each_store;
 
 /// A note
 #[mcp_type]
@@ -205,7 +205,7 @@ impl Endpoint {
 
 #[tokio::test]
 async fn a_subscription_by_webhook_survives_its_replica_and_every_replica_renews_and_ends_it() {
-    for store in TestStore::all("webhooks") {
+    with_each_store("webhooks", async |store| {
         let (one, two) = (replica((store.open)()), replica((store.open)()));
         let endpoint = Endpoint::start().await;
         let subscribed = one.subscribe(&endpoint.url, 1, Value::Null).await;
@@ -280,7 +280,8 @@ async fn a_subscription_by_webhook_survives_its_replica_and_every_replica_renews
         }
         other.kill();
         again.kill();
-    }
+    })
+    .await;
 }
 
 const URL: &str = "MCP_TEST_REPLICA_OF_WEBHOOKS";

@@ -87,7 +87,7 @@ const BUDGETS: &[Budget] = &[
     budget("one body", Bytes(|o| o.http.max_body), "http.max_body", Request, "`413`", "transport/http/request_body.rs"),
     budget("pieces of one body with fewer than 64 bytes, beside one for each 64 bytes", Count(|o| o.http.max_small_pieces), "http.max_small_pieces", Request, "`400`", "transport/http/request_body.rs"),
     budget("bodies that are not complete, and requests of HTTP+SSE that wait", Bytes(|o| o.http.max_unfinished_bytes), "http.max_unfinished_bytes", All, "`503`", HTTP),
-    budget("messages of one HTTP+SSE stream that wait to be read", FixedCount("MAX_QUEUED"), "", Stream, "wait, then `503`", "transport/http/legacy/http_sse.rs"),
+    budget("messages of one HTTP+SSE stream that wait to be read", FixedCount("MAX_QUEUED"), "", Stream, "wait, then `503`; at once if another replica has got them", "transport/http/legacy/http_sse.rs"),
     budget("one line", Bytes(|o| o.stdio.max_line), "stdio.max_line", Connection, "an error", "transport/lines.rs"),
     budget("calls that run on stdio or a byte stream", Count(|o| o.limits.max_in_flight), "limits.max_in_flight", Connection, "wait", "transport/scheduler.rs"),
     budget("requests that wait there", Count(|o| o.limits.max_queued), "limits.max_queued", Connection, "an error: busy", "transport/scheduler.rs"),
@@ -160,6 +160,7 @@ const BUDGETS: &[Budget] = &[
     budget("operations that wait for an answer of Redis", FixedCount("MAX_OPERATIONS"), "", All, "fail within two seconds", "core/store/redis/link.rs"),
     budget("messages of more than 64 KiB to other replicas", FixedCount("MAX_STORED"), "", All, "`503`", PEERS),
     budget("bytes of them", FixedBytes("MAX_STORED_BYTES"), "", All, "`503`", PEERS),
+    budget("bytes of responses to client requests that wait for a shared store, each with 16 KiB more", FixedBytes("MAX_KEPT_BYTES"), "", All, "`503`", "transport/http/legacy/kept_responses.rs"),
     budget("proofs that were used", FixedCount("MAX_PROOFS"), "", All, "`401`", "core/server/builder.rs"),
     budget("calls that have used their responses", Count(|o| o.limits.max_consumed_calls), "limits.max_consumed_calls", All, "an error", "core/store/single_use.rs"),
 ];

@@ -47,8 +47,16 @@ pub(crate) enum Status {
     Forbidden,
     /// 404
     NotFound,
-    /// 503
+    /// 503, also for legacy revisions
     Unavailable,
+}
+
+#[cfg(feature = "http")]
+impl Status {
+    /// Whether legacy revisions have it as well.
+    pub(crate) fn is_of_all_revisions(self) -> bool {
+        matches!(self, Self::Forbidden | Self::Unavailable)
+    }
 }
 
 /// The reply of a method to one request.

@@ -27,7 +27,7 @@ use super::{
 use crate::core::{
     admission::Permit,
     connection::{Outbound, Put, Receiver},
-    dispatch::{Calls, ListenStream, Reply, Status, encode},
+    dispatch::{Calls, ListenStream, Reply, encode},
     protocol::Revision,
     server::Server,
     spawn::spawn,
@@ -265,9 +265,9 @@ pub(super) fn reply_response(
     reply: &Reply,
 ) -> Response<ResponseBody> {
     let encoded = encode_reply(server, id, revision, reply);
-    // a client that lacks authorization looks at the response, and not at events
+    // a client that lacks authorization, or is to come again, looks at the response, and not at events
     let is_json = connection.accepts().json && !connection.has_messages();
-    let mut response = if is_json || reply.status == Status::Forbidden {
+    let mut response = if is_json || reply.status.is_of_all_revisions() {
         json_response(StatusCode::OK, encoded)
     } else {
         complete_stream_response([encoded], connection)

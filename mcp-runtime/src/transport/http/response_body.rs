@@ -210,7 +210,7 @@ pub(super) struct DispatchReply;
 /// Copies the status and headers of a reply to its response. Clients of legacy revisions expect errors with status 200,
 /// except for missing authorization, so any other status is copied only if `modern` is set.
 pub(super) fn copy_status_and_headers(response: &mut Response<ResponseBody>, reply: &Reply, modern: bool) {
-    if modern || reply.status == Status::Forbidden {
+    if modern || reply.status.is_of_all_revisions() {
         *response.status_mut() = match reply.status {
             Status::Ok => StatusCode::OK,
             Status::BadRequest => StatusCode::BAD_REQUEST,

@@ -349,7 +349,10 @@ impl HttpHandler {
             && let Err(error) =
                 Box::pin(self.legacy.check_shared(&endpoint.server, headers, connection)).await
         {
-            return error.into();
+            // the call that waits for a response would have none
+            let is_kept =
+                error.is_unavailable() && self.legacy.keep_response(&body.text, headers, connection);
+            return if is_kept { empty_response(StatusCode::ACCEPTED) } else { error.into() };
         }
         match self.start(&body.text, PostRequest { connection, headers, caller, permit }) {
             StartedResponse::Ready(response) => response,

@@ -8,6 +8,7 @@ mod event_log;
 mod event_sender;
 mod get;
 mod http_sse;
+mod kept_responses;
 mod other_replicas;
 mod post;
 mod replicas;
@@ -17,15 +18,17 @@ mod session_records;
 mod session_table;
 mod sessions;
 mod shared_sessions;
+mod sse_replicas;
 mod standalone;
 
 use std::sync::Arc;
 
 use http::{Method, Response};
-use http_sse::SseStreams;
+use http_sse::{OpenSseReplicas, SseStreams};
 use other_replicas::OpenReplicas;
 use replicas::open_replicas;
 use sessions::Sessions;
+use sse_replicas::open_sse_replicas;
 
 use super::{
     connection::RequestConnection,
@@ -38,12 +41,14 @@ use super::{
 use crate::core::admission::Owner;
 use crate::core::{
     config::{HttpOptions, Options},
+    jsonrpc::parse,
     server::Server,
 };
 
-/// Lets replicas share sessions.
+/// Lets replicas share sessions, and the streams of HTTP+SSE.
 pub(in crate::transport) fn share_sessions(options: &mut Options) {
     options.of_capabilities.insert(OpenReplicas(open_replicas));
+    options.of_capabilities.insert(OpenSseReplicas(open_sse_replicas));
 }
 
 /// Serves legacy revisions.
@@ -58,7 +63,7 @@ pub(super) struct Legacy {
 impl Legacy {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Self {
         let sessions = (!options.stateless).then(|| Sessions::new(server, options));
-        Self { sessions, sse: SseStreams::default() }
+        Self { sessions, sse: SseStreams::new(server) }
     }
 
     /// The methods that are served, for `Allow`.
@@ -97,6 +102,25 @@ impl Legacy {
             }
             None => Ok(()),
         }
+    }
+
+    /// Keeps a message until it can be looked up what replicas share of its session, if it is a response to a request that a
+    /// replica has sent to this client. Returns whether it is kept.
+    pub(super) fn keep_response(
+        &self,
+        text: &[u8],
+        headers: &ProtocolHeaders<'_>,
+        connection: &RequestConnection,
+    ) -> bool {
+        let Some(sessions) = &self.sessions else { return false };
+        let Some(replicas) = sessions.replicas.clone() else { return false };
+        let Ok(session) = sessions.peek(headers, connection.caller().map(|caller| &**caller)) else {
+            return false;
+        };
+        let Ok(message) = parse(text) else { return false };
+        let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
+        let response = response.map(Into::into).map_err(Into::into);
+        replicas.keep_response(session.uid, id, response, connection.owner())
     }
 
     /// Answers GET, which opens a stream of a session, and DELETE, which ends the session.

@@ -52,6 +52,16 @@ pub(super) trait OtherReplicas: Send + Sync {
         owner: Owner,
     ) -> Option<PassedOn>;
 
+    /// Keeps a response that cannot be delivered while the store is away, and delivers it when it is back; `false` if no
+    /// replica waits for it, or too much is kept.
+    fn keep_response(
+        self: Arc<Self>,
+        uid: SessionUid,
+        id: &str,
+        response: ClientResponse,
+        owner: Owner,
+    ) -> bool;
+
     /// Tells the other replicas that a request is cancelled; `id` is raw JSON.
     fn pass_cancellation(self: Arc<Self>, uid: SessionUid, id: &str) -> Option<PassedOn>;
 

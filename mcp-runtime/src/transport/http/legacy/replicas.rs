@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     event_log::{Logged, LoggedEvents},
     event_sender::EventSender,
+    kept_responses::{Attempt, KeptResponses},
     other_replicas::{FollowNews, Following, OtherReplicas, PassedOn},
     resumable::{StreamSession, store_key},
     session_id::{Session, SessionUid},
@@ -63,6 +64,8 @@ struct Replicas {
     followed: Mutex<HashMap<FollowedKey, Arc<FollowedStream>>>,
     /// What other processes ask about.
     sessions: OnceLock<Weak<Sessions>>,
+    /// Responses that wait for the store.
+    kept: KeptResponses,
 }
 
 /// A session, and the name of a stream.
@@ -189,31 +192,51 @@ impl Replicas {
         String::from_utf8(self.ids.open(id.as_bytes(), uid)?.plain).ok()
     }
 
-    /// Asks the process that waits for a response to take it.
+    /// Asks the process that waits for a response to take it; `None` if it does not answer, and otherwise whether it has.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
     async fn ask_for_response(
         &self,
         process: &str,
         uid: &SessionUid,
         (id, response): (&str, &ClientResponse),
         owner: &Owner,
-    ) -> Result<(), HttpError> {
+    ) -> Result<Option<bool>, StoreError> {
         let (is_result, text) = match response {
             Ok(result) => (true, result),
             Err(error) => (false, error),
         };
-        let raw =
-            |text| serde_json::from_str::<&RawValue>(text).map_err(|_| HttpError::unexpected_response());
+        let (id, response) = (serde_json::from_str(id)?, serde_json::from_str(text)?);
         let session = Cow::Owned(store_key(uid).into());
-        let question = Question::Response { session, id: raw(id)?, is_result, response: raw(text)? };
-        let question = serde_json::to_vec(&question).map_err(|_| HttpError::unexpected_response())?;
-        match self.peers.ask(process, &question, owner).await {
-            Ok(Some(answer)) if answer == DONE => Ok(()),
-            Ok(Some(_)) => Err(HttpError::unexpected_response()),
-            Ok(None) => Err(HttpError::replica_unavailable()),
-            Err(error) => {
-                tracing::debug!(%error, "a response cannot be passed on to another replica");
-                Err(HttpError::sessions_unavailable())
-            }
+        let question = serde_json::to_vec(&Question::Response { session, id, is_result, response })?;
+        let answer = self.peers.ask(process, &question, owner).await?;
+        Ok(answer.map(|answer| answer == DONE))
+    }
+
+    /// Attempts to deliver a response that was kept.
+    async fn deliver_kept(
+        &self,
+        uid: &SessionUid,
+        (id, response): (&str, &ClientResponse),
+        owner: &Owner,
+    ) -> Attempt {
+        let Some(sessions) = self.sessions() else { return Attempt::Done };
+        let Some(shared) = &sessions.shared else { return Attempt::Done };
+        match shared.get(uid).await {
+            Ok(SharedSession { has_ended: true, .. }) => return Attempt::Done,
+            Err(_) if !shared.allows_unchecked => return Attempt::StoreAway,
+            _ => {}
+        }
+        let Some(process) = self.process_of(uid, id) else { return Attempt::Done };
+        if process == self.peers.id() {
+            let _nothing_waits = sessions.pending.deliver(uid, id, response.clone());
+            return Attempt::Done;
+        }
+        match self.ask_for_response(&process, uid, (id, response), owner).await {
+            Ok(Some(_)) => Attempt::Done,
+            Ok(None) => Attempt::Unanswered,
+            Err(_) => Attempt::StoreAway,
         }
     }
 
@@ -649,6 +672,7 @@ pub(super) fn open_replicas(server: &Server) -> Option<Arc<dyn OtherReplicas>> {
         ids: Seal::new(server.keys(), PURPOSE),
         followed: Mutex::default(),
         sessions: OnceLock::new(),
+        kept: KeptResponses::new(server.options().limits.share_percent),
     };
     Some(Arc::new(replicas))
 }
@@ -680,10 +704,38 @@ impl OtherReplicas for Replicas {
         let id = id.to_owned();
         Some(Box::pin(async move {
             match self.ask_for_response(&process, &uid, (&id, &response), &owner).await {
-                Ok(()) => empty_response(StatusCode::ACCEPTED),
-                Err(error) => error.into(),
+                Ok(Some(true)) => empty_response(StatusCode::ACCEPTED),
+                Ok(Some(false)) => HttpError::unexpected_response().into(),
+                Ok(None) => HttpError::replica_unavailable().into(),
+                Err(error) => {
+                    tracing::debug!(%error, "a response cannot be passed on to another replica now");
+                    match self.keep_response(uid, &id, response, owner) {
+                        true => empty_response(StatusCode::ACCEPTED),
+                        false => HttpError::sessions_unavailable().into(),
+                    }
+                }
             }
         }))
+    }
+
+    fn keep_response(
+        self: Arc<Self>,
+        uid: SessionUid,
+        id: &str,
+        response: ClientResponse,
+        owner: Owner,
+    ) -> bool {
+        if self.process_of(&uid, id).is_none() {
+            return false;
+        }
+        let (Ok(text) | Err(text)) = &response;
+        let bytes = text.len();
+        let (replicas, of) = (self.clone(), owner.clone());
+        let kept = Arc::new((id.to_owned(), response));
+        self.kept.keep(&owner, bytes, move || {
+            let (replicas, kept, owner) = (replicas.clone(), kept.clone(), of.clone());
+            async move { replicas.deliver_kept(&uid, (&kept.0, &kept.1), &owner).await }
+        })
     }
 
     fn pass_cancellation(self: Arc<Self>, uid: SessionUid, id: &str) -> Option<PassedOn> {

@@ -49,8 +49,8 @@ pub(crate) struct Session {
 pub(crate) struct SessionIds {
     seal: Seal,
     lifetime: u64,
-    /// The server's part of what ids are bound to.
-    server: Vec<u8>,
+    /// The server's name.
+    server: Box<str>,
     /// What ids without a caller are bound to.
     anonymous: Vec<u8>,
     opened: Mutex<SessionCache>,
@@ -120,11 +120,9 @@ impl SessionIds {
 
     /// `lifetime` is in seconds. Servers that share keys are distinguished by their names.
     pub(crate) fn new(ring: &KeyRing, lifetime: u64, server: &str) -> Self {
-        let mut bytes = (server.len() as u64).to_le_bytes().to_vec();
-        bytes.extend(server.as_bytes());
-        let anonymous = [&bytes[..], &[0]].concat();
+        let anonymous = Self::bound_data(server, None);
         let opened = Mutex::default();
-        Self { seal: Seal::new(ring, PURPOSE), lifetime, server: bytes, anonymous, opened }
+        Self { seal: Seal::new(ring, PURPOSE), lifetime, server: server.into(), anonymous, opened }
     }
 
     /// The id of a new session; `None` if it cannot be sealed. `recorded`: it is valid only while there is a record.
@@ -146,7 +144,7 @@ impl SessionIds {
         if let Some(info) = client.info.as_deref().and_then(truncate_client_info) {
             plain.extend(info.into_bytes());
         }
-        self.seal.seal_with(nonce, &plain, &self.bound_data(caller)).ok()
+        self.seal.seal_with(nonce, &plain, &self.bound_to(caller)).ok()
     }
 
     /// The session with this id; `None` if it has expired, or belongs to another server or caller.
@@ -180,7 +178,7 @@ impl SessionIds {
 
     /// The session with this id, and when it was issued.
     fn unseal(&self, id: &[u8], caller: Option<&Principal>) -> Option<(Session, u64)> {
-        let opened = self.seal.open(id, &self.bound_data(caller))?;
+        let opened = self.seal.open(id, &self.bound_to(caller))?;
         let (fixed, info) = opened.plain.split_at_checked(FIXED)?;
         let (&[format, revision, recorded, low, high], times) = fixed.split_first_chunk::<5>()?;
         let (issued, expires) = times.split_first_chunk::<8>()?;
@@ -198,15 +196,25 @@ impl SessionIds {
         Some((Session { uid, revision, client, expires, recorded: recorded != 0, used }, issued))
     }
 
-    /// The server and the caller in an unambiguous encoding, which the id is authenticated with.
-    fn bound_data(&self, caller: Option<&Principal>) -> Cow<'_, [u8]> {
-        let Some(caller) = caller else { return Cow::Borrowed(&self.anonymous) };
-        let mut bytes = self.server.clone();
-        bytes.push(1);
-        bytes.extend((caller.issuer.len() as u64).to_le_bytes());
-        bytes.extend(caller.issuer.as_bytes());
-        bytes.extend(caller.subject.as_bytes());
-        Cow::Owned(bytes)
+    /// What the id of a caller's session is authenticated with.
+    fn bound_to(&self, caller: Option<&Principal>) -> Cow<'_, [u8]> {
+        match caller {
+            Some(_) => Cow::Owned(Self::bound_data(&self.server, caller)),
+            None => Cow::Borrowed(&self.anonymous),
+        }
+    }
+
+    /// The server and the caller in an unambiguous encoding.
+    pub(super) fn bound_data(server: &str, caller: Option<&Principal>) -> Vec<u8> {
+        let mut bytes = (server.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(server.as_bytes());
+        bytes.push(u8::from(caller.is_some()));
+        if let Some(caller) = caller {
+            bytes.extend((caller.issuer.len() as u64).to_le_bytes());
+            bytes.extend(caller.issuer.as_bytes());
+            bytes.extend(caller.subject.as_bytes());
+        }
+        bytes
     }
 }
 

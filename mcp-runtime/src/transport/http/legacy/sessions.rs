@@ -149,7 +149,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of [`find`](Self::find).
-    fn peek(
+    pub(super) fn peek(
         &self,
         headers: &ProtocolHeaders<'_>,
         caller: Option<&Principal>,

@@ -4,7 +4,10 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use mcp_runtime::{__dev, client::Client};
+use mcp_runtime::{
+    __dev,
+    client::{CallResult, Client},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -97,7 +100,11 @@ async fn call(client: &Client, tool: String, arguments: Value) -> Result<Value, 
     let pending = client.call(tool, arguments).progress_extends_timeout();
     let result = pending.on_progress(move |update| shown.update(&update)).await;
     progress.end();
-    let result = result?;
+    Ok(to_value(result?))
+}
+
+/// The wire's result of a call.
+pub(crate) fn to_value(result: CallResult) -> Value {
     let mut members = Map::new();
     members.insert("content".into(), result.content.iter().map(__dev::content_value).collect());
     if let Some(structured) = result.structured {
@@ -109,7 +116,7 @@ async fn call(client: &Client, tool: String, arguments: Value) -> Result<Value, 
     if !result.meta.is_empty() {
         members.insert("_meta".into(), result.meta.into());
     }
-    Ok(members.into())
+    members.into()
 }
 
 /// The arguments of a call.

@@ -14,6 +14,7 @@ use process_wrap::tokio::JobObject;
 #[cfg(unix)]
 use process_wrap::tokio::ProcessGroup;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use serde_json::json;
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
     sync::{mpsc, oneshot},
@@ -21,7 +22,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::launch::Program;
+use super::{launch::Program, trace::Trace};
 use crate::{report, server::visible};
 
 /// The longest message; a longer line is dropped.
@@ -63,7 +64,7 @@ impl Child {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) async fn start(program: &Program) -> io::Result<Self> {
+    pub(super) async fn start(program: &Program, trace: &Trace, session: &str) -> io::Result<Self> {
         let mut process = GroupGuard(spawn(program).await?);
         let pipes = (process.0.stdin().take(), process.0.stdout().take(), process.0.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -82,7 +83,12 @@ impl Child {
             }
         });
         let kept = Arc::new(Mutex::new(VecDeque::new()));
-        let log = tokio::spawn(pass_stderr(BufReader::new(stderr), kept.clone()));
+        let log = tokio::spawn(pass_stderr(
+            BufReader::new(stderr),
+            kept.clone(),
+            trace.clone(),
+            session.to_owned(),
+        ));
         let (status_sender, exit) = oneshot::channel();
         let tokens = (stop.clone(), kill.clone());
         tokio::spawn(async move {
@@ -256,10 +262,16 @@ async fn read_line(
 }
 
 /// Prints what a process writes to stderr, and keeps the end of it.
-async fn pass_stderr(mut pipe: BufReader<impl AsyncRead + Unpin>, kept: Arc<Mutex<VecDeque<String>>>) {
+async fn pass_stderr(
+    mut pipe: BufReader<impl AsyncRead + Unpin>,
+    kept: Arc<Mutex<VecDeque<String>>>,
+    trace: Trace,
+    session: String,
+) {
     while let Ok(Some((line, _))) = read_line(&mut pipe, STDERR_LINE).await {
         let line = String::from_utf8_lossy(&line).into_owned();
         report(&line);
+        trace.event("stderr", json!({ "session": session, "text": visible(&line) }));
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == STDERR_LINES {
             kept.pop_front();

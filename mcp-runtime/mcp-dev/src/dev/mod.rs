@@ -4,6 +4,7 @@
 mod child;
 mod launch;
 mod message;
+mod page;
 mod session;
 mod trace;
 
@@ -70,9 +71,12 @@ pub(crate) fn command() -> Command {
                 "FILE",
                 "Appends what passes to this file, one JSON object a line; secrets are masked",
             ),
-            text("secret", "NAME", "An argument that the log masks, besides those that a schema marks")
+            text("secret", "NAME", "An argument that log and page mask, besides those that a schema marks")
                 .action(ArgAction::Append),
-            flag("values", "The log masks nothing"),
+            flag("values", "Log and page mask nothing"),
+            text("port", "PORT", "The port of the page, in place of a free one")
+                .value_parser(clap::value_parser!(u16).range(1..)),
+            flag("no-page", "There is no page"),
             Arg::new("server").last(true).num_args(0..).value_name("COMMAND").help("The server"),
         ])
 }
@@ -137,6 +141,10 @@ struct Options {
     log: Option<PathBuf>,
     secrets: Vec<String>,
     shows_values: bool,
+    /// Of the page; 0 is any.
+    port: Option<u16>,
+    /// The words that start the server.
+    command: Vec<String>,
 }
 
 impl Options {
@@ -189,6 +197,9 @@ impl Options {
             log: texts("log").next().map(PathBuf::from),
             secrets: texts("secret").collect(),
             shows_values: arguments.get_flag("values"),
+            port: (!arguments.get_flag("no-page"))
+                .then(|| arguments.get_one::<u16>("port").copied().unwrap_or_default()),
+            command: words,
         })
     }
 }
@@ -246,6 +257,16 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
     }
     let launcher = launch::watch(options.source, trace.clone());
     let tools = KnownTools::default();
+    if let Some(port) = options.port {
+        let sources = page::Sources {
+            trace: trace.clone(),
+            launcher: launcher.clone(),
+            tools: tools.clone(),
+            command: options.command,
+            shows_values: options.shows_values,
+        };
+        page::serve(port, sources).await;
+    }
     let (lines, from) = mpsc::channel(QUEUE);
     let (to, answers) = mpsc::channel(QUEUE);
     tokio::spawn(read_lines(BufReader::new(tokio::io::stdin()), lines, "the client", token.clone()));

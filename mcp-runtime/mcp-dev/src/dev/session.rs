@@ -688,14 +688,14 @@ impl Session {
         self.started = Some(Instant::now());
         self.generation = self.launcher.generation();
         self.starts += 1;
-        match Child::start(&program).await {
+        match Child::start(&program, &self.trace, &self.name).await {
             Ok(child) => self.child = Some(child),
             Err(error) => {
                 self.note_failure(&format!("`{}` cannot be started: {error}", program.name()));
                 return;
             }
         }
-        self.trace.note(&self.name, &format!("started `{}`", program.name()));
+        self.trace.state(&self.name, "started", &program.name());
         let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.result.is_some()) else {
             self.go_on();
             return;
@@ -812,6 +812,7 @@ impl Session {
         self.drop_asked();
         let status = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
         if was_stopped {
+            self.trace.state(&self.name, "stopped", "");
             self.end_calls("restarted", "the server was restarted before it answered: send it again");
             self.phase = Phase::Down { until: None };
             return;
@@ -831,7 +832,7 @@ impl Session {
         if !self.is_closing {
             report(&format!("mcp-dev: {what}\nmcp-dev: it is started again in {} ms", pause.as_millis()));
         }
-        self.trace.note(&self.name, what);
+        self.trace.state(&self.name, "failed", what);
         what.clone_into(&mut self.last_failure);
         self.phase = Phase::Down { until: Some(Instant::now() + pause) };
         self.deadline = None;

@@ -71,6 +71,8 @@ struct Ring {
     events: VecDeque<Arc<str>>,
     bytes: usize,
     count: u64,
+    /// The last event of a build.
+    build: Option<Arc<str>>,
 }
 
 impl Trace {
@@ -135,6 +137,16 @@ impl Trace {
         self.event("note", json!({ "session": session, "text": text }));
     }
 
+    /// Masks what is not shown.
+    pub(super) fn mask(&self, value: &mut Value) {
+        self.0.mask.everywhere(value);
+    }
+
+    /// What has become of the process of a session.
+    pub(super) fn state(&self, session: &str, state: &str, text: &str) {
+        self.event("server", json!({ "session": session, "state": state, "text": text }));
+    }
+
     /// Any other event.
     pub(super) fn event(&self, event: &str, mut data: Value) {
         self.0.mask.everywhere(&mut data);
@@ -158,6 +170,9 @@ impl Trace {
         let text: Arc<str> = text.into();
         ring.bytes += text.len();
         ring.events.push_back(text.clone());
+        if event == "build" {
+            ring.build = Some(text.clone());
+        }
         while ring.events.len() > MAX_EVENTS || ring.bytes > MAX_BYTES {
             let Some(oldest) = ring.events.pop_front() else { break };
             ring.bytes -= oldest.len();
@@ -187,10 +202,12 @@ impl Trace {
         }
     }
 
-    /// The events that are kept, and those that come.
-    fn subscribe(&self) -> (Vec<Arc<str>>, broadcast::Receiver<Arc<str>>) {
+    /// The events that are kept, with the last one of a build, and those that come.
+    pub(super) fn subscribe(&self) -> (Vec<Arc<str>>, broadcast::Receiver<Arc<str>>) {
         let ring = self.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        (ring.events.iter().cloned().collect(), self.0.readers.subscribe())
+        let is_kept = |build: &&Arc<str>| ring.events.iter().any(|event| Arc::ptr_eq(event, build));
+        let build = ring.build.iter().filter(|build| !is_kept(build));
+        (build.chain(&ring.events).cloned().collect(), self.0.readers.subscribe())
     }
 }
 

@@ -79,8 +79,8 @@ fn main() {
 "##;
 
 /// The program between this test and a server.
-struct Loop {
-    folder: Folder,
+pub(crate) struct Loop {
+    pub(crate) folder: Folder,
     child: Child,
     stdin: Option<ChildStdin>,
     lines: mpsc::Receiver<String>,
@@ -114,7 +114,7 @@ impl Loop {
         Self::start_in(folder, &words)
     }
 
-    fn start_in(folder: Folder, words: &[&str]) -> Self {
+    pub(crate) fn start_in(folder: Folder, words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
         command.args(words).current_dir(&folder.0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -150,24 +150,24 @@ impl Loop {
         }
     }
 
-    fn answer_to(&self, id: &Value) -> Value {
+    pub(crate) fn answer_to(&self, id: &Value) -> Value {
         self.next_where(|message| message["id"] == *id && message.get("method").is_none())
     }
 
-    fn wait_for_stderr(&self, part: &str) {
+    pub(crate) fn wait_for_stderr(&self, part: &str) -> String {
         loop {
             let line = self.stderr.recv_timeout(LIMIT).expect(part);
             if line.contains(part) {
-                return;
+                return line;
             }
         }
     }
 
-    fn stderr_so_far(&self) -> String {
+    pub(crate) fn stderr_so_far(&self) -> String {
         self.stderr.try_iter().collect::<Vec<_>>().join("\n")
     }
 
-    fn call(&mut self, id: u64, tool: &str) {
+    pub(crate) fn call(&mut self, id: u64, tool: &str) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool } }));
     }
 
@@ -179,7 +179,7 @@ impl Loop {
         serde_json::from_str(text).expect("JSON")
     }
 
-    fn shake_hands(&mut self) {
+    pub(crate) fn shake_hands(&mut self) {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         self.send(&json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params }));
         assert_eq!(self.next()["result"]["capabilities"]["tools"]["listChanged"], true);

@@ -6,6 +6,7 @@ mod dev;
 #[allow(dead_code)]
 #[path = "../../src/examine.rs"]
 mod examine;
+mod page;
 mod product;
 
 use std::{

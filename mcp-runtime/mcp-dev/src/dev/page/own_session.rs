@@ -1,0 +1,282 @@
+//! The page as a client: a session of its own beside those of clients, with a process of its own, made when the page first
+//! needs it. What the server asks in it is answered on the page.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use mcp_runtime::{
+    client::{Client, ElicitAnswer, SampleAnswer},
+    testing::Contract,
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::BufReader,
+    sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot},
+    time::timeout,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::super::{
+    child::{QUEUE, read_lines, write_lines},
+    launch::Launcher,
+    session::{KnownTools, Pipe, Session},
+    trace::Trace,
+};
+use crate::{call::fetch_schema, examine::examine};
+
+/// The name of its session in the log.
+const NAME: &str = "page";
+/// Bytes of the pipe between the page and its session, in each direction.
+const PIPE: usize = 64 << 10;
+/// Requests of the page at the same time.
+const MAX_REQUESTS: usize = 16;
+/// Questions that wait for their answers.
+const MAX_QUESTIONS: usize = 16;
+const ANSWER: Duration = Duration::from_secs(600);
+const REQUEST: Duration = Duration::from_secs(600);
+/// How long a request waits for the first build.
+const BUILD: Duration = Duration::from_secs(5);
+
+pub(super) struct OwnSession {
+    launcher: Launcher,
+    trace: Trace,
+    tools: KnownTools,
+    questions: Questions,
+    permits: Semaphore,
+    connected: AsyncMutex<Option<Connected>>,
+    /// The contract that was seen last.
+    seen: Mutex<Option<Contract>>,
+}
+
+struct Connected {
+    client: Client,
+    /// Of the program that it has shaken hands with.
+    generation: u64,
+    _end: DropGuard,
+}
+
+impl OwnSession {
+    pub(super) fn new(launcher: Launcher, trace: Trace, tools: KnownTools) -> Self {
+        let questions = Questions { trace: trace.clone(), waiting: Arc::default() };
+        let (permits, connected) = (Semaphore::new(MAX_REQUESTS), AsyncMutex::new(None));
+        Self { launcher, trace, tools, questions, permits, connected, seen: Mutex::new(None) }
+    }
+
+    /// # Errors
+    /// There is no server, or it does not answer.
+    async fn client(&self) -> Result<Client, String> {
+        let mut connected = self.connected.lock().await;
+        let is_current = |known: &&Connected| known.generation == self.launcher.generation();
+        if let Some(known) = connected.as_ref().filter(is_current) {
+            return Ok(known.client.clone());
+        }
+        self.wait_for_program().await?;
+        let generation = self.launcher.generation();
+        // one of a program that was replaced knows what that one could do
+        if let Some(old) = connected.take() {
+            old.client.close().await;
+        }
+        let token = CancellationToken::new();
+        let end = token.clone().drop_guard();
+        let (own, other) = (tokio::io::duplex(PIPE), tokio::io::duplex(PIPE));
+        let (lines, from) = mpsc::channel(QUEUE);
+        let (to, answers) = mpsc::channel(QUEUE);
+        tokio::spawn(read_lines(BufReader::new(own.1), lines, "the page", token.clone()));
+        tokio::spawn(write_lines(other.0, answers));
+        let pipe = Pipe { from, to };
+        let session = Session::new(
+            NAME.to_owned(),
+            self.launcher.clone(),
+            self.trace.clone(),
+            self.tools.clone(),
+            false,
+            pipe,
+        );
+        tokio::spawn(session.run(token));
+        let (form, url, sample) = (self.questions.clone(), self.questions.clone(), self.questions.clone());
+        let client = Client::builder()
+            .info("mcp-dev", env!("CARGO_PKG_VERSION"))
+            .request_timeout(REQUEST)
+            .on_elicit(move |request| {
+                let form = form.clone();
+                async move {
+                    form.elicit(
+                        json!({ "kind": "form", "message": request.message, "schema": request.schema }),
+                    )
+                    .await
+                }
+            })
+            .on_elicit_url(move |request| {
+                let url = url.clone();
+                async move {
+                    url.elicit(json!({ "kind": "url", "message": request.message, "url": request.url })).await
+                }
+            })
+            .on_sample(move |request| {
+                let sample = sample.clone();
+                async move { sample.sample(request.params).await }
+            })
+            .connect((other.1, own.0))
+            .await
+            .map_err(|error| error.to_string())?;
+        *connected = Some(Connected { client: client.clone(), generation, _end: end });
+        Ok(client)
+    }
+
+    /// # Errors
+    /// The build fails, or goes on: the page is told when it ends.
+    async fn wait_for_program(&self) -> Result<(), String> {
+        let mut launcher = self.launcher.clone();
+        let built = async {
+            while !launcher.is_ready() {
+                if let Some(failure) = launcher.failure() {
+                    return Err(failure);
+                }
+                launcher.changed().await;
+            }
+            Ok(())
+        };
+        timeout(BUILD, built).await.unwrap_or_else(|_| Err("the server is not built yet".to_owned()))
+    }
+
+    /// Every list of the server, and what the doctor says about it. Differences from the last time are an event.
+    ///
+    /// # Errors
+    /// There is no server, or it does not answer.
+    pub(super) async fn describe(&self) -> Result<Value, String> {
+        let client = self.client().await?;
+        let schema = fetch_schema(&client).await.map_err(|error| error.to_string())?;
+        let newer = Contract::of_lists(&schema);
+        let older = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(newer.clone());
+        if let Some(changes) =
+            older.map(|older| older.compare(&newer)).filter(|changes| changes.class().is_some())
+        {
+            self.trace.event("changes", json!({ "text": changes.to_string() }));
+        }
+        let examination = examine(&schema, None).to_json();
+        let revision = client.revision().map(|revision| revision.to_string());
+        Ok(json!({ "server": schema, "doctor": examination, "revision": revision }))
+    }
+
+    /// Sends what the page asks for. A request that the server refuses is an answer, too.
+    ///
+    /// # Errors
+    /// There is no server, or the request is none.
+    pub(super) async fn send(&self, request: &Value) -> Result<Value, String> {
+        let _permit =
+            self.permits.try_acquire().map_err(|_| "too many requests: wait for their answers".to_owned())?;
+        let client = self.client().await?;
+        let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
+        let since = Instant::now();
+        let result = match method {
+            "tools/call" => {
+                let trace = self.trace.clone();
+                let id = request["id"].clone();
+                let name = params["name"].as_str().unwrap_or_default();
+                let call = client.call(name, params["arguments"].clone()).progress_extends_timeout();
+                let call = call.on_progress(move |update| {
+                    let (progress, total, message) = (update.progress, update.total, update.message);
+                    trace.event(
+                        "progress",
+                        json!({ "request": id, "progress": progress, "total": total, "message": message }),
+                    );
+                });
+                call.await.map(crate::call::to_value)
+            }
+            "resources/read" | "prompts/get" | "completion/complete" => {
+                client.send(method, params.clone()).await
+            }
+            _ => return Err("the page does not send such a request".to_owned()),
+        };
+        let ms = since.elapsed().as_secs_f64() * 1000.0;
+        Ok(match result {
+            Ok(result) => json!({ "result": result, "ms": ms }),
+            Err(error) => {
+                json!({ "error": { "code": error.code(), "message": error.to_string() }, "ms": ms })
+            }
+        })
+    }
+
+    /// Answers a question; `false` if it is not waiting.
+    pub(super) fn answer(&self, question: u64, answer: Value) -> bool {
+        let mut waiting = self.questions.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = waiting.open.remove(&question);
+        drop(waiting);
+        sender.is_some_and(|sender| sender.send(answer).is_ok())
+    }
+
+    /// Ends the session and its process; the next use makes another.
+    pub(super) async fn close(&self) {
+        let connected = self.connected.lock().await.take();
+        if let Some(connected) = connected {
+            connected.client.close().await;
+        }
+    }
+}
+
+/// What the server asks the page.
+#[derive(Clone)]
+struct Questions {
+    trace: Trace,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    count: u64,
+    open: BTreeMap<u64, oneshot::Sender<Value>>,
+}
+
+impl Questions {
+    async fn elicit(&self, question: Value) -> ElicitAnswer {
+        let answer = self.ask(question).await.unwrap_or_default();
+        match answer["action"].as_str() {
+            Some("accept") => ElicitAnswer::Accept(answer["content"].clone()),
+            Some("decline") => ElicitAnswer::Decline,
+            _ => ElicitAnswer::Cancel,
+        }
+    }
+
+    async fn sample(&self, params: Value) -> Result<SampleAnswer, String> {
+        let answer = self.ask(json!({ "kind": "sample", "params": params })).await.unwrap_or_default();
+        match answer["content"].as_str() {
+            Some(text) => Ok(SampleAnswer::text("author", text)),
+            None => Err("the author has declined".to_owned()),
+        }
+    }
+
+    /// Shows a question, and waits for the answer; `None` if there is none.
+    async fn ask(&self, mut question: Value) -> Option<Value> {
+        let (sender, receiver) = oneshot::channel();
+        let id = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if waiting.open.len() >= MAX_QUESTIONS {
+                return None;
+            }
+            waiting.count += 1;
+            let id = waiting.count;
+            waiting.open.insert(id, sender);
+            id
+        };
+        let _end = Question { questions: self, id };
+        question["question"] = id.into();
+        self.trace.event("question", question);
+        timeout(ANSWER, receiver).await.ok()?.ok()
+    }
+}
+
+/// A question that is shown, until this is dropped.
+struct Question<'q> {
+    questions: &'q Questions,
+    id: u64,
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        self.questions.waiting.lock().unwrap_or_else(PoisonError::into_inner).open.remove(&self.id);
+        self.questions.trace.event("answered", json!({ "question": self.id }));
+    }
+}

@@ -76,7 +76,7 @@ pub(crate) fn command() -> Command {
             flag("values", "Log and page mask nothing"),
             text("port", "PORT", "The port of the page, in place of a free one")
                 .value_parser(clap::value_parser!(u16).range(1..)),
-            flag("no-page", "There is no page"),
+            flag("no-page", "Leaves the page out"),
             Arg::new("server").last(true).num_args(0..).value_name("COMMAND").help("The server"),
         ])
 }

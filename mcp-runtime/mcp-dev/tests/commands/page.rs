@@ -232,7 +232,7 @@ fn the_page_is_for_the_browser_with_the_link_and_for_no_other_page_or_host() {
 fn a_link_is_good_for_one_tab_and_the_next_one_is_printed() {
     let page = Page::open(&[]);
     let (_, next) = link_of(&page.dev);
-    assert_eq!(page.enter(&page.key).0, 401, "a key is no link");
+    assert_eq!(page.enter(&page.key).0, 401, "a key is not a link");
     assert_eq!(page.enter("").0, 401);
     let second = page.enter(&next).json()["key"].as_str().expect("a key").to_owned();
     assert_ne!(second, page.key);
@@ -299,12 +299,8 @@ fn messages_of_both_directions_restarts_and_changes_arrive_and_no_secret_does() 
     write(&page.dev.folder, "2", "Says it once more.");
     events.next_where(|event| event["event"] == "server" && event["state"] == "stopped");
     events.next_where(|event| event["event"] == "server" && event["state"] == "started");
-    loop {
-        // the session of the page is made anew with the new program
-        if page.get("/api/server").json()["server"]["server"]["version"] == "2" {
-            break;
-        }
-    }
+    // the session of the page is made anew with the new program
+    assert_eq!(page.get("/api/server").json()["server"]["server"]["version"], "2");
     let changes = events.next_where(|event| event["event"] == "changes");
     assert!(
         changes["text"].as_str().is_some_and(|text| text.contains("tool echo: its description has changed")),
@@ -323,7 +319,7 @@ fn values_are_shown_where_the_author_wants_that() {
 }
 
 #[test]
-fn the_page_shows_why_there_is_no_server_and_limits_what_it_takes() {
+fn the_page_shows_why_the_server_does_not_run_and_limits_what_it_takes() {
     let page = Page::open(&[]);
     fs::write(page.dev.folder.0.join("server.py"), "raise SystemExit('the planted mistake')")
         .expect("a file");
@@ -345,7 +341,7 @@ fn the_page_shows_why_there_is_no_server_and_limits_what_it_takes() {
 }
 
 #[test]
-fn there_is_no_page_where_the_author_wants_none() {
+fn the_page_is_left_out_where_the_author_wants_that() {
     let folder = Folder::new();
     write(&folder, "1", "Says it again.");
     let mut dev = Loop::start_in(folder, &["--no-page", "--", "python3", "server.py"]);

@@ -137,7 +137,9 @@ function array(schema, root, depth) {
 function object(schema, root, depth, isRequired) {
   const required = new Set(schema.required ?? []);
   const element = el("fieldset");
-  const fields = Object.entries(schema.properties ?? {}).map(([name, given]) => {
+  // what must be filled in comes first
+  const named = Object.entries(schema.properties ?? {}).sort(([one], [other]) => required.has(other) - required.has(one));
+  const fields = named.map(([name, given]) => {
     const own = resolve(given, root);
     const preset = schema.default?.[name];
     const isNeeded = required.has(name);

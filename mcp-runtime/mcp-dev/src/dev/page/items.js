@@ -30,7 +30,7 @@ export function itemsView({ kind, groups, described, send, own, progressOf }) {
       const worst = found[0]?.severity;
       const button = el("button", { type: "button", onclick: () => open(button, item) },
         el("span", {}, item.key),
-        worst && worst !== "advice" ? el("span", { className: worst === "error" ? "bad" : "warn", title: found.map((finding) => finding.text).join("\n") }, worst === "error" ? "✕" : "!") : [],
+        worst && worst !== "advice" ? el("span", { className: worst === "error" ? "bad" : "warn", title: found.map((finding) => finding.text).join("\n") }, worst === "error" ? "×" : "!") : [],
         tokens.has(item.label) ? el("span", { className: "dim", title: "tokens that a model reads, about" }, tokens.get(item.label)) : []);
       buttons.push([button, item]);
       list.append(button);

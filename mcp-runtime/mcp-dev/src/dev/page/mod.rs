@@ -109,10 +109,14 @@ pub(super) async fn serve(port: u16, sources: Sources) {
         Ok((port, listener)) => match Access::new(port) {
             Ok(access) => (listener, access),
             Err(error) => {
-                return report(&format!("mcp-dev: there is no page, since its key cannot be made: {error}"));
+                return report(&format!(
+                    "mcp-dev: the page is left out, since its key cannot be made: {error}"
+                ));
             }
         },
-        Err(error) => return report(&format!("mcp-dev: there is no page: {error}")),
+        Err(error) => {
+            return report(&format!("mcp-dev: the page is left out, since it has no port: {error}"));
+        }
     };
     report(&format!("mcp-dev: the page: {}", access.link()));
     let own = OwnSession::new(sources.launcher.clone(), sources.trace.clone(), sources.tools.clone());
@@ -132,7 +136,7 @@ async fn accept(listener: TcpListener, page: Arc<Page>) {
                     drop(permit);
                 });
             }
-            // there are no descriptors left, for instance
+            // the descriptors are used up, for instance
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }

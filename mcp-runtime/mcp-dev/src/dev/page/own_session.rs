@@ -66,7 +66,7 @@ impl OwnSession {
     }
 
     /// # Errors
-    /// There is no server, or it does not answer.
+    /// No server runs, or it does not answer.
     async fn client(&self) -> Result<Client, String> {
         let mut connected = self.connected.lock().await;
         let is_current = |known: &&Connected| known.generation == self.launcher.generation();
@@ -145,7 +145,7 @@ impl OwnSession {
     /// Every list of the server, and what the doctor says about it. Differences from the last time are an event.
     ///
     /// # Errors
-    /// There is no server, or it does not answer.
+    /// No server runs, or it does not answer.
     pub(super) async fn describe(&self) -> Result<Value, String> {
         let client = self.client().await?;
         let schema = fetch_schema(&client).await.map_err(|error| error.to_string())?;
@@ -164,7 +164,7 @@ impl OwnSession {
     /// Sends what the page asks for. A request that the server refuses is an answer, too.
     ///
     /// # Errors
-    /// There is no server, or the request is none.
+    /// No server runs, or the request is none.
     pub(super) async fn send(&self, request: &Value) -> Result<Value, String> {
         let _permit =
             self.permits.try_acquire().map_err(|_| "too many requests: wait for their answers".to_owned())?;

@@ -305,7 +305,10 @@ impl Session {
 
 /// Whether a tool that could not consume its responses says so.
 fn is_told(text: &str) -> bool {
-    text.contains("used before") || text.contains("cannot be told")
+    // the last one: the store was away for longer than a call waits for its client
+    ["used before", "cannot be told", "no answer to `agreed` came in time"]
+        .iter()
+        .any(|why| text.contains(why))
 }
 
 /// Sends requests by clients of this crate until the time is over.

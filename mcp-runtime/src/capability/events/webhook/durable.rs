@@ -4,9 +4,11 @@
 //! reached. That replica replaces the value every few seconds; another one takes the part when the value has not changed
 //! for some time, or was released. Each replacement names the version that it replaces, so one of several that try succeeds,
 //! and a replica that was suspended notices that it has lost its parts. Events that were on their way come again.
+//!
+//! A replica with less than its share of the parts asks the one with most of them, which hands some over.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
@@ -50,6 +52,9 @@ const BEAT: Duration = Duration::from_secs(2);
 const LEASE: Duration = Duration::from_secs(10);
 /// What replicas tell each other of subscriptions that were made, renewed or ended.
 const TOPIC: &str = "webhooks";
+/// What a message of a replica that asks for parts begins with, which no key does; the id of the replica that is asked
+/// follows, and its own after a space.
+const REQUEST: &[u8] = b"+";
 /// After the subscription to the topic has failed.
 const RETRY: Duration = Duration::from_secs(1);
 /// Bytes of one subscription in the store.
@@ -451,6 +456,8 @@ struct Keeper {
     webhooks: Weak<Webhooks>,
     server: WeakServer,
     parts: Vec<KnownPart>,
+    /// The replicas that deliver the other parts, as they were last seen.
+    holders: BTreeMap<u8, String>,
     /// Whether messages of other replicas may have been lost, so that every subscription is looked at.
     has_missed: bool,
 }
@@ -476,6 +483,7 @@ impl Webhooks {
             webhooks: Arc::downgrade(self),
             server: server.downgrade(),
             parts: (0..PARTS).map(|_| KnownPart::Other { version: 0, since }).collect(),
+            holders: BTreeMap::new(),
             has_missed: false,
         };
         spawn(async move {
@@ -548,6 +556,9 @@ impl Keeper {
                 }
             }
             self.has_missed &= !is_complete;
+            if is_complete {
+                self.request_parts().await;
+            }
             let next = Instant::now() + BEAT;
             loop {
                 if topic.is_none() {
@@ -567,6 +578,12 @@ impl Keeper {
                     // parts that no replica has are taken
                     () = self.durable.changed.notified() => {}
                     received = received => match received {
+                        Some(Received::Message(message)) if message.starts_with(REQUEST) => {
+                            let Some(webhooks) = self.webhooks.upgrade() else { return };
+                            if let Err(error) = self.hand_over(&message, &webhooks).await {
+                                tracing::debug!(%error, "subscriptions by webhook cannot be handed over now");
+                            }
+                        }
                         Some(Received::Message(key)) => {
                             let key = std::str::from_utf8(&key).ok().and_then(parse_key);
                             let (Some(key), Some(webhooks), Some(server)) =
@@ -588,8 +605,72 @@ impl Keeper {
         matches!(self.parts.get(usize::from(part)), Some(KnownPart::Own { .. }))
     }
 
+    /// How many parts this replica has.
+    fn own_parts(&self) -> usize {
+        (0..PARTS).filter(|part| self.owns(*part)).count()
+    }
+
+    /// How many parts each replica should have at least that has any, or asks for them.
+    fn share(&self, asking: &str) -> usize {
+        let mut replicas: BTreeSet<&str> = self.holders.values().map(String::as_str).collect();
+        replicas.extend([asking, &self.durable.replica]);
+        usize::from(PARTS) / replicas.len()
+    }
+
+    /// Asks the replica with most parts for some, if this one has less than its share.
+    async fn request_parts(&self) {
+        let own = &self.durable.replica;
+        if self.own_parts() >= self.share(own) {
+            return;
+        }
+        let mut counts = BTreeMap::<&str, usize>::new();
+        for holder in self.holders.values() {
+            *counts.entry(holder).or_default() += 1;
+        }
+        let Some((most, _)) = counts.into_iter().max_by_key(|(_, count)| *count) else { return };
+        let request = [REQUEST, most.as_bytes(), b" ", own.as_bytes()].concat();
+        // it is repeated after the next look
+        let _lost = self.durable.store.publish(TOPIC, &request).await;
+    }
+
+    /// Hands parts over to the replica that asks this one for them, until one of the two has its share.
+    async fn hand_over(&mut self, request: &[u8], webhooks: &Webhooks) -> Result<(), StoreError> {
+        let durable = self.durable.clone();
+        let text = request.strip_prefix(REQUEST).and_then(|text| std::str::from_utf8(text).ok());
+        let Some((asked, asking)) = text.and_then(|text| text.split_once(' ')) else { return Ok(()) };
+        if asked != durable.replica || asking == asked {
+            return Ok(());
+        }
+        let share = self.share(asking);
+        let of_asking = self.holders.values().filter(|holder| *holder == asking).count();
+        let count = self.own_parts().saturating_sub(share).min(share.saturating_sub(of_asking));
+        let own: Vec<u8> = (0..PARTS).rev().filter(|part| self.owns(*part)).take(count).collect();
+        for part in own {
+            let Some(KnownPart::Own { version }) = self.parts.get(usize::from(part)) else { continue };
+            let condition = Condition::Version(*version);
+            let value = Part { holder: asking.to_owned(), reached: durable.collect(part, webhooks) };
+            let how = ("local", LONGEST, condition);
+            if durable.put(&durable.parts, &part.to_string(), &value, how).await? == Written::Stored {
+                self.lose(part, condition.next_version(), webhooks);
+                self.holders.insert(part, asking.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops to deliver a part, which another replica delivers.
+    fn lose(&mut self, part: u8, version: u64, webhooks: &Webhooks) {
+        tracing::debug!(part, "the subscriptions by webhook of a part are delivered by another replica");
+        self.set(part, KnownPart::Other { version, since: Instant::now() });
+        webhooks.stop_part(part);
+        self.durable.kept.lock().retain(|key, _| parse_key(key).is_some_and(|key| part_of(&key) != part));
+    }
+
     fn set(&mut self, part: u8, known: KnownPart) {
         let is_own = matches!(known, KnownPart::Own { .. });
+        if is_own {
+            self.holders.remove(&part);
+        }
         if let Some(own) = self.durable.own.lock().get_mut(usize::from(part)) {
             *own = is_own;
         }
@@ -615,14 +696,7 @@ impl Keeper {
             if durable.put(&durable.parts, &name, &value, how).await? == Written::Stored {
                 self.set(part, KnownPart::Own { version: version + 1 });
             } else {
-                // another replica delivers it
-                tracing::debug!(
-                    part,
-                    "the subscriptions by webhook of a part are delivered by another replica"
-                );
-                self.set(part, KnownPart::Other { version: 0, since: Instant::now() });
-                webhooks.stop_part(part);
-                durable.kept.lock().retain(|key, _| parse_key(key).is_some_and(|key| part_of(&key) != part));
+                self.lose(part, 0, webhooks);
             }
             return Ok(());
         }
@@ -638,7 +712,10 @@ impl Keeper {
                         false
                     }
                 };
-                if !is_free && !value.holder.is_empty() {
+                // another replica has released it, or handed it over to this one
+                let is_left = value.holder.is_empty() || value.holder == durable.replica;
+                if !is_free && !is_left {
+                    self.holders.insert(part, value.holder);
                     return Ok(());
                 }
                 (value, Condition::Version(version))
@@ -855,6 +932,7 @@ mod tests {
             webhooks: Arc::downgrade(&webhooks),
             server: server.downgrade(),
             parts: Vec::new(),
+            holders: BTreeMap::new(),
             has_missed: true,
         };
         let [known, gone] = [WebhookKey::default(), [PARTS; 32]];
@@ -869,41 +947,98 @@ mod tests {
         assert!(ours.find(&known).await.is_err(), "a client that asks may ask again");
         assert!(ours.find(&gone).await.unwrap().is_none());
     }
+
+    /// A replica with nothing but the keeper of its parts.
+    fn replica(memory: &Memory) -> (Arc<Webhooks>, Server) {
+        let builder = Server::builder("test", "1").stores(|stores| stores.keys([test_key(1)]));
+        let server = builder.shared(memory.clone()).build().expect("a server");
+        let limits = super::super::WebhookLimits::default();
+        (Arc::new(Webhooks::new(limits, Quota::half(10))), server)
+    }
+
+    /// How many parts each of some replicas has.
+    async fn counts<const N: usize>(
+        durable: &DurableWebhooks,
+        replicas: [&(Arc<Webhooks>, Server); N],
+    ) -> [usize; N] {
+        let mut holders = Vec::new();
+        for part in 0..PARTS {
+            let value = durable.get::<Part>(&durable.parts, &part.to_string()).await.expect("memory");
+            holders.extend(value.map(|(value, _)| value.holder));
+        }
+        replicas.map(|(webhooks, server)| {
+            let replica = &webhooks.durable(server).expect("a store").replica;
+            holders.iter().filter(|holder| *holder == replica).count()
+        })
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_server_that_stops_hands_its_parts_over_at_once() {
         let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
-        let replica = || {
-            let builder = Server::builder("test", "1").stores(|stores| stores.keys([test_key(1)]));
-            let server = builder.shared(memory.clone()).build().expect("a server");
-            let limits = super::super::WebhookLimits::default();
-            (Arc::new(Webhooks::new(limits, Quota::half(10))), server)
-        };
         let durable = durable(SealedStore::shared(Arc::new(memory.clone()), &keys, "test"));
-        let until_held = async |server: &Server, webhooks: &Webhooks| {
-            let holder = webhooks.durable(server).expect("a store").replica.clone();
-            for part in 0..PARTS {
-                loop {
-                    let value = durable.get::<Part>(&durable.parts, &part.to_string()).await.unwrap();
-                    if value.is_some_and(|(value, _)| value.holder == holder) {
-                        break;
-                    }
-                    sleep(Duration::from_millis(10)).await;
-                }
+        let until_all = async |of: &(Arc<Webhooks>, Server)| {
+            while counts(&durable, [of]).await != [usize::from(PARTS)] {
+                sleep(Duration::from_millis(10)).await;
             }
         };
-        let ((one, server_one), (two, server_two)) = (replica(), replica());
-        one.keep(&server_one);
-        until_held(&server_one, &one).await;
-        two.keep(&server_two);
+        let (one, two) = (replica(&memory), replica(&memory));
+        one.0.keep(&one.1);
+        until_all(&one).await;
+        two.0.keep(&two.1);
         sleep(LEASE * 2).await;
-        until_held(&server_one, &one).await;
         let begun = Instant::now();
-        one.stop_keeper().await;
-        until_held(&server_two, &two).await;
+        one.0.stop_keeper().await;
+        until_all(&two).await;
         assert!(begun.elapsed() < LEASE / 2, "without a wait for the lease");
         // a server that serves again delivers again
-        one.keep(&server_one);
-        two.stop_keeper().await;
-        until_held(&server_one, &one).await;
+        one.0.keep(&one.1);
+        two.0.stop_keeper().await;
+        until_all(&one).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn replicas_that_join_get_their_share_of_the_parts_and_then_none_moves() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let durable = durable(SealedStore::shared(Arc::new(memory.clone()), &keys, "test"));
+        let (one, two, three) = (replica(&memory), replica(&memory), replica(&memory));
+        one.0.keep(&one.1);
+        sleep(BEAT * 2).await;
+        assert_eq!(counts(&durable, [&one, &two, &three]).await, [16, 0, 0]);
+        two.0.keep(&two.1);
+        sleep(LEASE).await;
+        assert_eq!(counts(&durable, [&one, &two, &three]).await, [8, 8, 0]);
+        three.0.keep(&three.1);
+        sleep(LEASE).await;
+        let shared = counts(&durable, [&one, &two, &three]).await;
+        assert!(shared.iter().all(|count| [5, 6].contains(count)), "{shared:?}");
+        assert_eq!(shared.iter().sum::<usize>(), 16);
+        for _ in 0..20 {
+            sleep(BEAT).await;
+            assert_eq!(counts(&durable, [&one, &two, &three]).await, shared);
+        }
+        // one that stops leaves its parts to the others, which even out as well
+        three.0.stop_keeper().await;
+        sleep(LEASE).await;
+        assert_eq!(counts(&durable, [&one, &two, &three]).await, [8, 8, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn parts_that_were_handed_to_a_replica_that_is_gone_are_taken_after_the_lease() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let durable = durable(SealedStore::shared(Arc::new(memory.clone()), &keys, "test"));
+        let one = replica(&memory);
+        one.0.keep(&one.1);
+        sleep(BEAT * 2).await;
+        let own = one.0.durable(&one.1).expect("a store").replica.clone();
+        let request = [REQUEST, own.as_bytes(), b" gone"].concat();
+        durable.store.publish(TOPIC, &request).await.unwrap();
+        sleep(BEAT).await;
+        assert_eq!(counts(&durable, [&one]).await, [8]);
+        // of another replica, or malformed
+        for other in [&b"+other gone"[..], b"+", b"+other", b"+\xff \xff"] {
+            durable.store.publish(TOPIC, other).await.unwrap();
+        }
+        sleep(LEASE + 2 * BEAT).await;
+        assert_eq!(counts(&durable, [&one]).await, [16]);
     }
 }

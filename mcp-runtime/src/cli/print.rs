@@ -163,12 +163,14 @@ pub(super) async fn run_action(
 
 /// A message of a server in this process.
 fn parsed(message: &[u8]) -> Value {
-    serde_json::from_slice(message).unwrap_or_default()
+    std::str::from_utf8(message).ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Prints the occurrences of an event, until the server ends the stream, or stdout is closed.
 async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Result<()> {
-    let params = Map::from_iter([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
+    let mut params = Map::new();
+    params.insert("name".into(), name.into());
+    params.insert("arguments".into(), arguments);
     let failed = |error: &Value| {
         Error::call(format!("JSON-RPC error {}: {}", error["code"], error["message"].as_str().unwrap_or("")))
     };
@@ -184,9 +186,10 @@ async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Re
         match message["method"].as_str().and_then(|method| method.rsplit('/').next()) {
             Some("event") => {
                 let params = &mut message["params"];
-                let shown = ["eventId", "name", "timestamp", "data"];
-                let shown: Map<_, _> =
-                    shown.map(|key| (key.to_owned(), params[key].take())).into_iter().collect();
+                let mut shown = Map::new();
+                for key in ["eventId", "name", "timestamp", "data"] {
+                    shown.insert(key.into(), params[key].take());
+                }
                 let line = format!("{}\n", Value::Object(shown));
                 match io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush()) {
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
@@ -320,7 +323,7 @@ fn print_reply(reply: &MemoryReply, member: &str) -> Result<()> {
 pub fn content_value(content: &Content) -> Value {
     let mut text = Vec::new();
     ContentWriter(Revision::LATEST).write_content(&mut text, content);
-    serde_json::from_slice(&text).unwrap_or_default()
+    parsed(&text)
 }
 
 /// A result as it is printed: texts and a resource's bytes unchanged, anything else as JSON.

@@ -5,7 +5,6 @@
 use std::{
     any::Any,
     cell::{Cell, OnceCell},
-    collections::BTreeSet,
     fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,12 +25,11 @@ use crate::core::{
     item::Function,
     item_output::ItemOutput,
     jsonrpc::ProtocolError,
-    log_limit::{ItemLogLimits, LogLimit, LogLine, cut_for_log},
+    log_limit::{Advice, ItemLogLimits, LogLimit, LogLine, cut_for_log},
     protocol::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, is_defined_error, is_reserved_code,
     },
     reason::Reason,
-    sync::Mutex,
 };
 
 /// A function that has been called.
@@ -134,7 +132,10 @@ impl Failure {
                 #[cfg(any(feature = "testing", test))]
                 private_causes::record(&chain);
                 let text = format!("{kind} '{name}' failed");
-                if !detailed && reason == Some(Reason::Private) && is_first_private_failure(kind, name) {
+                if !detailed
+                    && reason == Some(Reason::Private)
+                    && log_limits.is_first(Advice::PrivateFailure, kind, name)
+                {
                     tracing::warn!(
                         kind,
                         name,
@@ -147,14 +148,6 @@ impl Failure {
             }
         }
     }
-}
-
-/// Whether no private failure of this item was reported before. Of more items than are remembered, none is the first.
-fn is_first_private_failure(kind: &'static str, name: &str) -> bool {
-    const MAX_ITEMS: usize = 1024;
-    static REPORTED: Mutex<BTreeSet<(&str, String)>> = Mutex::new(BTreeSet::new());
-    let mut reported = REPORTED.lock();
-    reported.len() < MAX_ITEMS && reported.insert((kind, name.to_owned()))
 }
 
 /// Replaces the code that 2026-07-28 has removed, so that functions need not know the revision of their client, and the

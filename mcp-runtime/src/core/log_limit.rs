@@ -1,7 +1,7 @@
 //! Limits what one place writes to the log, however often clients bring it about: a line in each interval, which says how
 //! many were left out since the last one.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -76,8 +76,31 @@ impl LogLimit {
 /// The limits of what the items of one server write to the log.
 #[derive(Debug)]
 pub(crate) struct ItemLogLimits {
-    by_item: Mutex<BTreeMap<(&'static str, String), Arc<LogLimit>>>,
+    by_item: Mutex<HashMap<(&'static str, String), ItemLog>>,
     others: LogLimit,
+}
+
+/// What one item has written.
+#[derive(Debug)]
+struct ItemLog {
+    failures: Arc<LogLimit>,
+    /// The advice that its author has been given.
+    given: Vec<Advice>,
+}
+
+/// What the log tells the author of an item, once for each item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Advice {
+    /// No client was told the cause of a failure.
+    PrivateFailure,
+    /// A layer has run a function twice that is not idempotent.
+    SecondRun,
+}
+
+impl Default for ItemLog {
+    fn default() -> Self {
+        Self { failures: Arc::new(LogLimit::with_first(FIRST_FAILURES)), given: Vec::new() }
+    }
 }
 
 impl Default for ItemLogLimits {
@@ -89,21 +112,30 @@ impl Default for ItemLogLimits {
 impl ItemLogLimits {
     /// The next line about an item, unless it is left out.
     pub(crate) fn line(&self, kind: &'static str, name: &str) -> Option<LogLine> {
-        let key = (kind, name.to_owned());
-        let limit = {
-            let mut by_item = self.by_item.lock();
-            let has_room = by_item.len() < MAX_ITEMS;
-            match by_item.get(&key) {
-                Some(limit) => Some(limit.clone()),
-                None if has_room => {
-                    let limit = Arc::new(LogLimit::with_first(FIRST_FAILURES));
-                    by_item.insert(key, limit.clone());
-                    Some(limit)
-                }
-                None => None,
-            }
-        };
+        let limit = self.with_item(kind, name, |item| item.failures.clone());
         limit.as_deref().unwrap_or(&self.others).line()
+    }
+
+    /// Whether an advice about an item is given for the first time. About items that are not told apart, none is given.
+    pub(crate) fn is_first(&self, advice: Advice, kind: &'static str, name: &str) -> bool {
+        let is_first = self.with_item(kind, name, |item| {
+            let is_first = !item.given.contains(&advice);
+            if is_first {
+                item.given.push(advice);
+            }
+            is_first
+        });
+        is_first.unwrap_or(false)
+    }
+
+    /// `None` if too many items are told apart already.
+    fn with_item<R>(&self, kind: &'static str, name: &str, of: impl FnOnce(&mut ItemLog) -> R) -> Option<R> {
+        let key = (kind, name.to_owned());
+        let mut by_item = self.by_item.lock();
+        if by_item.len() >= MAX_ITEMS {
+            return by_item.get_mut(&key).map(of);
+        }
+        Some(of(by_item.entry(key).or_default()))
     }
 }
 
@@ -120,8 +152,17 @@ pub(crate) struct ServerLogLimits {
 
 /// Logs that a store of the program, which many requests need, has failed.
 pub(crate) fn log_store_error(error: &dyn fmt::Display, what: &'static str) {
-    static LIMITS: Mutex<BTreeMap<&'static str, Arc<LogLimit>>> = Mutex::new(BTreeMap::new());
-    let limit = LIMITS.lock().entry(what).or_default().clone();
+    // a place has few
+    static LIMITS: Mutex<Vec<(&str, Arc<LogLimit>)>> = Mutex::new(Vec::new());
+    let limit = {
+        let mut limits = LIMITS.lock();
+        let known = limits.iter().find(|(known, _)| *known == what).map(|(_, limit)| limit.clone());
+        known.unwrap_or_else(|| {
+            let limit = Arc::<LogLimit>::default();
+            limits.push((what, limit.clone()));
+            limit
+        })
+    };
     if let Some(LogLine { suppressed }) = limit.line() {
         tracing::error!(suppressed, %error, "{what}");
     }

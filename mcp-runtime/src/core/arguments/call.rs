@@ -30,6 +30,7 @@ use crate::{
         blocking::{CallThreads, run_blocking},
         context::Context,
         error::{Failure, ToolError},
+        sort::sort_by,
     },
     schema::{
         Place, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
@@ -414,7 +415,7 @@ impl<'a> CallParts<'a> {
                 members.push((count_values(json), arg.name(), json));
             }
         }
-        members.sort_unstable_by_key(|(count, ..)| *count);
+        sort_by(&mut members, |(one, ..), (other, ..)| one.cmp(other));
         let mut sum = 0;
         let exceeds = |(count, ..): &(usize, &str, &str)| {
             sum += count;

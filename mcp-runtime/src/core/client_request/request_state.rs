@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    collections::HashMap,
     ops::Range,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -14,9 +15,9 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     core::{
         connection::Principal,
-        context::{InputResponse, RawJson, RequestState, Retry},
+        context::{InputRequest, InputResponse, RawJson, RequestState, Retry},
         crypto::{Seal, random_id},
-        jsonrpc::{ProtocolError, write_string},
+        jsonrpc::{ProtocolError, decode_string, write_string},
         sort::sort_by,
     },
     schema::{Token, Tokens},
@@ -169,9 +170,56 @@ impl StateSealer<'_> {
             return None;
         }
         let opened = self.seal.open(text.as_bytes(), &self.associated_data(call))?;
-        let state: RequestState = serde_json::from_slice(&opened.plain).ok()?;
+        let state = RequestState::parse(std::str::from_utf8(&opened.plain).ok()?)?;
         let expires = state.expires.saturating_add(SKEW);
         (expires > self.now && state.issued <= self.now.saturating_add(SKEW)).then_some(state)
+    }
+}
+
+/// The members of an object, as text.
+type Members = HashMap<String, RawJson>;
+
+fn members(json: &str) -> Option<Members> {
+    serde_json::from_str(json).ok()
+}
+
+fn integer<N: TryFrom<u64>>(members: &Members, key: &str) -> Option<N> {
+    members.get(key)?.get().parse::<u64>().ok()?.try_into().ok()
+}
+
+/// Each is an object of objects, whose members `read` reads.
+fn object_of<T>(
+    members_of_state: &Members,
+    key: &str,
+    read: impl Fn(&mut Members) -> Option<T>,
+) -> Option<HashMap<String, T>> {
+    let Some(all) = members_of_state.get(key) else { return Some(HashMap::new()) };
+    let read_one = |(key, json): (String, RawJson)| Some((key, read(&mut members(json.get())?)?));
+    members(all.get())?.into_iter().map(read_one).collect()
+}
+
+fn text(members: &Members, key: &str) -> Option<String> {
+    decode_string(members.get(key)?).map(Cow::into_owned)
+}
+
+impl RequestState {
+    /// What [`StateSealer::seal`] has written. A derived implementation would be several times as large in every program.
+    fn parse(json: &str) -> Option<Self> {
+        let state = members(json)?;
+        Some(Self {
+            round_trips: integer(&state, "r")?,
+            call_id: text(&state, "c")?,
+            started: integer(&state, "s").unwrap_or_default(),
+            issued: integer(&state, "i")?,
+            expires: integer(&state, "e")?,
+            responses: object_of(&state, "a", |response| {
+                Some(InputResponse { digest: text(response, "d")?, value: response.remove("v")? })
+            })?,
+            saved: state.get("o").map_or_else(|| Some(Members::new()), |saved| members(saved.get()))?,
+            requests: object_of(&state, "q", |request| {
+                Some(InputRequest { digest: text(request, "d")?, attempts: integer(request, "t")? })
+            })?,
+        })
     }
 }
 
@@ -274,14 +322,21 @@ fn skip_value(tokens: &mut Tokens<'_>) -> usize {
     0
 }
 
-/// `1`, `1.0` and `1e0` are equal; a number beyond the precision of a double stays as it is written.
+/// A number as its significant digits and the power of ten of the last one, which are the same for `1`, `1.0` and `1e0`.
 fn number(json: &str) -> Cow<'_, str> {
-    if json.parse::<i128>().is_ok() && json != "-0" {
-        return Cow::Borrowed(json);
-    }
-    match json.parse::<f64>() {
-        Ok(float) if float.abs() < 9e15 => Cow::Owned(format!("{}", float + 0.0)),
-        _ => Cow::Borrowed(json),
+    let (sign, magnitude) = json.strip_prefix('-').map_or(("", json), |magnitude| ("-", magnitude));
+    let (mantissa, exponent) = magnitude.split_once(['e', 'E']).unwrap_or((magnitude, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_end_matches('0');
+    // of the last digit that is written; that of the last significant one is higher by the zeros after it
+    let last = exponent.parse::<i64>().ok().and_then(|e| e.checked_sub_unsigned(fraction.len() as u64));
+    let last = last.and_then(|last| last.checked_add_unsigned((digits.len() - significant.len()) as u64));
+    match (significant.trim_start_matches('0'), last) {
+        ("", _) => Cow::Borrowed("0"),
+        (significant, Some(last)) => Cow::Owned(format!("{sign}{significant}e{last}")),
+        // no two programs agree on the value of such a number
+        (_, None) => Cow::Borrowed(json),
     }
 }
 
@@ -305,17 +360,30 @@ mod tests {
             ("[100]", "[1e2]"),
             ("{}", " {} "),
             (r#"{"b":[{"d":{},"c":[]}],"a":0}"#, r#"{"a":0,"b":[{"c":[],"d":{}}]}"#),
+            ("[-0.0e5, 0.10, -12.50e1, 1e-3]", "[0,1e-1,-125,0.001]"),
+            ("[1E+21, 0.0001234e+6]", "[1000000000000000000000,123.4]"),
         ];
         for (one, other) in same {
             assert_eq!(canonical(one), canonical(other));
         }
-        let different =
-            [("[1]", "[2]"), ("[1]", r#"["1"]"#), (r#"{"a":1}"#, r#"{"b":1}"#), ("[1,2]", "[2,1]")];
+        let different = [
+            ("[1]", "[2]"),
+            ("[1]", "[-1]"),
+            ("[10]", "[0.1]"),
+            ("[1.5]", "[15]"),
+            ("[1]", r#"["1"]"#),
+            (r#"{"a":1}"#, r#"{"b":1}"#),
+            ("[1,2]", "[2,1]"),
+        ];
         for (one, other) in different {
             assert_ne!(canonical(one), canonical(other));
         }
         let (one, other) = ("[100000000000000000000000001]", "[100000000000000000000000002]");
         assert_ne!(canonical(one), canonical(other));
+        // neither grows with its exponent
+        for huge in ["[1e999999999]", "[1e-99999999999999999999]"] {
+            assert!(canonical(huge).len() <= huge.len() + 1);
+        }
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(canonical(&deep).matches('[').count(), 100_000);
         let objects = format!("{}1{}", "{\"b\":0,\"a\":".repeat(100_000), "}".repeat(100_000));

@@ -65,7 +65,7 @@ pub(crate) enum Delivery {
 }
 
 /// The content of `requestState`, before it is sealed.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct RequestState {
     /// How often the call has ended with `input_required`.
     #[serde(rename = "r")]
@@ -74,20 +74,20 @@ pub(crate) struct RequestState {
     #[serde(rename = "c")]
     pub(crate) call_id: String,
     /// When the call first ended with `input_required`, in milliseconds since 1970.
-    #[serde(rename = "s", default)]
+    #[serde(rename = "s")]
     pub(crate) started: u64,
     /// Seconds since 1970.
     #[serde(rename = "i")]
     pub(crate) issued: u64,
     #[serde(rename = "e")]
     pub(crate) expires: u64,
-    #[serde(rename = "a", default, skip_serializing_if = "HashMap::is_empty")]
+    #[serde(rename = "a", skip_serializing_if = "HashMap::is_empty")]
     pub(crate) responses: HashMap<String, InputResponse>,
     /// Results of `once`.
-    #[serde(rename = "o", default, skip_serializing_if = "HashMap::is_empty")]
+    #[serde(rename = "o", skip_serializing_if = "HashMap::is_empty")]
     pub(crate) saved: HashMap<String, RawJson>,
     /// The requests that the call last ended with.
-    #[serde(rename = "q", default, skip_serializing_if = "HashMap::is_empty")]
+    #[serde(rename = "q", skip_serializing_if = "HashMap::is_empty")]
     pub(crate) requests: HashMap<String, InputRequest>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct InputResponse {
 }
 
 /// A request that the client was sent in an `input_required` result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct InputRequest {
     #[serde(rename = "d")]
     pub(crate) digest: String,

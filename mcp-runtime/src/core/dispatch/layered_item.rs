@@ -2,7 +2,7 @@
 //! into a task and dropped like one. The item's own function is what the innermost layer runs, as often as it likes.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -22,6 +22,7 @@ use crate::{
         error::{Failure, ToolError},
         invoke::{self, Ended, Invocation, StartOptions, with_timeout},
         item_output::{ItemOutput, wrong_kind},
+        log_limit::{Advice, ItemLogLimits},
         protocol::Revision,
         server::{Server, WeakServer},
         sync::Mutex,
@@ -89,13 +90,10 @@ struct FunctionOfItem {
     has_run: AtomicBool,
 }
 
-/// Warns, once for each item, of a layer that runs its function again although that is not idempotent.
+/// Advises the author of a tool, if a layer runs its function again although that is not idempotent.
 #[cold]
-fn warn_of_second_run(name: &str) {
-    const MAX_ITEMS: usize = 1024;
-    static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut warned = WARNED.lock();
-    if warned.len() < MAX_ITEMS && warned.insert(name.to_owned()) {
+fn warn_of_second_run(log_limits: &ItemLogLimits, name: &str) {
+    if log_limits.is_first(Advice::SecondRun, "tool", name) {
         tracing::warn!(
             name,
             "a layer has run the function of a tool twice in one call, and the tool is `destructive` and not `idempotent`\n\
@@ -133,8 +131,12 @@ impl FunctionOfItem {
                 with_timeout(call.time_limit(), entering.get()).await.flatten()?
             }
         };
-        if self.has_run.swap(true, Ordering::Relaxed) && call.runs_once() {
-            warn_of_second_run(layered.name());
+        let is_second = self.has_run.swap(true, Ordering::Relaxed);
+        if is_second
+            && call.runs_once()
+            && let Some(server) = self.server.upgrade()
+        {
+            warn_of_second_run(&server.log_limits().failures, layered.name());
         }
         let ended = match call.start(self.options, &|| context.clone()) {
             Invocation::Ended(ended) => ended,

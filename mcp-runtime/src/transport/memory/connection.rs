@@ -85,7 +85,9 @@ impl ClientConnection for MemoryRequestClient {
 
 /// A message as a value; invalid JSON becomes a string that says so.
 pub(crate) fn parse_message(text: &[u8]) -> Value {
-    serde_json::from_slice(text).unwrap_or_else(|error| {
+    let parsed = std::str::from_utf8(text).map_err(|error| error.to_string());
+    let parsed = parsed.and_then(|text| serde_json::from_str(text).map_err(|error| error.to_string()));
+    parsed.unwrap_or_else(|error| {
         Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(text)))
     })
 }

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -34,6 +34,38 @@ impl Nginx {
     ///
     /// If it does not start.
     pub fn start(address: SocketAddr, replicas: &[SocketAddr]) -> Result<Self, Missing> {
+        Self::start_with(address, &[], |_| {
+            let servers: String = replicas.iter().map(|at| format!("server {at} max_fails=0; ")).collect();
+            format!(
+                r#"
+    upstream replicas {{ {servers}keepalive 32; }}
+    server {{
+        listen {address};
+        location /mcp {{
+            proxy_pass http://replicas; proxy_http_version 1.1;
+            proxy_set_header Host $host; proxy_set_header Connection "";
+            proxy_buffering off; proxy_request_buffering off; proxy_connect_timeout 2s;
+        }}
+    }}"#
+            )
+        })
+    }
+
+    /// Starts it with these files, and with the blocks of `http` that are made for the folder with them; one listens at the
+    /// address, which must be free.
+    ///
+    /// # Errors
+    ///
+    /// If it is not installed.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn start_with(
+        address: SocketAddr,
+        files: &[(&str, String)],
+        blocks: impl FnOnce(&Path) -> String,
+    ) -> Result<Self, Missing> {
         let missing = || Missing("`nginx` is not installed: the Debian package `nginx-light` has it".into());
         // not on the path of every user
         let program = ["nginx", "/usr/sbin/nginx"]
@@ -43,7 +75,10 @@ impl Nginx {
         let folder =
             std::env::temp_dir().join(format!("mcp-nginx-{}-{}", std::process::id(), address.port()));
         fs::create_dir_all(&folder).expect("a folder");
-        let servers: String = replicas.iter().map(|at| format!("server {at} max_fails=0; ")).collect();
+        for (name, text) in files {
+            fs::write(folder.join(name), text).expect("a file");
+        }
+        let blocks = blocks(&folder);
         let path = folder.display();
         let config = format!(
             r#"daemon off; master_process off; pid {path}/pid; error_log {path}/error.log;
@@ -51,16 +86,7 @@ events {{}}
 http {{
     access_log off; keepalive_requests 1000000;
     client_body_temp_path {path}/body; proxy_temp_path {path}/proxy; fastcgi_temp_path {path}/fastcgi;
-    uwsgi_temp_path {path}/uwsgi; scgi_temp_path {path}/scgi;
-    upstream replicas {{ {servers}keepalive 32; }}
-    server {{
-        listen {address};
-        location /mcp {{
-            proxy_pass http://replicas; proxy_http_version 1.1;
-            proxy_set_header Host $host; proxy_set_header Connection "";
-            proxy_buffering off; proxy_request_buffering off; proxy_connect_timeout 2s;
-        }}
-    }}
+    uwsgi_temp_path {path}/uwsgi; scgi_temp_path {path}/scgi;{blocks}
 }}"#
         );
         let file = folder.join("nginx.conf");

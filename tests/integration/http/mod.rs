@@ -1,6 +1,8 @@
 //! The HTTP transport, tested with a client that can also send invalid requests.
 
 mod batch;
+#[cfg(unix)]
+mod client_certificates;
 mod event_streams;
 pub(crate) mod fixture;
 mod guard;

@@ -22,6 +22,14 @@ pub(super) struct CrateInfo {
     /// The name in the registry of servers.
     pub(super) registry_name: Option<String>,
     pub(super) npm: String,
+    /// The kinds of packages that the registry of servers lists.
+    pub(super) packages: Vec<String>,
+    /// The name of its image.
+    pub(super) oci: Option<String>,
+    /// Where it runs for everybody.
+    pub(super) remotes: Vec<String>,
+    /// Whether cargo publishes it.
+    pub(super) is_published: bool,
     pub(super) icon: Option<PathBuf>,
     pub(super) readme: Option<PathBuf>,
     pub(super) keywords: Vec<String>,
@@ -101,7 +109,20 @@ impl CrateInfo {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let file = |value: &Value| text(value).map(|file| folder.join(file));
         let keywords = package["keywords"].as_array().into_iter().flatten().filter_map(text).collect();
+        let texts =
+            |value: &Value| value.as_array().map(|all| all.iter().filter_map(text).collect::<Vec<_>>());
+        let remotes = texts(&own["remotes"]).unwrap_or_default();
+        let packages = texts(&own["packages"]);
+        // what is not said to be elsewhere is a crate
+        let packages = packages.unwrap_or_else(|| match remotes.as_slice() {
+            [] => vec!["cargo".to_owned()],
+            _ => Vec::new(),
+        });
         Ok(Self {
+            packages,
+            oci: text(&own["oci"]),
+            remotes,
+            is_published: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             version: text(&package["version"]).ok_or("the package has no version")?,
             description: text(&package["description"])
                 .ok_or_else(|| missing("description", "`description = \"..\"` to [package]"))?,

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, Setting, archive::Archive, program::Program, settings};
+use super::{Input, Setting, archive::Archive, input_kind, program::Program, settings};
 use crate::Failure;
 
 /// The version of the manifest's format, the newest that is documented.
@@ -201,17 +201,7 @@ fn manifest(input: &Input, first: &str, windows: Option<&str>, systems: &[&str],
 /// What the client asks its user.
 fn question(setting: &Setting) -> Value {
     let Setting { key, schema, is_required, .. } = setting;
-    let types: Vec<&str> = match &schema["type"] {
-        Value::Array(types) => {
-            types.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect()
-        }
-        name => name.as_str().into_iter().collect(),
-    };
-    let kind = match types.as_slice() {
-        ["integer" | "number"] => "number",
-        ["boolean"] => "boolean",
-        _ => "string",
-    };
+    let kind = input_kind(schema);
     let words = key.replace('_', " ");
     let mut letters = words.chars();
     let title =

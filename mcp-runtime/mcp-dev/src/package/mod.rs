@@ -1,11 +1,12 @@
-//! `package`: puts the built programs of a crate into what clients and users install: a bundle, or packages of npm. What is
-//! in them comes from the crate's manifest and from the server itself. A file or folder is replaced whole, or is as it was.
+//! `package`: puts the built programs of a crate into what clients and users install: a bundle, or packages of npm, and lists it in
+//! the registry of servers. What is in them comes from the crate's manifest and from the server itself. A file or folder is replaced whole, or is as it was.
 
 mod archive;
 mod crate_info;
 mod mcpb;
 mod npm;
 mod program;
+mod server_json;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -49,14 +50,31 @@ pub(crate) fn command() -> Command {
                 .arg(each),
         )
         .subcommand(
-            Command::new("npm").about("A launcher and a package for each target, for npm").args(shared),
+            Command::new("npm")
+                .about("A launcher and a package for each target, for npm")
+                .args(shared.clone()),
         )
+        .subcommand({
+            let program = Arg::new("program").long("program").value_name("FILE");
+            let is_used =
+                |argument: &Arg| ["manifest", "bin", "schema", "out"].contains(&argument.get_id().as_str());
+            let used = shared.into_iter().filter(is_used).map(|argument| match argument.get_id().as_str() {
+                "out" => argument.help("Where bundles of `package mcpb` are"),
+                _ => argument,
+            });
+            server_json::command(
+                used.chain([program.help("The program of this machine, in place of target/release/NAME")]),
+            )
+        })
 }
 
 /// # Errors
 /// A program is missing or another target's, the manifest lacks something, or a file cannot be written.
 pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     let Some((kind, arguments)) = arguments.subcommand() else { return Ok(ExitCode::from(2)) };
+    if kind == "server-json" {
+        return server_json::run(arguments);
+    }
     let input = Input::read(arguments)?;
     let made = match kind {
         "mcpb" => mcpb::make(&input, arguments.get_flag("each"))?,
@@ -111,11 +129,7 @@ impl Input {
             return Err(format!("there are two programs for {}", pair[0].platform()).into());
         }
         let schema = match (text("schema"), programs.iter().find(|program| program.is_of_this_machine())) {
-            (Some(file), _) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|error| format!("`{file}` cannot be read: {error}"))?;
-                serde_json::from_str(&text).map_err(|error| format!("`{file}` is not JSON: {error}"))?
-            }
+            (Some(file), _) => read_schema(file)?,
             (None, Some(program)) => program.schema()?,
             (None, None) => {
                 return Err("none of the programs runs on this machine, so what the server offers is not known\n`--schema FILE` is what `schema --json` of the server prints".into());
@@ -125,6 +139,26 @@ impl Input {
             return Err("the schema does not name the server: it is not what `schema --json` prints".into());
         }
         Ok(Self { info, programs, schema, out: text("out").unwrap_or("dist").into() })
+    }
+}
+
+fn read_schema(file: &str) -> Result<Value, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("`{file}` cannot be read: {error}"))?;
+    Ok(serde_json::from_str(&text).map_err(|error| format!("`{file}` is not JSON: {error}"))?)
+}
+
+/// Of what kind the value of a setting is: `number`, `boolean` or `string`.
+fn input_kind(schema: &Value) -> &'static str {
+    let types: Vec<&str> = match &schema["type"] {
+        Value::Array(types) => {
+            types.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect()
+        }
+        name => name.as_str().into_iter().collect(),
+    };
+    match types.as_slice() {
+        ["integer" | "number"] => "number",
+        ["boolean"] => "boolean",
+        _ => "string",
     }
 }
 

@@ -187,6 +187,124 @@ fn is_packaged(made: &Made, server: &str) {
 }
 
 #[test]
+fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_said_at_once() {
+    let made = Made::new("listed");
+    let schema = json!({ "server": { "name": "listed" }, "settings": { "type": "object", "required": ["key"], "properties": {
+        "key": { "type": "string", "x-env": "LISTED_KEY", "writeOnly": true, "description": "Of the service" },
+        "limit": { "type": "integer", "x-env": "LISTED_LIMIT", "default": 5 },
+        "mode": { "type": "string", "x-env": "LISTED_MODE", "enum": ["a", "b"] },
+    } } });
+    fs::write(made.path("schema.json"), schema.to_string()).expect("a file");
+    let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
+    let with = |own: &str, package: &str| {
+        let text = manifest
+            .replace("title = \"Listed\"\n", "")
+            .replace("[package.metadata.mcp]", &format!("[package.metadata.mcp]\n{own}"));
+        fs::write(made.path("Cargo.toml"), text.replace("[package]", &format!("[package]\n{package}")))
+            .expect("a manifest");
+    };
+    let line = |more: &[&str]| {
+        made.mcp_dev(&[&["package", "server-json", "--schema", "schema.json"], more].concat())
+    };
+    let written = || -> Value {
+        serde_json::from_str(&fs::read_to_string(made.path("server.json")).expect("a file")).expect("JSON")
+    };
+    let missing = line(&["--check"]);
+    assert!(text(&missing.stderr).contains("does not exist"), "{missing:?}");
+    assert!(line(&[]).status.success());
+    let all = written();
+    assert_eq!((&all["name"], &all["version"]), (&json!("io.github.ada/listed"), &json!("0.1.0")));
+    let package = &all["packages"][0];
+    assert_eq!((&package["registryType"], &package["identifier"]), (&json!("cargo"), &json!("listed")));
+    assert_eq!(package["transport"], json!({ "type": "stdio" }));
+    assert_eq!(
+        package["environmentVariables"],
+        json!([
+            { "name": "LISTED_KEY", "format": "string", "description": "Of the service", "isRequired": true, "isSecret": true },
+            { "name": "LISTED_LIMIT", "format": "number", "default": "5" },
+            { "name": "LISTED_MODE", "format": "string", "choices": ["a", "b"] },
+        ])
+    );
+    assert_eq!(text(&line(&["--check"]).stdout), "nothing has changed\n");
+    // what the author adds is kept, and what has changed is said
+    let mut own = all.clone();
+    own["icons"] = json!([{ "src": "https://example.com/icon.png" }]);
+    own["version"] = json!("0.0.9");
+    fs::write(made.path("server.json"), own.to_string()).expect("a file");
+    let drifted = line(&["--check"]);
+    assert_eq!(
+        (drifted.status.code(), &*text(&drifted.stdout)),
+        (Some(1), "version: is \"0.0.9\", and would be \"0.1.0\"\n")
+    );
+    assert_eq!(written()["version"], "0.0.9", "a check writes nothing");
+    assert!(line(&[]).status.success());
+    assert_eq!((&written()["version"], &written()["icons"]), (&json!("0.1.0"), &own["icons"]));
+    // other packages, and remotes
+    fs::create_dir_all(made.path("dist")).expect("a folder");
+    fs::write(made.path("dist/listed-0.1.0-linux-x64.mcpb"), "abc").expect("a file");
+    fs::write(made.path("dist/listed-0.1.01.mcpb"), "another version").expect("a file");
+    with(
+        "packages = [\"npm\", \"mcpb\", \"oci\"]\noci = \"ghcr.io/ada/listed\"\nremotes = [\"https://example.com/mcp\"]",
+        "repository = \"https://github.com/ada/listed\"",
+    );
+    let output = line(&[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let all = written();
+    let packages = all["packages"].as_array().expect("a list");
+    let identifiers: Vec<&str> = packages.iter().filter_map(|one| one["identifier"].as_str()).collect();
+    assert_eq!(
+        identifiers,
+        [
+            "listed",
+            "https://github.com/ada/listed/releases/download/v0.1.0/listed-0.1.0-linux-x64.mcpb",
+            "ghcr.io/ada/listed:0.1.0"
+        ]
+    );
+    // of the text "abc"
+    let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!((&packages[1]["fileSha256"], packages[2].get("version")), (&json!(digest), None));
+    assert_eq!(all["remotes"], json!([{ "type": "streamable-http", "url": "https://example.com/mcp" }]));
+    assert_eq!(all["repository"]["source"], "github");
+    // everything that is wrong, at once
+    let before = written();
+    let long = "x".repeat(101);
+    with(
+        &format!(
+            "packages = [\"cargo\", \"mcpb\", \"oci\", \"deb\"]\ntitle = \"{long}\"\nremotes = [\"http://localhost/mcp\"]"
+        ),
+        "publish = false",
+    );
+    let readme = fs::read_to_string(made.path("README.md")).expect("a file");
+    fs::write(
+        made.path("README.md"),
+        readme.replace(
+            "mcp-name: io.github.ada/listed",
+            "<!-- mcp-name: io.github.ada/listed -->\nmcp-name: io.github.ada/listed-too",
+        ),
+    )
+    .expect("a file");
+    let refused = line(&["--check"]);
+    let found = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+    for part in [
+        "`publish` of the crate",
+        "add the visible line `mcp-name: io.github.ada/listed`",
+        "add `repository`",
+        "add `oci",
+        "`deb` is not a kind",
+        "`title` has 101 characters, of at most 100",
+        "`http://localhost/mcp` is not a public URL",
+    ] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    assert_eq!(line(&[]).status.code(), Some(1));
+    assert_eq!(written(), before, "nothing was written");
+    fs::write(made.path("server.json"), "{").expect("a file");
+    assert!(text(&line(&[]).stderr).contains("is not JSON, and is left alone"));
+    assert_eq!(fs::read_to_string(made.path("server.json")).expect("a file"), "{");
+}
+
+#[test]
 fn packages_are_refused_before_anything_is_written() {
     let made = Made::new("refused");
     other_programs(&made);

@@ -83,6 +83,8 @@ fn main() -> mcp_runtime::Result<()> {
         .info(|info| info.name("replica"))
         .discover()
         .limits(|limits| limits.max_consumed_calls(1_000_000).max_share_percent(100))
+        // a task of a replica that is killed begins again, or has failed, within two leases
+        .tasks(|tasks| tasks.lease(Duration::from_secs(5)))
         // an answer whose request got no response is lost: SDKs do not send it again
         .limits(|limits| limits.client_request_timeout(Duration::from_secs(15)))
         .http(|http| http.shutdown_delay(Duration::from_millis(200)))

@@ -6,6 +6,7 @@ mod changes;
 mod events;
 mod http_sse;
 mod killed;
+mod left;
 mod listeners;
 mod operations;
 mod rates;

@@ -87,6 +87,6 @@ fn main() -> mcp_runtime::Result<()> {
         .tasks(|tasks| tasks.lease(Duration::from_secs(5)))
         // an answer whose request got no response is lost: SDKs do not send it again
         .limits(|limits| limits.client_request_timeout(Duration::from_secs(15)))
-        .http(|http| http.shutdown_delay(Duration::from_millis(200)))
+        .http(|http| http.legacy_sse("/sse").shutdown_delay(Duration::from_millis(200)))
         .run()
 }

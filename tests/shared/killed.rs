@@ -453,10 +453,10 @@ impl Script {
         Ok(Self { interpreter: package::node(20)?, script })
     }
 
-    fn run(&self, url: &str, end: Instant) -> Report {
+    fn run(&self, url: &str, end: Instant, eras: &[&str]) -> Report {
         let left = end.saturating_duration_since(Instant::now());
         let mut command = Command::new(&self.interpreter);
-        command.arg(&self.script).arg(url).arg(left.as_secs().to_string());
+        command.arg(&self.script).arg(url).arg(left.as_secs().to_string()).args(eras);
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let finished =
             child::run(&mut command, "", left + 3 * ANSWER).expect("an installed interpreter runs");
@@ -509,7 +509,7 @@ fn while_replicas_are_killed(lasts: Duration, clients: Vec<(&'static str, Sender
 }
 
 fn script(script: Script) -> Sender {
-    Box::new(move |cluster, end| script.run(&cluster.proxy.url(), end))
+    Box::new(move |cluster, end| script.run(&cluster.proxy.url(), end, &[]))
 }
 
 fn client() -> Sender {
@@ -560,6 +560,51 @@ fn requests_end_in_their_result_or_in_an_error_while_the_store_stops_and_is_rest
 #[ignore = "it takes three minutes"]
 fn requests_while_the_store_stops_for_5_30_and_90_seconds() {
     while_the_store_stops(&[5, 30, 90]);
+}
+
+/// Sends requests by a client of this crate over HTTP+SSE until the time is over.
+async fn ours_over_http_sse(at: SocketAddr, end: Instant) -> Report {
+    let counter = Counter::default();
+    let builder = Client::builder()
+        .http_sse()
+        .request_timeout(ANSWER)
+        .limits(|limits| limits.elicitation_rate("1000/1s").server_requests(1000))
+        .on_elicit(|_| async { ElicitAnswer::Accept(json!({ "value": true })) });
+    let client = builder.connect(format!("http://{at}/sse")).await.expect("a connection");
+    let session = Session { client, era: "http_sse", counter: counter.clone(), end };
+    let running = [
+        tokio::spawn(session.clone().calls("echo", 0)),
+        tokio::spawn(session.clone().calls("nap", 300)),
+        tokio::spawn(session.pays()),
+    ];
+    for running in running {
+        running.await.expect("no panic");
+    }
+    counter.take()
+}
+
+#[test]
+fn clients_of_http_sse_are_served_by_replicas_that_are_chosen_by_chance() {
+    let started = Script::python().and_then(|python| Ok((python, Cluster::start()?)));
+    let (python, cluster) = match started {
+        Ok(started) => started,
+        Err(missing) => return skip("clients of HTTP+SSE at replicas", &missing),
+    };
+    let (at, end) = (cluster.proxy.address(), Instant::now() + Duration::from_secs(4));
+    let reports = thread::scope(|scope| {
+        let theirs = scope.spawn(|| python.run(&format!("http://{at}/sse"), end, &["http_sse"]));
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let ours = runtime.expect("a runtime").block_on(ours_over_http_sse(at, end));
+        [("client of this crate", ours), ("Python SDK", theirs.join().expect("no panic"))]
+    });
+    let (recorded, _) = cluster.recorded();
+    for (name, report) in reports {
+        report.check(name, &recorded);
+        for kind in ["echo", "nap", "pay"] {
+            assert!(report.of(&format!("{kind}, http_sse"), "right") > 0, "{name}: no {kind}");
+        }
+    }
+    assert!(cluster.proxy.forwarded().iter().all(|count| *count > 0), "each of them got messages");
 }
 
 /// How long the long tests last.

@@ -1,8 +1,8 @@
 """Clients of the official Python SDK, legacy and modern, of servers that are killed and started again meanwhile.
 
-usage: clients.py URL SECONDS
+usage: clients.py URL SECONDS [ERA..]
 
-Sends requests until the time is over, and prints one JSON line: for each kind of request, how many had which outcome. An
+Sends requests of both eras, or of these and `http_sse`, until the time is over, and prints one JSON line: for each kind of request, how many had which outcome. An
 outcome that begins with `WRONG` is neither the right result nor an error that says so.
 """
 
@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 
 import anyio
 from mcp import Client, MCPError
+from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp_types import ElicitResult
 
@@ -151,8 +152,8 @@ async def serve(url, era, end):
     while time.monotonic() < end:
         try:
             async with Client(
-                url,
-                mode="legacy" if era == "legacy" else "2026-07-28",
+                sse_client(url) if era == "http_sse" else url,
+                mode="2026-07-28" if era == "modern" else "legacy",
                 read_timeout_seconds=ANSWER_SECONDS,
                 elicitation_callback=elicit,
             ) as client:
@@ -175,14 +176,14 @@ async def serve(url, era, end):
             await anyio.sleep(0.2)
 
 
-async def main(url, seconds):
+async def main(url, seconds, *eras):
     end = time.monotonic() + float(seconds)
     async with anyio.create_task_group() as group:
-        for era in ("legacy", "modern"):
+        for era in eras or ("legacy", "modern"):
             group.start_soon(serve, url, era, end)
     print(json.dumps({"counts": counts, "paid": paid}))
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", MCPDeprecationWarning)
-    anyio.run(main, *sys.argv[1:3])
+    anyio.run(main, *sys.argv[1:])

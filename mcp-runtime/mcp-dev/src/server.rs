@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{Failure, Outcome, report};
 
 /// The token that is sent to servers over HTTP.
-const TOKEN: &str = "MCP_TOKEN";
+pub(crate) const TOKEN: &str = "MCP_TOKEN";
 
 const HELP: &str = "\
 The server is what follows `--`: a command and its arguments, or a URL.

@@ -67,6 +67,11 @@ struct State {
 pub(super) struct Launcher(watch::Receiver<State>);
 
 impl Launcher {
+    /// Of a server that runs elsewhere.
+    pub(super) fn none() -> Self {
+        Self(watch::channel(State::default()).1)
+    }
+
     pub(super) fn program(&self) -> Option<Arc<Program>> {
         self.0.borrow().program.clone()
     }

@@ -5,6 +5,7 @@ mod child;
 mod launch;
 mod message;
 mod page;
+mod proxy;
 mod session;
 mod trace;
 
@@ -18,10 +19,11 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use tokio::{io::BufReader, sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::{Outcome, report};
 use child::{QUEUE, read_lines, write_lines};
-use launch::{Program, Source};
+use launch::{Launcher, Program, Source};
 use session::{KnownTools, Pipe, Session};
 use trace::{Mask, Trace};
 
@@ -34,6 +36,7 @@ of it is saved. A command is started again when a file changes that one of its w
 
   mcp-dev install claude-code     a client that keeps its connection while you work
   mcp-dev -- python3 server.py
+  mcp-dev http://127.0.0.1:3000/mcp    in front of a server that runs elsewhere
   mcp-dev --bin server --arg serve";
 
 /// The command line of the loop, as the command `dev`.
@@ -77,6 +80,13 @@ pub(crate) fn command() -> Command {
             text("port", "PORT", "The port of the page, in place of a free one")
                 .value_parser(clap::value_parser!(u16).range(1..)),
             flag("no-page", "Leaves the page out"),
+            text(
+                "listen",
+                "PORT",
+                "Of a server that runs elsewhere: the port for clients, in place of a free one",
+            )
+            .value_parser(clap::value_parser!(u16).range(1..)),
+            Arg::new("url").value_name("URL").help("A server that runs elsewhere"),
             Arg::new("server").last(true).num_args(0..).value_name("COMMAND").help("The server"),
         ])
 }
@@ -87,10 +97,15 @@ pub(crate) fn with_default_command(arguments: impl Iterator<Item = OsString>) ->
     let is_own = |first: &str| matches!(first, "-h" | "--help" | "-V" | "--version");
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some(first) if is_own(first) => {}
-        Some(first) if !first.starts_with('-') => {}
+        Some(first) if !first.starts_with('-') && !is_url(first) => {}
         _ => arguments.insert(1.min(arguments.len()), "dev".into()),
     }
     arguments
+}
+
+fn is_url(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.starts_with("http://") || text.starts_with("https://")
 }
 
 /// The arguments of `install` in the folder of a crate: this program is what the client starts there, unless a server is named.
@@ -133,9 +148,19 @@ fn name_of_crate(manifest: &str, folder: &Path) -> String {
     if name.is_empty() { "server".to_owned() } else { name }
 }
 
+/// The server of the loop.
+enum Server {
+    Own(Source),
+    /// Its URL, and the port for clients; 0 is any.
+    Elsewhere {
+        url: Url,
+        port: u16,
+    },
+}
+
 /// What the arguments say.
 struct Options {
-    source: Source,
+    server: Server,
     env: Vec<(String, String)>,
     retry_safe: bool,
     log: Option<PathBuf>,
@@ -168,6 +193,32 @@ impl Options {
         build.extend(arguments.get_flag("release").then(|| "--release".to_owned()));
         let own: Vec<String> = texts("arg").collect();
         let mut paths: Vec<PathBuf> = texts("watch").map(PathBuf::from).collect();
+        let listen = arguments.get_one::<u16>("listen").copied();
+        let url = match (texts("url").next(), words.as_slice()) {
+            (Some(_), [_, ..]) => return Err("a URL and `-- COMMAND` are two servers: name one"),
+            (Some(url), []) => Some(url),
+            (None, [url]) if is_url(url) => Some(url.clone()),
+            (None, _) => None,
+        };
+        if let Some(url) = url {
+            let url = proxy::read_url(&url)?;
+            let is_other = !build.is_empty() || !own.is_empty() || !paths.is_empty() || !env.is_empty();
+            if is_other || arguments.get_flag("retry-safe") {
+                return Err(
+                    "a server that runs elsewhere is neither built nor started: leave such options out",
+                );
+            }
+            let command = vec![url.as_str().to_owned()];
+            return Ok(Self::new(
+                arguments,
+                Server::Elsewhere { url, port: listen.unwrap_or_default() },
+                env,
+                command,
+            ));
+        }
+        if listen.is_some() {
+            return Err("`--listen` is for a server that runs elsewhere: `mcp-dev URL --listen PORT`");
+        }
         let source = match words.split_first() {
             Some(_) if !build.is_empty() || !own.is_empty() => {
                 return Err("options of a crate and `-- COMMAND` are two servers: name one");
@@ -190,8 +241,13 @@ impl Options {
             }
             None => Source::Crate { build, arguments: own, env: env.clone() },
         };
-        Ok(Self {
-            source,
+        Ok(Self::new(arguments, Server::Own(source), env, words))
+    }
+
+    fn new(arguments: &ArgMatches, server: Server, env: Vec<(String, String)>, command: Vec<String>) -> Self {
+        let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().cloned();
+        Self {
+            server,
             env,
             retry_safe: arguments.get_flag("retry-safe"),
             log: texts("log").next().map(PathBuf::from),
@@ -199,8 +255,8 @@ impl Options {
             shows_values: arguments.get_flag("values"),
             port: (!arguments.get_flag("no-page"))
                 .then(|| arguments.get_one::<u16>("port").copied().unwrap_or_default()),
-            command: words,
-        })
+            command,
+        }
     }
 }
 
@@ -255,17 +311,30 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
         let file = file.map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
         tokio::spawn(trace.clone().write(file));
     }
-    let launcher = launch::watch(options.source, trace.clone());
     let tools = KnownTools::default();
+    let (launcher, url) = match options.server {
+        Server::Own(source) => (launch::watch(source, trace.clone()), None),
+        Server::Elsewhere { url, port } => {
+            let url = proxy::serve(port, url, trace.clone(), tools.clone()).await?;
+            report(&format!("mcp-dev: the server for clients: {url}"));
+            (Launcher::none(), Some(url))
+        }
+    };
+    let is_elsewhere = url.is_some();
     if let Some(port) = options.port {
         let sources = page::Sources {
             trace: trace.clone(),
             launcher: launcher.clone(),
             tools: tools.clone(),
+            url,
             command: options.command,
             shows_values: options.shows_values,
         };
         page::serve(port, sources).await;
+    }
+    if is_elsewhere {
+        token.cancelled().await;
+        return Ok(ExitCode::SUCCESS);
     }
     let (lines, from) = mpsc::channel(QUEUE);
     let (to, answers) = mpsc::channel(QUEUE);

@@ -73,7 +73,7 @@ pub(super) struct Pipe {
 pub(super) struct KnownTools(Arc<Mutex<HashMap<String, Value>>>);
 
 impl KnownTools {
-    fn learn(&self, result: &Value) {
+    pub(super) fn learn(&self, result: &Value) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for tool in result.get("tools").and_then(Value::as_array).into_iter().flatten() {
             let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };

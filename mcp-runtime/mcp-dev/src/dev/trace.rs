@@ -142,6 +142,11 @@ impl Trace {
         self.0.mask.everywhere(value);
     }
 
+    /// Masks a text from now on, wherever it occurs.
+    pub(super) fn hide(&self, text: &str) {
+        self.0.mask.remember(&text.into());
+    }
+
     /// What has become of the process of a session.
     pub(super) fn state(&self, session: &str, state: &str, text: &str) {
         self.event("server", json!({ "session": session, "state": state, "text": text }));

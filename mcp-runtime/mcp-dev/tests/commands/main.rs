@@ -8,6 +8,7 @@ mod dev;
 mod examine;
 mod page;
 mod product;
+mod proxy;
 
 use std::{
     fs,

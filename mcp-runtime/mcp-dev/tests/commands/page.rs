@@ -60,23 +60,23 @@ for line in sys.stdin:
         send({"id": id, "error": {"code": -32601, "message": "unknown method"}})
 "#;
 
-struct Page {
+pub(crate) struct Page {
     dev: Loop,
-    port: u16,
+    pub(crate) port: u16,
     key: String,
 }
 
 /// Status, headers in lower case, and body.
-struct Answer(u16, String, String);
+pub(crate) struct Answer(pub(crate) u16, pub(crate) String, pub(crate) String);
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.2).unwrap_or_else(|error| panic!("{error}: {} {}", self.0, self.2))
     }
 }
 
 /// Sends a request as it is, and returns the connection.
-fn send(port: u16, head: &str, body: &str) -> BufReader<TcpStream> {
+pub(crate) fn send(port: u16, head: &str, body: &str) -> BufReader<TcpStream> {
     let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     connection.set_read_timeout(Some(LIMIT)).expect("a time");
     write!(connection, "{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
@@ -84,7 +84,7 @@ fn send(port: u16, head: &str, body: &str) -> BufReader<TcpStream> {
     BufReader::new(connection)
 }
 
-fn read(mut connection: BufReader<TcpStream>) -> Answer {
+pub(crate) fn read(mut connection: BufReader<TcpStream>) -> Answer {
     let mut text = String::new();
     connection.read_to_string(&mut text).expect("an answer");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -93,7 +93,7 @@ fn read(mut connection: BufReader<TcpStream>) -> Answer {
 }
 
 /// The link on stderr: port and fragment.
-fn link_of(dev: &Loop) -> (u16, String) {
+pub(crate) fn link_of(dev: &Loop) -> (u16, String) {
     let line = dev.wait_for_stderr("http://127.0.0.1:");
     let (_, link) = line.split_once("http://127.0.0.1:").expect("a link");
     let (port, fragment) = link.split_once("/#").expect("a fragment");
@@ -109,7 +109,10 @@ impl Page {
             .copied()
             .chain(["--env", "GIVEN=planted-env", "--", "python3", "server.py"])
             .collect();
-        let dev = Loop::start_in(folder, &words);
+        Self::open_of(Loop::start_in(folder, &words))
+    }
+
+    pub(crate) fn open_of(dev: Loop) -> Self {
         let (port, link) = link_of(&dev);
         let mut page = Self { dev, port, key: String::new() };
         page.key = page.enter(&link).json()["key"].as_str().expect("a key").to_owned();
@@ -125,7 +128,7 @@ impl Page {
         format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}")
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         read(send(self.port, &self.head("GET", path), ""))
     }
 
@@ -133,11 +136,11 @@ impl Page {
         read(send(self.port, &self.head("POST", path), &body.to_string()))
     }
 
-    fn request(&self, method: &str, params: &Value) -> Value {
+    pub(crate) fn request(&self, method: &str, params: &Value) -> Value {
         self.post("/api/request", &json!({ "id": "r", "method": method, "params": params })).json()
     }
 
-    fn events(&self) -> Events {
+    pub(crate) fn events(&self) -> Events {
         let mut connection = send(self.port, &self.head("GET", "/api/events"), "");
         let mut line = String::new();
         while connection.read_line(&mut line).expect("a head") > 2 {
@@ -148,14 +151,14 @@ impl Page {
 }
 
 /// The stream of events.
-struct Events {
+pub(crate) struct Events {
     connection: BufReader<TcpStream>,
     /// All of it so far.
-    seen: String,
+    pub(crate) seen: String,
 }
 
 impl Events {
-    fn next_where(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn next_where(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
             assert!(self.connection.read_line(&mut line).expect("a line") > 0, "the end: {}", self.seen);

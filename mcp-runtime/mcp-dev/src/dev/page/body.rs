@@ -1,8 +1,8 @@
-//! Bodies of the page: those that are whole, and those that come in parts.
+//! Bodies of HTTP: those that are whole, and those that come in parts.
 
 use std::{
-    convert::Infallible,
     future::poll_fn,
+    io,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -10,32 +10,37 @@ use std::{
 use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 
-pub(super) enum Body {
+pub(in crate::dev) enum Body {
     Whole(Option<Bytes>),
     Parts(mpsc::Receiver<Bytes>),
+    /// Of another body, which may break.
+    Passed(mpsc::Receiver<io::Result<Bytes>>),
 }
 
 impl Body {
-    pub(super) fn whole(bytes: Bytes) -> Self {
+    pub(in crate::dev) fn whole(bytes: Bytes) -> Self {
         Self::Whole(Some(bytes))
     }
 
-    pub(super) fn parts(receiver: mpsc::Receiver<Bytes>) -> Self {
+    pub(in crate::dev) fn parts(receiver: mpsc::Receiver<Bytes>) -> Self {
         Self::Parts(receiver)
     }
 }
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let next = match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take()),
             Self::Parts(receiver) => receiver.poll_recv(context),
+            Self::Passed(receiver) => {
+                return receiver.poll_recv(context).map(|part| part.map(|part| part.map(Frame::data)));
+            }
         };
         next.map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -47,7 +52,7 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Parts(_) => SizeHint::default(),
+            Self::Parts(_) | Self::Passed(_) => SizeHint::default(),
         }
     }
 }
@@ -56,7 +61,7 @@ impl hyper::body::Body for Body {
 ///
 /// # Errors
 /// The connection breaks.
-pub(super) async fn read(mut body: Incoming, most: usize) -> Result<Option<Vec<u8>>, hyper::Error> {
+pub(in crate::dev) async fn read(mut body: Incoming, most: usize) -> Result<Option<Vec<u8>>, hyper::Error> {
     let mut bytes = Vec::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(part) = frame?.into_data() else { continue };

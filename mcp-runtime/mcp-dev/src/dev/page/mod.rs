@@ -3,7 +3,7 @@
 //! come from another page, are refused. The page loads nothing from elsewhere, and its policy forbids that as well.
 
 mod access;
-mod body;
+pub(super) mod body;
 mod own_session;
 
 use std::{
@@ -83,6 +83,8 @@ pub(super) struct Sources {
     pub(super) trace: Trace,
     pub(super) launcher: Launcher,
     pub(super) tools: KnownTools,
+    /// Where the server is, if it runs elsewhere: the page connects through this program, too.
+    pub(super) url: Option<String>,
     /// The words that start the server, for commands to copy; none if it is built.
     pub(super) command: Vec<String>,
     pub(super) shows_values: bool,
@@ -119,7 +121,12 @@ pub(super) async fn serve(port: u16, sources: Sources) {
         }
     };
     report(&format!("mcp-dev: the page: {}", access.link()));
-    let own = OwnSession::new(sources.launcher.clone(), sources.trace.clone(), sources.tools.clone());
+    let own = OwnSession::new(
+        sources.launcher.clone(),
+        sources.trace.clone(),
+        sources.tools.clone(),
+        sources.url.clone(),
+    );
     let page = Arc::new(Page { access, own, streams: AtomicUsize::new(0), sources });
     tokio::spawn(accept(listener, page));
 }

@@ -8,12 +8,12 @@ use std::{
 };
 
 use mcp_runtime::{
-    client::{Client, ElicitAnswer, SampleAnswer},
+    client::{Client, ClientBuilder, ElicitAnswer, SampleAnswer},
     testing::Contract,
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::BufReader,
+    io::{BufReader, DuplexStream},
     sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot},
     time::timeout,
 };
@@ -22,10 +22,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::super::{
     child::{QUEUE, read_lines, write_lines},
     launch::Launcher,
+    proxy::SESSION_NAME,
     session::{KnownTools, Pipe, Session},
     trace::Trace,
 };
-use crate::{call::fetch_schema, examine::examine};
+use crate::{call::fetch_schema, examine::examine, server::TOKEN};
 
 /// The name of its session in the log.
 const NAME: &str = "page";
@@ -44,6 +45,7 @@ pub(super) struct OwnSession {
     launcher: Launcher,
     trace: Trace,
     tools: KnownTools,
+    url: Option<String>,
     questions: Questions,
     permits: Semaphore,
     connected: AsyncMutex<Option<Connected>>,
@@ -59,10 +61,10 @@ struct Connected {
 }
 
 impl OwnSession {
-    pub(super) fn new(launcher: Launcher, trace: Trace, tools: KnownTools) -> Self {
+    pub(super) fn new(launcher: Launcher, trace: Trace, tools: KnownTools, url: Option<String>) -> Self {
         let questions = Questions { trace: trace.clone(), waiting: Arc::default() };
         let (permits, connected) = (Semaphore::new(MAX_REQUESTS), AsyncMutex::new(None));
-        Self { launcher, trace, tools, questions, permits, connected, seen: Mutex::new(None) }
+        Self { launcher, trace, tools, url, questions, permits, connected, seen: Mutex::new(None) }
     }
 
     /// # Errors
@@ -73,7 +75,9 @@ impl OwnSession {
         if let Some(known) = connected.as_ref().filter(is_current) {
             return Ok(known.client.clone());
         }
-        self.wait_for_program().await?;
+        if self.url.is_none() {
+            self.wait_for_program().await?;
+        }
         let generation = self.launcher.generation();
         // one of a program that was replaced knows what that one could do
         if let Some(old) = connected.take() {
@@ -81,6 +85,22 @@ impl OwnSession {
         }
         let token = CancellationToken::new();
         let end = token.clone().drop_guard();
+        let builder = self.builder();
+        let connecting = match &self.url {
+            Some(url) => {
+                let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+                let builder = builder.header(SESSION_NAME, NAME);
+                token.into_iter().fold(builder, |builder, token| builder.bearer_token(&token)).connect(url)
+            }
+            None => builder.connect(self.start_session(token)),
+        };
+        let client = connecting.await.map_err(|error| error.to_string())?;
+        *connected = Some(Connected { client: client.clone(), generation, _end: end });
+        Ok(client)
+    }
+
+    /// Starts a session of the loop; returns its pipe.
+    fn start_session(&self, token: CancellationToken) -> (DuplexStream, DuplexStream) {
         let (own, other) = (tokio::io::duplex(PIPE), tokio::io::duplex(PIPE));
         let (lines, from) = mpsc::channel(QUEUE);
         let (to, answers) = mpsc::channel(QUEUE);
@@ -96,8 +116,13 @@ impl OwnSession {
             pipe,
         );
         tokio::spawn(session.run(token));
+        (other.1, own.0)
+    }
+
+    /// A client that asks on the page what the server asks.
+    fn builder(&self) -> ClientBuilder {
         let (form, url, sample) = (self.questions.clone(), self.questions.clone(), self.questions.clone());
-        let client = Client::builder()
+        Client::builder()
             .info("mcp-dev", env!("CARGO_PKG_VERSION"))
             .request_timeout(REQUEST)
             .on_elicit(move |request| {
@@ -119,11 +144,6 @@ impl OwnSession {
                 let sample = sample.clone();
                 async move { sample.sample(request.params).await }
             })
-            .connect((other.1, own.0))
-            .await
-            .map_err(|error| error.to_string())?;
-        *connected = Some(Connected { client: client.clone(), generation, _end: end });
-        Ok(client)
     }
 
     /// # Errors

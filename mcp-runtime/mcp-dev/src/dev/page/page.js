@@ -284,6 +284,7 @@ function draw() {
   else if (build.state === "failed") setState("bad", "the build has failed");
   else if (failed) setState("bad", "the server has failed");
   else if (all.some((state) => state.state === "started")) setState("ok", "running");
+  else if (described && !failure && !all.length) setState("ok", "running");
   else setState("", all.length ? "stopped" : "waiting for a client");
   const server = described?.server ?? {};
   const size = (name) => server[name]?.length ?? 0;

@@ -16,14 +16,14 @@ fn whoami(caller: &Principal) -> String {
     caller.subject().to_owned()
 }
 
-/// Returns the notes.
+/// Returns the text of all notes.
 #[mcp_tool(read_only, scopes("notes:read"))]
 fn read_notes() -> &'static str {
     "buy milk"
 }
 
-/// Empties the notes.
-#[mcp_tool(destructive, scopes("notes:read", "notes:write"))]
+/// Deletes all notes. They cannot be restored.
+#[mcp_tool(destructive, idempotent, scopes("notes:read", "notes:write"))]
 fn delete_notes() -> &'static str {
     "done"
 }

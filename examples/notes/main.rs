@@ -35,12 +35,18 @@ impl Settings {
     }
 }
 
-/// Keep a note. Returns its id.
-#[mcp_tool(blocking)]
+/// Create a note, and return its id.
+#[mcp_tool(blocking, destructive = false)]
 fn add_note(
-    #[mcp(length(1..=100))] title: String,
-    #[mcp(length(1..=10_000))] text: String,
-    #[mcp(default, length(..=10))] tags: Vec<String>,
+    /// Title of the note, such as "Shopping"
+    #[mcp(length(1..=100))]
+    title: String,
+    /// Text of the note, as Markdown
+    #[mcp(length(1..=10_000))]
+    text: String,
+    /// Tags by which the note is found
+    #[mcp(default, length(..=10))]
+    tags: Vec<String>,
     notes: &Database,
     server: &ServerHandle,
 ) -> Result<i64, NotesError> {
@@ -49,18 +55,22 @@ fn add_note(
     Ok(id)
 }
 
-/// Find notes by words in their title or text.
+/// Find notes by words in their title or text. Returns the notes, with their ids.
 #[mcp_tool(blocking, read_only)]
 fn find_notes(
-    #[mcp(length(1..=100))] words: String,
-    #[mcp(default = 10, range(1..=50))] limit: u32,
+    /// Words that the title or the text contains
+    #[mcp(length(1..=100))]
+    words: String,
+    /// Number of notes that are returned at most
+    #[mcp(default = 10, range(1..=50))]
+    limit: u32,
     notes: &Database,
 ) -> Result<Json<Vec<Note>>, NotesError> {
     Ok(Json(notes.find(&words, limit)?))
 }
 
-/// Append one note to another, which also gets its tags.
-#[mcp_tool(blocking)]
+/// Append one note to another, which also gets its tags, and delete it. Returns nothing.
+#[mcp_tool(blocking, destructive)]
 fn merge_notes(
     /// Id of the note that is appended, and is gone afterwards
     from: i64,
@@ -75,9 +85,10 @@ fn merge_notes(
     Ok(())
 }
 
-/// Delete a note, once the user has agreed.
+/// Delete a note, once the user has agreed. Returns a message with its title.
 #[mcp_tool(destructive, requires(elicitation))]
 async fn delete_note(
+    /// Id of the note, as `find_notes` returns it
     id: i64,
     notes: &Arc<Database>,
     server: &ServerHandle,

@@ -3,6 +3,8 @@
 //! The requests and expected results are written once, in Rust, for both SDKs; the driver scripts only translate.
 
 mod authorization;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod bundle;
 mod content;
 mod driver;
 mod everything;

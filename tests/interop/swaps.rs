@@ -1,6 +1,6 @@
 //! The loop of `mcp-dev` under the SDKs: two examples take each other's place again and again, behind one connection.
 
-use std::{env, fs, os::unix::fs::PermissionsExt as _, process::Command, time::Duration};
+use std::{env, fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command, time::Duration};
 
 use mcp_tests::external::{cache_dir, child, example, manifest_dir, profile_dir};
 use serde_json::json;
@@ -21,16 +21,21 @@ const PROGRAMS: [(&str, &str, &str); 2] = [
     ("content", "fixed_text", "always the same"),
 ];
 
-/// Replaces the server `count` times on one connection.
-fn swap(sdk: Sdk, mode: Mode, count: usize) {
-    let Some(mut driver) = installed(sdk, "swap") else { return };
-    driver.limit = LIMIT;
+/// The tool, built.
+pub(crate) fn mcp_dev() -> PathBuf {
     let dev = profile_dir().join(format!("mcp-dev{}", env::consts::EXE_SUFFIX));
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "-p", "mcp-dev"]).current_dir(manifest_dir());
     cargo.args(profile_dir().parent().map(|target| format!("--target-dir={}", target.display())));
     let _ = child::run(&mut cargo, "", BUILD).expect("cargo can be run").or_panic("building mcp-dev");
+    dev
+}
 
+/// Replaces the server `count` times on one connection.
+fn swap(sdk: Sdk, mode: Mode, count: usize) {
+    let Some(mut driver) = installed(sdk, "swap") else { return };
+    driver.limit = LIMIT;
+    let dev = mcp_dev();
     let folder = cache_dir(&format!("swap-{sdk:?}-{mode:?}-{count}"));
     let (server, start) = (folder.join("server"), folder.join("start"));
     fs::copy(example::binary(PROGRAMS[1].0), &server).expect("a program");

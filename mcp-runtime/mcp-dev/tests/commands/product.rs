@@ -166,6 +166,35 @@ fn is_packaged(made: &Made, server: &str) {
     // twice: what was made before is replaced
     package("npm");
     package("npm");
+    // without room, and killed, it is what it was
+    let bundle = made.path("dist/product-walk-0.1.0.mcpb");
+    let launch = made.path("dist/npm/product-walk-linux-x64/bin/product-walk");
+    let whole = || (fs::read(&bundle).expect("a bundle"), fs::read(&launch).expect("a program"));
+    let before = whole();
+    for (kind, start, reports) in [
+        ("mcpb", "trap '' XFSZ; ", true),
+        ("npm", "trap '' XFSZ; ", true),
+        ("mcpb", "", false),
+        ("npm", "", false),
+    ] {
+        let dev = program().display();
+        let line = format!("{start}ulimit -f 64; exec '{dev}' package {kind} {}", options.join(" "));
+        let output = made.run(Path::new("sh"), &["-c", &line]);
+        assert_eq!(output.status.code(), reports.then_some(1), "{kind}: {output:?}");
+        assert!(!reports || text(&output.stderr).contains("cannot be written"), "{kind}: {output:?}");
+        assert!(whole() == before, "{kind}: another file");
+    }
+    for folder in [made.path("dist"), made.path("dist/npm")] {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // of the runs that were killed
+            if name.contains(".new") || name.contains(".tmp") {
+                fs::remove_dir_all(entry.path())
+                    .or_else(|_| fs::remove_file(entry.path()))
+                    .expect("a folder");
+            }
+        }
+    }
     let read = |file: &str| -> Value {
         let text = fs::read_to_string(made.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         serde_json::from_str(&text).expect("JSON")

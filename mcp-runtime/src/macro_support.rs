@@ -29,7 +29,7 @@ pub use crate::{
         listed::{list, list_blocking},
         output::{AnyResourceOutput, ResourceOutput, resource_output},
         spec::ResourceDescriptor,
-        subscribe::subscribe,
+        subscribe_fn::subscribe,
     },
     capability::tasks::{blocking_task, start_task, task},
     core::{

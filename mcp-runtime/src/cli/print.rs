@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{command::Action, terminal};
 use crate::{
-    client::core::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
+    client::exchange::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
     core::{
         connection::Principal,
         content::{Content, ContentWriter},

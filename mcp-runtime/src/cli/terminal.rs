@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::{client::core::MemoryClient, core::sync::Mutex, schema::Validator};
+use crate::{client::exchange::MemoryClient, core::sync::Mutex, schema::Validator};
 
 /// The same client, which asks the user if there is a terminal to ask in.
 pub(super) fn answer_in_terminal(client: MemoryClient) -> MemoryClient {

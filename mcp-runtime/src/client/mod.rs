@@ -26,12 +26,12 @@ mod cleanup;
 #[cfg(feature = "client")]
 mod connect;
 // the command line and the test kit use it without the feature
-#[cfg(any(feature = "client", feature = "cli", feature = "testing", test))]
-pub(crate) mod core;
 #[cfg(feature = "client")]
 mod error;
 #[cfg(feature = "client")]
 mod events;
+#[cfg(any(feature = "client", feature = "cli", feature = "testing", test))]
+pub(crate) mod exchange;
 #[cfg(feature = "client")]
 mod large_text;
 #[cfg(feature = "client")]

@@ -182,7 +182,7 @@ pub(crate) struct ItemSpec {
     pub(crate) max_result: Option<ResultLimit>,
     /// What its calls pass on this server before its function starts, if anything.
     pub(crate) gates: Option<Arc<Gates>>,
-    /// How long its function may take on this server; a tool has its own limit besides.
+    /// How long its function may take: its own limit, and once it is registered, that of the server if it has none.
     pub(crate) timeout: Option<Duration>,
     /// `None` for items made at run time.
     pub(crate) location: Option<Location>,
@@ -329,7 +329,7 @@ impl<C> ItemFunction<C> {
     /// Sets how many values may be read to decode the arguments of an annotated function.
     pub(crate) fn set_max_alternatives(&mut self, values: usize) {
         if let Self::Annotated(function) = self {
-            function.text_limit.max_attempts = values;
+            function.text_limit.max_alternatives = values;
         }
     }
 

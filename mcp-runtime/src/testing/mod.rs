@@ -23,7 +23,7 @@ pub use shared_check::check_shared;
 use crate::auth::Verification;
 use crate::{
     capability::events::PayloadOf,
-    client::core::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
+    client::exchange::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
     core::{
         admission::Owner,
         changes::ListChanges,

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    client::core::MemoryReply,
+    client::exchange::MemoryReply,
     core::{jsonrpc::ProtocolError, protocol},
 };
 

@@ -1,7 +1,6 @@
 //! The transports: byte streams (stdio or any other pair), HTTP, and memory. A transport only moves messages;
 //! `dispatch` interprets them, in the same way for every transport.
 
-mod connection;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 mod lines;
@@ -14,6 +13,7 @@ mod signal;
 #[cfg(feature = "stdio")]
 mod stdio;
 mod stream;
+mod stream_connection;
 mod writer;
 
 use std::pin::Pin;

@@ -12,8 +12,8 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
     ServingFuture,
-    connection::{ConnectionParts, FLUSH_SIZE, StreamConnection},
     signal::{StopSignals, second_signal},
+    stream_connection::{ConnectionParts, FLUSH_SIZE, StreamConnection},
     writer::{ConnectionWriter, OutputBuffer, WriteMode},
 };
 use crate::core::server::{Result, Server, ServerBuilder};

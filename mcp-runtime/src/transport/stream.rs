@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     ServingFuture,
-    connection::{ConnectionParts, FLUSH_SIZE, SHUTDOWN_TIMEOUT, StreamConnection},
+    stream_connection::{ConnectionParts, FLUSH_SIZE, SHUTDOWN_TIMEOUT, StreamConnection},
     writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
 };
 use crate::core::server::{Result, Server};

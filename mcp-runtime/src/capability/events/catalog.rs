@@ -38,8 +38,7 @@ impl Events {
         let limits = &assembly.rules.options.limits;
         let function = &mut entry.function;
         function.input.max_values = limits.max_argument_values;
-        function.input.max_attempts = limits.max_alternatives;
-        function.spec.timeout = function.spec.timeout.or(limits.timeout);
+        function.input.max_alternatives = limits.max_alternatives;
         assembly.rules.apply_to(item, &mut function.spec.item);
         // what is around calls is not around polls
         function.spec.item.layers = Arc::default();

@@ -356,7 +356,7 @@ impl EventEntry {
             context: &context,
         };
         let options = StartOptions { is_current: false, slow_after: host.slow_after };
-        invoke::start(&spec.item.name, function, &parts, spec.timeout, options)
+        invoke::start(&spec.item.name, function, &parts, spec.item.timeout, options)
     }
 }
 

@@ -279,7 +279,7 @@ pub(super) fn run_again(
         caller: call.caller.as_ref().map(|caller| Arc::new(caller.principal())),
         access_rules: call.has_rules.then(|| server.access_rules().clone()),
         address: call.address,
-        counted: true,
+        rate_taken: true,
         ..RequestContext::default()
     };
     let traceparent = serde_json::from_str::<Params<'_>>(&params).ok().and_then(|params| {

@@ -13,7 +13,7 @@ use super::shared_client::{CallOptions, RememberedRevisions, SharedClient, param
 use crate::{
     client::{
         Error,
-        core::initialize_params,
+        exchange::initialize_params,
         link::{
             LinkError, ServerLink,
             outgoing::{RawReply, notification_text},

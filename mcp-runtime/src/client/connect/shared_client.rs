@@ -26,7 +26,7 @@ use crate::{
     client::{
         Error,
         cleanup::{Cleanup, FLUSH_TIMEOUT},
-        core::RequestParams,
+        exchange::RequestParams,
         link::{
             LinkError, ServerLink, child_process, event_link,
             http_link::HttpLink,

@@ -22,7 +22,7 @@ use self::{
 use super::{
     Client, Error,
     connect::shared_client::{CallOptions, SharedClient},
-    core::ListedKind,
+    exchange::ListedKind,
     operation::{Operation, OperationKind},
     receive::handlers::Listener,
     requests::{listed_items::EventInfo, pending_request::PendingCall},

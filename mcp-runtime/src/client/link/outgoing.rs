@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    client::{core::RequestParams, operation::Operation},
+    client::{exchange::RequestParams, operation::Operation},
     core::{
         jsonrpc::{Object, ProtocolError},
         protocol::{

@@ -21,7 +21,7 @@ use crate::{
             shared_client::{CallOptions, SharedClient, params},
             target::IntoTarget,
         },
-        core::{ListedKind, prompt_arguments},
+        exchange::{ListedKind, prompt_arguments},
         large_text::parse_text,
         link::ServerLink,
         operation::{Operation, OperationKind},

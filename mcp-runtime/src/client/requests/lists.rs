@@ -15,8 +15,8 @@ use super::{listed_items::ToolInfo, read_cache::Caller};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
-    core::{DroppedEntry, ListBounds, ListPages, ListedKind, PageError},
     events::EVENTS_EXTENSION,
+    exchange::{DroppedEntry, ListBounds, ListPages, ListedKind, PageError},
     large_text::{LARGE, run_elsewhere},
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},

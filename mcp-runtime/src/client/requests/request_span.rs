@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Span, field::Empty};
 
-use crate::client::{Error, connect::shared_client::SharedClient, core::RequestParams};
+use crate::client::{Error, connect::shared_client::SharedClient, exchange::RequestParams};
 
 /// The span of a request, until its result is there.
 pub(in crate::client) struct RequestSpan(pub(in crate::client) Span);

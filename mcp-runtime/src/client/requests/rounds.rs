@@ -12,7 +12,7 @@ use crate::{
     client::{
         Error,
         connect::shared_client::{CallOptions, SharedClient},
-        core::{InputRounds, RequestParams, RoundOutcome},
+        exchange::{InputRounds, RequestParams, RoundOutcome},
         large_text::{LARGE, run_elsewhere},
         receive::handlers::{ElicitAnswer, UrlRequest},
     },

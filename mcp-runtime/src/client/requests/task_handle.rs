@@ -11,7 +11,7 @@ use super::result_types::parse;
 use crate::client::{
     CallResult, Error,
     connect::shared_client::{CallOptions, SharedClient, params},
-    core::RequestParams,
+    exchange::RequestParams,
     link::stream_link::parse_error,
     operation::{Operation, OperationKind},
     receive::inbox::ProgressRegistration,

@@ -19,7 +19,7 @@ use crate::{
     client::{
         Error,
         connect::shared_client::{CallOptions, SharedClient, params},
-        core::ListedKind,
+        exchange::ListedKind,
     },
     core::{content::ResourceContents, protocol::SKILLS_EXTENSION},
     skill::{MANIFEST, parse_frontmatter},

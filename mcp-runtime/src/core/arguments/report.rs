@@ -56,7 +56,7 @@ pub(crate) struct ToolInput {
     /// The alternatives of its types, if they contain each other.
     pub(crate) attempts: Option<Attempts>,
     /// How many values may be read to decode arguments, each as often as it is read, beside two for each byte.
-    pub(crate) max_attempts: usize,
+    pub(crate) max_alternatives: usize,
 }
 
 impl ToolInput {
@@ -84,7 +84,7 @@ impl ToolInput {
             rules: Vec::new(),
             max_values: usize::MAX,
             attempts: None,
-            max_attempts: usize::MAX,
+            max_alternatives: usize::MAX,
         }
     }
 
@@ -138,7 +138,7 @@ impl ToolInput {
     /// # Errors
     /// The report.
     pub(super) fn check_attempts(&self, arguments: &str) -> Result<(), Failure> {
-        if self.attempts.as_ref().is_some_and(|attempts| attempts.exceed(arguments, self.max_attempts)) {
+        if self.attempts.as_ref().is_some_and(|attempts| attempts.exceed(arguments, self.max_alternatives)) {
             return Err(Failure::Arguments(tool_report(self, &[], &[TOO_MANY_ATTEMPTS.to_owned()], &[])));
         }
         Ok(())

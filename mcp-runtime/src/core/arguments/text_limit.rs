@@ -14,14 +14,14 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct TextLimit {
     /// How many values may be read, each as often as it is read, beside two for each byte.
-    pub(crate) max_attempts: usize,
+    pub(crate) max_alternatives: usize,
     /// The alternatives of its parameters, if they contain each other; found when the first JSON arrives.
     attempts: OnceLock<Option<Attempts>>,
 }
 
 impl Default for TextLimit {
     fn default() -> Self {
-        Self { max_attempts: usize::MAX, attempts: OnceLock::new() }
+        Self { max_alternatives: usize::MAX, attempts: OnceLock::new() }
     }
 }
 
@@ -42,7 +42,7 @@ impl TextLimit {
             };
             for text in texts.iter().filter(|text| text.trim_start().starts_with(['[', '{'])) {
                 let attempts = self.attempts.get_or_init(|| attempts_of(parameters));
-                if attempts.as_ref().is_some_and(|found| found.exceed_in(name, text, self.max_attempts)) {
+                if attempts.as_ref().is_some_and(|found| found.exceed_in(name, text, self.max_alternatives)) {
                     return Err(Failure::Arguments(format!("`{name}`: {TOO_MANY_ATTEMPTS}")));
                 }
             }

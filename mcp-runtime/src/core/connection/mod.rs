@@ -172,8 +172,8 @@ pub(crate) struct RequestContext {
     pub(crate) access_rules: Option<Arc<AccessRules>>,
     /// The address of an HTTP client, if it is known.
     pub(crate) address: Option<IpAddr>,
-    /// Whether the transport has counted the request towards the rate of its caller.
-    pub(crate) counted: bool,
+    /// Whether the request has been taken from the rate of its caller: by its transport, or when it was admitted.
+    pub(crate) rate_taken: bool,
     /// From `initialize`; requests of 2026-07-28 contain it themselves.
     pub(crate) client: ClientData,
 }

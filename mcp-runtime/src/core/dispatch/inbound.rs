@@ -353,8 +353,8 @@ impl Server {
         registrations: &mut Vec<Registration>,
     ) -> StartedBatch {
         let revision = Revision::V2025_03_26;
-        // the transport counts a message, which may hold many requests
-        let uncounted = RequestContext { counted: false, ..context.clone() };
+        // the transport takes a message from the rate, which may hold many requests
+        let of_next = RequestContext { rate_taken: false, ..context.clone() };
         let mut context = context;
         let mut states = Vec::new();
         let (mut unexpected_response, mut unreadable) = (false, None);
@@ -389,7 +389,7 @@ impl Server {
                 }
                 continue;
             };
-            context = &uncounted;
+            context = &of_next;
             if request.params.meta.version.is_some() {
                 let text = "a request that names its revision in `_meta` must not be part of a batch";
                 let error = ProtocolError::invalid_request(text);

@@ -57,17 +57,17 @@ impl Server {
     }
 
     /// Answers `initialize`; the handshake is `None` if the request is refused or invalid. `can_notify`: whether the
-    /// transport can send this client notifications of changes; `uncounted`: whose rate the request uses, if it has not
-    /// been counted.
+    /// transport can send this client notifications of changes; `rate_owner`: from whose rate the request is taken, if
+    /// it has not been.
     pub(crate) fn initialize(
         &self,
         params: &Params<'_>,
         can_notify: bool,
-        uncounted: Option<Owner>,
+        rate_owner: Option<Owner>,
         connection: Option<&dyn ClientConnection>,
     ) -> (Reply, Option<Handshake>) {
         self.observe_initialize(connection, || {
-            match uncounted.map_or(Ok(()), |owner| self.take_rate_at_once(|| owner)) {
+            match rate_owner.map_or(Ok(()), |owner| self.take_rate_at_once(|| owner)) {
                 Ok(()) => self.negotiate(params, can_notify),
                 Err(reached) => (Reply::limited(&reached), None),
             }

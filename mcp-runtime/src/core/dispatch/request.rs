@@ -268,7 +268,7 @@ impl Server {
     }
 
     pub(super) fn route_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
-        if !request.context.counted {
+        if !request.context.rate_taken {
             self.take_rate_at_once(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
         }
         request.check()?;
@@ -280,10 +280,10 @@ impl Server {
     }
 
     pub(super) fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
-        if !request.context.counted && request.method != "ping" {
+        if !request.context.rate_taken && request.method != "ping" {
             match self.take_rate(|| request.context.owner()) {
-                Decision::Made(counted) => counted.map_err(|reached| Reply::limited(&reached))?,
-                Decision::Awaited(counting) => return Ok(self.route_once_counted(request, counting)),
+                Decision::Made(taken) => taken.map_err(|reached| Reply::limited(&reached))?,
+                Decision::Awaited(taking) => return Ok(self.route_once_taken(request, taking)),
             }
         }
         request.check()?;
@@ -315,15 +315,15 @@ impl Server {
 
     /// Answers a request of which another process decides whether its client may send it.
     #[cold]
-    fn route_once_counted(
+    fn route_once_taken(
         &self,
         request: Request<'_>,
-        counting: BoxFuture<Result<(), LimitReached>>,
+        taking: BoxFuture<Result<(), LimitReached>>,
     ) -> Response {
         let (server, text, revision) = (self.clone(), Box::<str>::from(request.text), request.revision);
-        let context = RequestContext { counted: true, ..request.context.clone() };
+        let context = RequestContext { rate_taken: true, ..request.context.clone() };
         Response::Pending(PendingReply::without_call(async move {
-            if let Err(reached) = counting.await {
+            if let Err(reached) = taking.await {
                 return Reply::limited(&reached);
             }
             let response = match parse(text.as_bytes()) {

@@ -69,7 +69,7 @@ pub(crate) trait StreamSource: Send {
 
 impl Server {
     pub(super) fn listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
-        self.start_relay();
+        self.join_replicas();
         let registry = self.registry();
         let RequestedNotifications {
             tools_list_changed,

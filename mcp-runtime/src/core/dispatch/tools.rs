@@ -217,11 +217,11 @@ impl ItemCall for CallTool<'_> {
     }
 
     fn time_limit(&self) -> Option<Duration> {
-        self.entry.spec.timeout
+        self.entry.spec.item.timeout
     }
 
     fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        let timeout = self.entry.spec.timeout;
+        let timeout = self.entry.spec.item.timeout;
         let input = &self.entry.input;
         let needs_check = self.arguments.len() > input.max_values || input.attempts.is_some();
         if needs_check && let Err(failure) = input.check_size(&self.arguments) {

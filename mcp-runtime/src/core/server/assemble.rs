@@ -207,7 +207,8 @@ impl Assembly<'_> {
         let options = self.rules.options;
         let limits = &options.limits;
         entry.input.max_values = limits.max_argument_values;
-        entry.input.max_attempts = limits.max_alternatives;
+        entry.input.max_alternatives = limits.max_alternatives;
+        let own_timeout = entry.spec.item.timeout;
         self.rules.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
         let gates = entry.spec.item.gates.clone();
         let restarts = entry.spec.restarts;
@@ -218,8 +219,8 @@ impl Assembly<'_> {
         entry.continuation =
             entry.spec.task.map(|task| (task.open)(self, ToolTask { restarts, ..task }, gates));
         // what continues outside of its request is meant to take long
-        if entry.continuation.is_none() {
-            entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
+        if entry.continuation.is_some() {
+            entry.spec.item.timeout = own_timeout;
         }
         self.tools.push((entry, item.prefix.clone()));
     }
@@ -295,7 +296,7 @@ impl ItemDefaults<'_> {
     fn apply_with_concurrency(&self, item: &RegisteredItem, spec: &mut ItemSpec, calls: Option<usize>) {
         let limits = &self.options.limits;
         spec.layers = item.layers.clone();
-        spec.timeout = limits.timeout;
+        spec.timeout = spec.timeout.or(limits.timeout);
         spec.max_result = spec.max_result.or(limits.max_result);
         spec.gates = item.gates.get_or_init(|| self.make_gates(item, spec, calls)).clone();
     }

@@ -340,7 +340,7 @@ impl ServerHandle {
         let Some(server) = self.server() else { return };
         let change = change();
         if let Some(relay) = &server.0.relay {
-            server.start_relay();
+            server.join_replicas();
             let relayed = match &change {
                 Change::Tools => RelayedChange::Tools,
                 Change::Prompts => RelayedChange::Prompts,
@@ -361,7 +361,7 @@ impl ServerHandle {
         if concerns.is_none()
             && let Some(relay) = &server.0.relay
         {
-            server.start_relay();
+            server.join_replicas();
             relay.send(RelayedChange::Updated {
                 uri: uri.to_owned(),
                 by: reporter.as_deref().map(str::to_owned),

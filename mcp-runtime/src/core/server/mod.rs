@@ -292,14 +292,14 @@ impl Server {
     pub(crate) async fn open_store(&self) -> Result<()> {
         if let Some(relay) = &self.0.relay {
             relay.connect().await.map_err(|error| Error::serve(error.to_string()))?;
-            self.start_relay();
+            self.join_replicas();
         }
         Ok(())
     }
 
     /// Begins to exchange changes with other replicas, if they share a store, and has capabilities begin their part of it;
     /// it may be called again. The first call needs a runtime, which is that of later ones.
-    pub(crate) fn start_relay(&self) {
+    pub(crate) fn join_replicas(&self) {
         let Some(relay) = &self.0.relay else { return };
         relay.start(self);
         self.serve_opened();

@@ -2,7 +2,7 @@
 //! the same limits, and what a server puts into a shared one is sealed.
 
 mod caller_rate;
-mod kept_result;
+mod keep_results;
 mod memory;
 mod memory_logs;
 #[cfg(feature = "redis")]
@@ -18,7 +18,7 @@ use std::pin::Pin;
 pub use self::redis::Redis;
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
-pub(crate) use kept_result::{KeepResults, OpenResults, ResultReader};
+pub(crate) use keep_results::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
 #[cfg(test)]
 pub(crate) use sealed::OtherVersion;

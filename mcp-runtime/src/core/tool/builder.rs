@@ -159,7 +159,7 @@ impl ToolBuilder {
 
     /// Sets how long a call may take.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.0.timeout = Some(limit);
+        self.0.item.timeout = Some(limit);
         self
     }
 

@@ -155,7 +155,6 @@ pub(crate) struct ToolSpec {
     pub(super) cursors: Vec<String>,
     /// Whether its function returns a [`Page`](super::Page).
     pub(super) returns_page: bool,
-    pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
     /// The URI of the page that shows its results, without the prefix of a mount.
@@ -171,7 +170,10 @@ pub(crate) struct ToolSpec {
 impl ToolSpec {
     pub(crate) fn new(name: String, def: &ToolDescriptor) -> Self {
         Self {
-            item: ItemSpec::new(name, &def.item),
+            item: ItemSpec {
+                timeout: def.timeout_ms.map(Duration::from_millis),
+                ..ItemSpec::new(name, &def.item)
+            },
             noun: None,
             input_schema: None,
             output_schema: None,
@@ -183,7 +185,6 @@ impl ToolSpec {
                 idempotent: def.idempotent,
                 open_world: def.open_world,
             },
-            timeout: def.timeout_ms.map(Duration::from_millis),
             max_concurrency: def.max_concurrency,
             strict: def.strict,
             ui: def.ui.map(str::to_owned),

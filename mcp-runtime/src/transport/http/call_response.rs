@@ -14,10 +14,10 @@ use hyper::body::Bytes;
 use tokio::time::{Sleep, sleep};
 
 use super::{
-    connection::RequestConnection,
     cut_off::{CutOff, CutOffWaiter},
     endpoint::Endpoint,
     http_error::HttpError,
+    request_connection::RequestConnection,
     response_body::{
         ResponseBody, charge_response, copy_status_and_headers, empty_response, event_stream_response,
         json_response,

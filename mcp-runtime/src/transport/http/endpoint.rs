@@ -16,10 +16,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    connection::{Peer, RequestConnection, RequestSender},
     cut_off::CutOff,
     headers::ProtocolHeaders,
     http_error::HttpError,
+    request_connection::{Peer, RequestConnection, RequestSender},
     sse::StreamDeadline,
 };
 #[cfg(feature = "auth")]
@@ -199,21 +199,21 @@ impl Endpoint {
             caller,
             access_rules: self.access_rules.clone(),
             address,
-            counted: true,
+            rate_taken: true,
             client,
         }
     }
 
-    /// Counts a request towards the rate of its sender, whose caller is known.
+    /// Takes a request from the rate of its sender, whose caller is known.
     ///
     /// # Errors
     /// `429`: the sender has used up its rate.
-    pub(super) async fn count(&self, connection: &RequestConnection) -> Result<(), HttpError> {
-        let counted = match self.server.take_rate(|| connection.owner()) {
-            Decision::Made(counted) => counted,
-            Decision::Awaited(counting) => counting.await,
+    pub(super) async fn take_rate(&self, connection: &RequestConnection) -> Result<(), HttpError> {
+        let taken = match self.server.take_rate(|| connection.owner()) {
+            Decision::Made(taken) => taken,
+            Decision::Awaited(taking) => taking.await,
         };
-        counted.map_err(HttpError::too_many_requests)
+        taken.map_err(HttpError::too_many_requests)
     }
 
     /// The declared values that middleware has put into a request.

@@ -2,7 +2,6 @@
 //! [`legacy`]; the rest can be read without it.
 
 mod call_response;
-mod connection;
 mod cors;
 mod cut_off;
 mod endpoint;
@@ -17,6 +16,7 @@ mod metrics;
 mod open_files;
 mod replay;
 mod request_body;
+mod request_connection;
 mod response_body;
 mod serve;
 mod server_card;

@@ -13,10 +13,10 @@ use std::{
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
 use super::{
-    connection::RequestConnection,
     endpoint::{Endpoint, MessagePermit},
     headers::ProtocolHeaders,
     http_error::HttpError,
+    request_connection::RequestConnection,
 };
 use crate::core::admission::{Owner, Permit, Shares};
 

@@ -11,9 +11,9 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
 use super::{
-    connection::RequestConnection,
     http_error::HttpError,
     replay::Replay,
+    request_connection::RequestConnection,
     sse::{EventReader, StreamContent, StreamDeadline},
 };
 use crate::core::{

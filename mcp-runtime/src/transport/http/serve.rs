@@ -26,10 +26,10 @@ use tokio::{
 #[cfg(feature = "axum")]
 use super::service::Route;
 use super::{
-    connection::Peer,
     http_error::HttpError,
     open_files::max_connections,
     request_body::IncomingBody,
+    request_connection::Peer,
     response_body::empty_response,
     service::{HttpHandler, HttpService},
 };
@@ -42,8 +42,8 @@ use crate::{
     },
     transport::{
         ServingFuture,
-        connection::SHUTDOWN_TIMEOUT,
         signal::{StopSignals, second_signal},
+        stream_connection::SHUTDOWN_TIMEOUT,
     },
 };
 

@@ -20,7 +20,6 @@ use super::metrics::metrics_response;
 use super::response_body::json_response;
 use super::{
     call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
-    connection::{Peer, RequestConnection},
     cors,
     endpoint::{Endpoint, PostRequest},
     guard::Guard,
@@ -29,6 +28,7 @@ use super::{
     http_error::{HttpError, method_not_allowed},
     legacy::Legacy,
     request_body::{IncomingBody, discard_refused, read_body},
+    request_connection::{Peer, RequestConnection},
     response_body::{DispatchReply, ResponseBody, charge_response, empty_response, error_response},
 };
 use crate::{
@@ -42,7 +42,7 @@ use crate::{
         reason::Reason,
         server::Server,
     },
-    transport::connection::SHUTDOWN_TIMEOUT,
+    transport::stream_connection::SHUTDOWN_TIMEOUT,
 };
 
 /// Answers the HTTP requests to one server.
@@ -220,7 +220,7 @@ impl HttpHandler {
             (Route::Mcp | Route::HttpSse, _) => {
                 let identified = endpoint.identify(connection).await;
                 // guesses count towards the rate of their address
-                endpoint.count(connection).await.and(identified)
+                endpoint.take_rate(connection).await.and(identified)
             }
             _ => Ok(()),
         };
@@ -267,11 +267,11 @@ impl HttpHandler {
     ) -> Response<ResponseBody> {
         let (endpoint, parts) = (&self.endpoint, connection.parts());
         let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check_host(parts, headers));
-        let counted = match checked {
-            Ok(()) => endpoint.count(connection).await,
+        let admitted = match checked {
+            Ok(()) => endpoint.take_rate(connection).await,
             refused => refused,
         };
-        if let Err(error) = counted {
+        if let Err(error) = admitted {
             let response = error.into();
             self.record(connection, &response);
             return response;

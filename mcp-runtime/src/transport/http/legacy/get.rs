@@ -33,11 +33,11 @@ use crate::{
         store::StoreError,
     },
     transport::http::{
-        connection::RequestConnection,
         endpoint::Endpoint,
         headers::{HeaderField, ProtocolHeaders},
         http_error::{HttpError, method_not_allowed},
         replay::{Replay, StoredEvent, replay_cost, write_event_id},
+        request_connection::RequestConnection,
         response_body::{ResponseBody, event_stream_response},
         sse::write_event,
     },
@@ -236,7 +236,7 @@ impl StandaloneStream {
         session: &Session,
         StreamClaim { caller, owner }: StreamClaim,
     ) -> Option<Self> {
-        endpoint.server.start_relay();
+        endpoint.server.join_replicas();
         let rules = endpoint.access_rules.clone();
         let data = guard.data.clone();
         let hub = guard.hub().clone();

@@ -25,17 +25,17 @@ use crate::{
         sync::Mutex,
     },
     transport::{
-        connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         http::{
-            connection::RequestConnection,
             endpoint::Endpoint,
             headers::ProtocolHeaders,
             http_error::HttpError,
             request_body::{IncomingBody, RequestBody, read_body},
+            request_connection::RequestConnection,
             response_body::{ResponseBody, empty_response, event_stream_response},
             sse::write_event,
         },
         scheduler::SharedRequests,
+        stream_connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         writer::{BacklogChunk, ConnectionWriter, OutputBuffer},
     },
 };
@@ -176,7 +176,7 @@ impl SseStreams {
         let registration = self.open.register(name, stream);
         if self.elsewhere.is_some() {
             // a router that is mounted in another program begins to listen to its replicas here
-            endpoint.server.start_relay();
+            endpoint.server.join_replicas();
         }
         let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit), end);
         let parts = ConnectionParts {
@@ -227,7 +227,7 @@ impl SseStreams {
         message.charge(endpoint, &request.owner())?;
         let Some(stream) = stream else {
             let (elsewhere, process) = elsewhere.ok_or_else(HttpError::unknown_stream)?;
-            endpoint.server.start_relay();
+            endpoint.server.join_replicas();
             let owner = request.owner();
             // it may take long
             permit.charge(&owner)?;

@@ -2,13 +2,13 @@
 //! batches, and HTTP+SSE.
 
 mod capabilities;
-mod connection;
 mod event_id;
 mod event_log;
 mod event_sender;
 mod get;
 mod http_sse;
 mod kept_responses;
+mod legacy_connection;
 mod other_replicas;
 mod post;
 mod replicas;
@@ -31,10 +31,10 @@ use sessions::Sessions;
 use sse_replicas::open_sse_replicas;
 
 use super::{
-    connection::RequestConnection,
     endpoint::Endpoint,
     headers::ProtocolHeaders,
     http_error::{HttpError, method_not_allowed},
+    request_connection::RequestConnection,
     response_body::ResponseBody,
 };
 #[cfg(test)]
@@ -97,7 +97,7 @@ impl Legacy {
         match &self.sessions {
             Some(sessions) => {
                 // a router that is mounted in another program begins to listen to its replicas here
-                server.start_relay();
+                server.join_replicas();
                 sessions.check_shared(headers, connection).await
             }
             None => Ok(()),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Legacy,
-    connection::{LegacyConnection, SessionConnection, StatelessConnection},
+    legacy_connection::{LegacyConnection, SessionConnection, StatelessConnection},
     other_replicas::PassOn,
     session_id::Session,
 };
@@ -26,10 +26,10 @@ use crate::{
             HttpResponseFuture, LegacyCalls, StartedResponse, calls_response, drive_calls,
             drive_detached_calls, reply_response,
         },
-        connection::RequestConnection,
         endpoint::{Endpoint, PostRequest},
         headers::SESSION_ID,
         http_error::HttpError,
+        request_connection::RequestConnection,
         response_body::{ResponseBody, empty_response, error_response, event_stream_response},
     },
 };

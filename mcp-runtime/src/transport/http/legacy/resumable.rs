@@ -31,9 +31,9 @@ use crate::{
     },
     transport::http::{
         call_response::drive_calls,
-        connection::RequestConnection,
         endpoint::Endpoint,
         replay::{StoredEvent, replay_cost, write_event_id},
+        request_connection::RequestConnection,
         response_body::{ResponseBody, event_stream_response},
         sse::write_event,
     },

@@ -32,9 +32,9 @@ use crate::{
         server::Server,
     },
     transport::http::{
-        connection::RequestConnection,
         headers::ProtocolHeaders,
         http_error::{HttpError, method_not_allowed},
+        request_connection::RequestConnection,
         response_body::{ResponseBody, empty_response},
     },
 };

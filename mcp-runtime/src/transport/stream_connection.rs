@@ -277,9 +277,9 @@ impl StreamConnection {
 
     fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> Reply {
         let server = &self.scheduler.server;
-        let uncounted = (!self.legacy.counted).then(|| self.legacy.owner());
+        let rate_owner = (!self.legacy.rate_taken).then(|| self.legacy.owner());
         let connection = self.legacy.connection.as_deref();
-        let (reply, handshake) = server.initialize(message.params(), true, uncounted, connection);
+        let (reply, handshake) = server.initialize(message.params(), true, rate_owner, connection);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
             self.session.revision = Some(handshake.revision);

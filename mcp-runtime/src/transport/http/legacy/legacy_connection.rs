@@ -18,7 +18,7 @@ use crate::{
         protocol::{LogLevel, Revision},
         store::StoreFuture,
     },
-    transport::http::connection::RequestConnection,
+    transport::http::request_connection::RequestConnection,
 };
 use tokio_util::sync::CancellationToken;
 

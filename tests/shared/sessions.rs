@@ -313,6 +313,25 @@ async fn a_client_whose_process_is_killed_gets_what_was_logged_and_then_an_error
 }
 
 #[tokio::test]
+async fn a_client_that_has_the_head_of_a_stream_has_an_event_to_resume_after() {
+    for store in TestStore::all("a_client_that_has_the_head_of_a_stream") {
+        within(async {
+            let two = HttpServer::start(server(&store.open())).await;
+            for id in 1..6 {
+                let one = Killable::start(&store);
+                let ada = Client::new("ada", &one.server, &two).await;
+                let mut stream = ada.call(id, "steps", &one.server).await;
+                one.kill();
+                let first = stream.next_event().await.and_then(|event| event.id);
+                let first = first.unwrap_or_else(|| panic!("{}: nothing to resume after", store.name));
+                ada.resume(&first, &two).await.expect("it is logged");
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn a_connected_client_gets_its_result_while_the_store_is_away_and_it_is_logged_later() {
     let store = BreakableStore::default();
     let shared: Arc<dyn Shared> = Arc::new(store.clone());

@@ -33,6 +33,8 @@ pub(super) struct EventReader {
     content: StreamContent,
     /// Whether a comment is sent first, so that the client receives the head of the response.
     opening_comment: bool,
+    /// Whether the head of the response is sent with the first event, and not before.
+    holds_head: bool,
     silence: Pin<Box<Sleep>>,
     /// When it completes, the stream breaks off.
     end: Option<StreamDeadline>,
@@ -43,7 +45,18 @@ pub(super) type StreamDeadline = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl EventReader {
     pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
-        Self { receiver, content, opening_comment, silence: Box::pin(sleep(KEEP_ALIVE)), end: None }
+        let silence = Box::pin(sleep(KEEP_ALIVE));
+        Self { receiver, content, opening_comment, holds_head: false, silence, end: None }
+    }
+
+    /// Sends the head of the response with the first event, which comes soon.
+    pub(super) fn hold_head(&mut self) {
+        self.holds_head = true;
+    }
+
+    /// Whether the head of the response can be sent; otherwise the task is woken when it can.
+    pub(super) fn has_begun(&self, cx: &Context<'_>) -> bool {
+        !self.holds_head || self.receiver.is_ready(cx)
     }
 
     /// Breaks the stream off when `end` completes.

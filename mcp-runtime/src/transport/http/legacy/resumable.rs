@@ -405,7 +405,7 @@ impl ResumableStream {
     ) -> Response<ResponseBody> {
         // the calls go on when the response breaks off, and the client may resume the stream
         let end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
-        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None, end);
+        let (sender, mut body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None, end);
         let registration = self.register();
         let mut retry_known = self.is_closing();
         let outbound = connection.outbound().clone();
@@ -416,6 +416,10 @@ impl ResumableStream {
                 log.set_requests(calls.open_ids());
                 self.state().is_unprimed = true;
                 retry_known = false;
+                // clients wait in vain that have the head of a stream and no event to resume after
+                if self.revision >= Revision::V2025_11_25 {
+                    body.hold_head();
+                }
             }
             None => sender.send_now(self.priming_event()),
         }

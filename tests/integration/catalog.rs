@@ -400,8 +400,10 @@ async fn unregistered_items_are_reported_once() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string() + "\n";
     let log = log_of(&ping).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("no server offers it")).collect();
-    assert_eq!(lines.len(), 2, "{log}");
-    assert!(lines[0].contains("`unregistered`") && lines[0].contains("catalog.rs:"), "{log}");
-    assert!(lines[1].contains("::Unregistered` at ") && lines[1].contains("with `.service(..)`"), "{log}");
+    assert_eq!(lines.len(), 3, "{log}");
+    assert!(lines[0].contains("or mark it `unregistered`") && lines[0].contains("catalog.rs:"), "{log}");
+    // only tools have the option
+    assert!(lines[1].contains("`unregistered_prompt`") && lines[1].ends_with("; register it"), "{log}");
+    assert!(lines[2].contains("::Unregistered` at ") && lines[2].contains("with `.service(..)`"), "{log}");
     assert!(!log.contains("left_out"), "{log}");
 }

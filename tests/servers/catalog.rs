@@ -61,6 +61,12 @@ async fn slow() {
 #[mcp_tool]
 fn unregistered() {}
 
+/// Not registered
+#[mcp_prompt]
+fn unregistered_prompt() -> &'static str {
+    ""
+}
+
 /// Not registered, on purpose
 /// A service that no server offers.
 struct Unregistered;
@@ -94,6 +100,7 @@ fn write(topic: String, #[mcp(complete("long", "short"))] length: Option<u32>) -
 fn main() -> mcp_runtime::Result<()> {
     // what is not registered here is for the report of unregistered items
     unregistered();
+    unregistered_prompt();
     Unregistered.never_offered();
     left_out();
     mcp_runtime::server!()

@@ -52,19 +52,25 @@ impl Marker {
     }
 }
 
-/// Whether `tokens` have a path that starts with `ident::`, which would resolve to the marker instead of a crate.
+/// Whether `tokens` have a path that starts with `ident::`, which would resolve to the marker instead of a crate. What
+/// generic arguments follow is no crate: `ctx.emit::<T>` in a function `emit`.
 fn starts_path(ident: &Ident, tokens: TokenStream) -> bool {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let is_colon = |at: Option<usize>| {
+    let is_punct = |at: Option<usize>, character| {
         let token = at.and_then(|at| tokens.get(at));
-        matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == ':')
+        matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
     };
+    let is_colon = |at| is_punct(at, ':');
     tokens.iter().enumerate().any(|(at, token)| match token {
         TokenTree::Group(group) => starts_path(ident, group.stream()),
         TokenTree::Ident(found) => {
             let follows_colons = || is_colon(at.checked_sub(1)) && is_colon(at.checked_sub(2));
             // names last: comparing them costs most
-            is_colon(Some(at + 1)) && is_colon(Some(at + 2)) && !follows_colons() && found == ident
+            is_colon(Some(at + 1))
+                && is_colon(Some(at + 2))
+                && !is_punct(Some(at + 3), '<')
+                && !follows_colons()
+                && found == ident
         }
         _ => false,
     })

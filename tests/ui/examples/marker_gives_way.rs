@@ -86,6 +86,12 @@ macro_rules! tool {
 }
 tool!(made);
 
+/// The name with generic arguments is a function's, and the type is there.
+#[mcp_tool]
+fn collect() -> String {
+    ["a", "b"].into_iter().collect::<String>()
+}
+
 fn main() {
     /// Inside a function.
     #[mcp_tool]
@@ -98,8 +104,21 @@ fn main() {
         .tool::<RunTool>()
         .tool::<made>()
         .tool::<local>()
+        .tool::<collect>()
         .discover()
         .build();
     assert!(built.is_ok(), "{built:?}");
-    let _ = (run(), serde_json(), time(), report(), run_again(), hidden(), search(), page(), made(), local());
+    let _ = (
+        run(),
+        serde_json(),
+        time(),
+        report(),
+        run_again(),
+        hidden(),
+        search(),
+        page(),
+        made(),
+        local(),
+        collect(),
+    );
 }

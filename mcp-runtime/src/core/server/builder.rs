@@ -816,8 +816,10 @@ pub(crate) fn unregistered() -> Vec<String> {
     for item in AnnotatedItem::all().into_iter().filter(|item| !registered.contains(&item.key())) {
         let ItemDescriptor { name, location, unregistered, .. } = item.descriptor();
         if !unregistered {
+            // the attributes of the others do not have the option
+            let or = if item.kind() == ItemKind::Tool { ", or mark it `unregistered`" } else { "" };
             lines.push(format!(
-                "`{name}` at {location} is annotated, but no server offers it; register it, or mark it `unregistered`"
+                "`{name}` at {location} is annotated, but no server offers it; register it{or}"
             ));
         }
     }

@@ -52,8 +52,8 @@ impl Marker {
     }
 }
 
-/// Whether `tokens` have a path that starts with `ident::`, which would resolve to the marker instead of a crate. What
-/// generic arguments follow is no crate: `ctx.emit::<T>` in a function `emit`.
+/// Whether `tokens` have a path that starts with `ident::`, which would resolve to the marker instead of a crate. A name
+/// with generic arguments is a function or a type, such as `ctx.emit::<T>` in a function `emit`.
 fn starts_path(ident: &Ident, tokens: TokenStream) -> bool {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let is_punct = |at: Option<usize>, character| {

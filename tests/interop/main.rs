@@ -9,6 +9,8 @@ mod content;
 mod driver;
 mod everything;
 mod expect;
+#[cfg(unix)]
+mod page;
 mod repo;
 #[cfg(unix)]
 mod swaps;

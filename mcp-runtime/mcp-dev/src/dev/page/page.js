@@ -243,6 +243,7 @@ function describeSoon() {
 }
 
 async function describe() {
+  const before = shape();
   try {
     described = await (await request("/api/server")).json();
     failure = "";
@@ -258,10 +259,16 @@ async function describe() {
     at("cost").textContent = `${total} tokens of ${budget}`;
     at("cost").title = `revision ${described.revision ?? "unknown"}; values are ${masks ? "masked" : "shown"}`;
   }
-  // what is being typed stays
+  // a form that is filled in, a call that runs and its result stay as long as the server is described in the same way
   const isTyping = at("main").contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
-  if (!["messages", "log"].includes(own.view) && !isTyping) show(own.view);
+  const isCurrent = ["messages", "log"].includes(own.view) || shape() === before;
+  if (!isCurrent && !isTyping) show(own.view);
   draw();
+}
+
+// What the views of items are made from.
+function shape() {
+  return JSON.stringify([described?.server, described?.doctor, failure]);
 }
 
 function setState(tone, text) {

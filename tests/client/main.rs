@@ -21,6 +21,7 @@ mod server_config;
 mod skills;
 mod soak;
 mod tls;
+mod tls_listener;
 mod typed;
 mod using;
 mod webhooks;

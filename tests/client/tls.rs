@@ -1,91 +1,36 @@
 //! TLS with an authority of the program's own.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
-use axum::serve::Listener;
 use mcp_runtime::client::{Client, Error};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256,
-    PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
-};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{
-        ConfigBuilder, ServerConfig, WantsVerifier,
-        crypto::{
-            CryptoProvider,
-            aws_lc_rs::{self, kx_group},
-        },
-        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
-        version::{TLS12, TLS13},
+use tokio_rustls::rustls::{
+    ConfigBuilder, ServerConfig, WantsVerifier,
+    crypto::{
+        CryptoProvider,
+        aws_lc_rs::{self, kx_group},
     },
-    server::TlsStream,
+    version::{TLS12, TLS13},
 };
 
-use super::{builder, within};
-
-/// Accepts connections whose handshake succeeds.
-struct TlsListener {
-    tcp: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
-        loop {
-            let Ok((stream, address)) = self.tcp.accept().await else { continue };
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp.local_addr()
-    }
-}
-
-/// A certificate for `localhost` that only an authority of its own has signed.
-struct TestCertificate {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivatePkcs8KeyDer<'static>,
-    /// The authority, in PEM.
-    authority: String,
-}
-
-impl TestCertificate {
-    fn new(key: &KeyPair) -> Self {
-        let mut authority = CertificateParams::new(Vec::new()).unwrap();
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        let certificate = params.signed_by(key, &authority).unwrap();
-        Self {
-            chain: vec![certificate.der().clone()],
-            key: PrivatePkcs8KeyDer::from(key.serialize_der()),
-            authority: authority.pem(),
-        }
-    }
-}
+use super::{
+    builder,
+    tls_listener::{TestCertificate, TlsListener},
+    within,
+};
 
 /// The URL of a server with this certificate.
 async fn serve_config(
     certificate: &TestCertificate,
     config: ConfigBuilder<ServerConfig, WantsVerifier>,
 ) -> String {
-    let key = PrivateKeyDer::Pkcs8(certificate.key.clone_key());
-    let config = config.with_no_client_auth().with_single_cert(certificate.chain.clone(), key).unwrap();
-    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://localhost:{}/mcp", tcp.local_addr().unwrap().port());
-    let listener = TlsListener { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) };
+    let listener = TlsListener::bind(certificate, config).await;
+    let url = format!("https://localhost:{}/mcp", listener.port());
     let app = builder().build().unwrap().into_router().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
     url

@@ -20,6 +20,8 @@ use hyper_util::{
 };
 use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
+#[cfg(feature = "events-webhook")]
+use rustls::pki_types::CertificateDer;
 use url::Url;
 
 #[cfg(feature = "client")]
@@ -52,13 +54,18 @@ impl HttpClient {
         Self::with(reach.rule(), tls.clone(), Proxies::of_environment(), limit)
     }
 
-    /// A client that connects to these addresses alone, and through no proxy; `limit` is for opening one connection.
+    /// A client that connects to these addresses alone, and through no proxy; it trusts these authorities besides those of
+    /// the operating system. `limit` is for opening one connection.
     ///
     /// # Errors
     /// TLS cannot be set up.
     #[cfg(feature = "events-webhook")]
-    pub(crate) fn guarded(reach: Reach, limit: Duration) -> Result<Self, String> {
-        Ok(Self::with(reach.rule(), super::tls::tls_config(&[])?, Proxies::none(), limit))
+    pub(crate) fn guarded(
+        reach: Reach,
+        roots: &[CertificateDer<'static>],
+        limit: Duration,
+    ) -> Result<Self, String> {
+        Ok(Self::with(reach.rule(), super::tls::tls_config(roots)?, Proxies::none(), limit))
     }
 
     pub(super) fn with(

@@ -10,4 +10,7 @@ mod replicas;
 mod source;
 mod state;
 mod stream;
+#[path = "../../client/tls_listener.rs"]
+mod tls_listener;
 mod webhook;
+mod webhook_network;

@@ -22,19 +22,19 @@ use crate::common::{AuditLines, PrintedText};
 
 /// A note
 #[mcp_type]
-struct Note {
-    text: String,
+pub(super) struct Note {
+    pub(super) text: String,
 }
 
 /// A note was added.
 #[mcp_event(name = "note.added")]
-fn note_added(#[mcp(payload)] note: &Note, #[mcp(default = "")] word: String) -> bool {
+pub(super) fn note_added(#[mcp(payload)] note: &Note, #[mcp(default = "")] word: String) -> bool {
     note.text.contains(&word)
 }
 
 /// What came to an endpoint.
 #[derive(Debug, Clone)]
-struct Received {
+pub(super) struct Received {
     headers: HeaderMap,
     body: Bytes,
 }
@@ -49,7 +49,7 @@ impl Received {
     }
 
     /// Whether one of its signatures is of this secret, by the formula of Standard Webhooks.
-    fn is_signed_by(&self, secret: &str) -> bool {
+    pub(super) fn is_signed_by(&self, secret: &str) -> bool {
         let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut signed =
@@ -65,17 +65,23 @@ impl Received {
 
 /// An endpoint that repeats challenges, and accepts everything that it has no other status for.
 #[derive(Clone, Default)]
-struct Endpoint {
-    received: Arc<Mutex<Vec<Received>>>,
-    statuses: Arc<Mutex<VecDeque<u16>>>,
-    url: String,
+pub(super) struct Endpoint {
+    pub(super) received: Arc<Mutex<Vec<Received>>>,
+    pub(super) statuses: Arc<Mutex<VecDeque<u16>>>,
+    pub(super) url: String,
 }
 
 impl Endpoint {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let endpoint = Self::default();
-        let kept = endpoint.clone();
-        let app = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
+        let url = format!("http://{}/hook", serve_router(endpoint.router()).await);
+        Self { url, ..endpoint }
+    }
+
+    /// What answers requests.
+    pub(super) fn router(&self) -> axum::Router {
+        let kept = self.clone();
+        axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
             let received = Received { headers, body };
             let message = received.json();
             let challenge = message.get("challenge").cloned();
@@ -93,17 +99,15 @@ impl Endpoint {
                     .body(axum::body::Body::from(answer))
                     .unwrap()
             }
-        });
-        let url = format!("http://{}/hook", serve_router(app).await);
-        Self { url, ..endpoint }
+        })
     }
 
-    fn messages(&self) -> Vec<Received> {
+    pub(super) fn messages(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 
     /// The events that came, by id, also those that were refused.
-    fn events(&self) -> Vec<String> {
+    pub(super) fn events(&self) -> Vec<String> {
         let ids = self
             .messages()
             .into_iter()
@@ -112,27 +116,27 @@ impl Endpoint {
     }
 
     /// What came besides events.
-    fn controls(&self) -> Vec<Value> {
+    pub(super) fn controls(&self) -> Vec<Value> {
         self.messages().iter().map(Received::json).filter(|message| message.get("type").is_some()).collect()
     }
 }
 
-fn secret(byte: u8) -> String {
+pub(super) fn secret(byte: u8) -> String {
     format!("whsec_{}", STANDARD.encode([byte; 32]))
 }
 
-struct Running {
-    http: HttpServer,
-    handle: ServerHandle,
+pub(super) struct Running {
+    pub(super) http: HttpServer,
+    pub(super) handle: ServerHandle,
 }
 
 /// A server whose callers say who they are.
-async fn running() -> Running {
+pub(super) async fn running() -> Running {
     let builder = Server::builder("notes", "1").add(event::of::<note_added>());
     start(builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()))).await
 }
 
-async fn start(builder: mcp_runtime::ServerBuilder) -> Running {
+pub(super) async fn start(builder: mcp_runtime::ServerBuilder) -> Running {
     let builder = builder.http(|http| {
         http.caller(|parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?;
@@ -148,21 +152,21 @@ async fn start(builder: mcp_runtime::ServerBuilder) -> Running {
 }
 
 impl Running {
-    async fn request(&self, user: &str, method: &str, params: Value) -> Value {
+    pub(super) async fn request(&self, user: &str, method: &str, params: Value) -> Value {
         let request = HttpRequest::modern(1, method, params).header("X-User", user);
         request.send(self.http.address).await.json()
     }
 
-    async fn subscribe(&self, user: &str, url: &str) -> Value {
+    pub(super) async fn subscribe(&self, user: &str, url: &str) -> Value {
         self.request(user, "events/subscribe", subscription(url, &secret(1))).await
     }
 
-    async fn emit(&self, id: &str, text: &str) {
+    pub(super) async fn emit(&self, id: &str, text: &str) {
         self.handle.emit::<note_added>(&Note { text: text.to_owned() }).id(id).await.expect("it is emitted");
     }
 }
 
-fn subscription(url: &str, secret: &str) -> Value {
+pub(super) fn subscription(url: &str, secret: &str) -> Value {
     let delivery = json!({ "mode": "webhook", "url": url, "secret": secret });
     json!({ "name": "note.added", "arguments": { "word": "tea" }, "delivery": delivery, "cursor": null, "ttlMs": 120_000 })
 }

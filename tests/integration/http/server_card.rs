@@ -47,24 +47,13 @@ async fn card_of(builder: ServerBuilder) -> Value {
     card
 }
 
-/// What the schema of cards requires, as its text says it.
-#[track_caller]
-fn assert_is_card(card: &Value) {
-    let input = json!({
-        "type": "object",
-        "properties": {
-            "description": { "type": "string" },
-            "isRequired": { "type": "boolean" },
-            "isSecret": { "type": "boolean" },
-            "format": { "enum": ["boolean", "filepath", "number", "string"] },
-            "default": { "type": "string" },
-            "placeholder": { "type": "string" },
-            "value": { "type": "string" },
-            "choices": { "type": "array", "items": { "type": "string" } },
-            "variables": { "additionalProperties": { "type": "object" } }
-        }
-    });
-    let schema = json!({
+/// What the schema of cards requires, as its text says it. Other members are allowed at every level.
+fn card_schema() -> Value {
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text });
+    let inputs = json!({ "type": "object", "additionalProperties": { "$ref": "#/$defs/input" } });
+    let uri = json!({ "type": "string", "format": "uri" });
+    json!({
         "type": "object",
         "required": ["$schema", "name", "version", "description"],
         "properties": {
@@ -73,14 +62,19 @@ fn assert_is_card(card: &Value) {
             "version": { "type": "string", "maxLength": 255 },
             "description": { "type": "string", "minLength": 1, "maxLength": 100 },
             "title": { "type": "string", "minLength": 1, "maxLength": 100 },
-            "websiteUrl": { "type": "string", "format": "uri" },
+            "websiteUrl": uri,
+            "repository": {
+                "type": "object",
+                "required": ["source", "url"],
+                "properties": { "url": uri, "source": text, "id": text, "subfolder": text }
+            },
             "icons": { "type": "array", "items": {
                 "type": "object",
                 "required": ["src"],
                 "properties": {
-                    "src": { "type": "string", "format": "uri" },
-                    "mimeType": { "type": "string" },
-                    "sizes": { "type": "array", "items": { "type": "string" } },
+                    "src": uri,
+                    "mimeType": text,
+                    "sizes": texts,
                     "theme": { "enum": ["dark", "light"] }
                 }
             } },
@@ -90,17 +84,123 @@ fn assert_is_card(card: &Value) {
                 "properties": {
                     "type": { "enum": ["sse", "streamable-http"] },
                     "url": { "type": "string", "pattern": "^(https?://[^\\s]+|\\{[a-zA-Z_][a-zA-Z0-9_]*\\}[^\\s]*)$" },
-                    "headers": { "type": "array", "items": { "allOf": [input, { "required": ["name"] }] } },
-                    "supportedProtocolVersions": { "type": "array", "items": { "type": "string" } }
+                    "headers": { "type": "array", "items": {
+                        "$ref": "#/$defs/input",
+                        "required": ["name"],
+                        "properties": { "name": text, "variables": inputs }
+                    } },
+                    "variables": inputs,
+                    "supportedProtocolVersions": texts
                 }
-            } }
+            } },
+            "_meta": { "type": "object" }
         },
-        // a card lists nothing that clients list, and nothing that is installed
-        "additionalProperties": false
-    });
+        "$defs": { "input": {
+            "type": "object",
+            "properties": {
+                "description": text,
+                "isRequired": { "type": "boolean" },
+                "isSecret": { "type": "boolean" },
+                "format": { "enum": ["boolean", "filepath", "number", "string"] },
+                "default": text,
+                "placeholder": text,
+                "value": text,
+                "choices": texts
+            }
+        } }
+    })
+}
+
+/// Why it is not a card, if it is none.
+fn problems(card: &Value) -> Vec<String> {
+    let schema = card_schema();
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
-    let errors: Vec<_> = validator.iter_errors(card).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?} in {card}");
+    validator.iter_errors(card).map(|error| error.to_string()).collect()
+}
+
+#[track_caller]
+fn assert_is_card(card: &Value) {
+    assert!(problems(card).is_empty(), "{:?} in {card}", problems(card));
+    // a card of this crate lists nothing that clients list, nothing that is installed, and nothing without a meaning
+    let known = card_schema()["properties"].clone();
+    let others: Vec<_> =
+        card.as_object().expect("an object").keys().filter(|key| known.get(key).is_none()).collect();
+    assert!(others.is_empty(), "{others:?} in {card}");
+}
+
+#[test]
+fn the_schema_of_these_tests_takes_what_the_published_one_takes_and_refuses_what_it_refuses() {
+    let smallest = json!({
+        "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
+        "name": "com.example/small",
+        "version": "0.1.0",
+        "description": "Nothing but what is required."
+    });
+    let whole = json!({
+        "$schema": smallest["$schema"],
+        "name": "io.github.me/notes",
+        "version": "1.2.0",
+        "description": "With everything.",
+        "title": "Notes",
+        "websiteUrl": "https://notes.example.com",
+        "repository": { "url": "https://github.com/me/notes", "source": "github", "subfolder": "server" },
+        "icons": [{ "src": "https://notes.example.com/i.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark" }],
+        "remotes": [
+            { "type": "sse", "url": "{base}/sse", "variables": { "base": { "choices": ["https://a.example", "https://b.example"] } } },
+            {
+                "type": "streamable-http",
+                "url": "https://{team}.example.com/mcp",
+                "variables": { "team": { "description": "The team", "isRequired": true, "default": "all" } },
+                "headers": [{
+                    "name": "Authorization",
+                    "value": "Bearer {key}",
+                    "isRequired": true,
+                    "isSecret": true,
+                    "variables": { "key": { "description": "A key", "isSecret": true, "format": "string", "placeholder": "k-.." } }
+                }],
+                "supportedProtocolVersions": ["2025-11-25", "2026-07-28"]
+            }
+        ],
+        "_meta": { "com.example/team": "ops" }
+    });
+    for valid in [&smallest, &whole] {
+        assert_eq!(problems(valid), [""; 0], "{valid}");
+    }
+    for required in ["$schema", "name", "version", "description"] {
+        let mut card = smallest.clone();
+        card.as_object_mut().expect("an object").remove(required);
+        assert!(!problems(&card).is_empty(), "{required}");
+    }
+    let schemas = "https://static.modelcontextprotocol.io/schemas";
+    for (path, wrong) in [
+        ("/$schema", json!(format!("{schemas}/2025-11-25/server-card.schema.json"))),
+        ("/$schema", json!(format!("{schemas}/v2/server-card.schema.json"))),
+        ("/$schema", json!(format!("{schemas}/v1/server.schema.json"))),
+        ("/$schema", json!("http://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json")),
+        ("/name", json!("without-a-slash")),
+        ("/name", json!("a/b/c")),
+        ("/description", json!("")),
+        ("/description", json!("x".repeat(101))),
+        ("/title", json!("")),
+        ("/version", json!(1)),
+        ("/version", json!("1".repeat(256))),
+        ("/websiteUrl", json!("notes")),
+        ("/repository/source", Value::Null),
+        ("/icons/0/src", json!("icon")),
+        ("/icons/0/theme", json!("blue")),
+        ("/remotes/0/type", json!("stdio")),
+        ("/remotes/0/url", json!("ftp://a.example")),
+        ("/remotes/1/headers/0/name", json!(7)),
+        ("/remotes/1/headers/0/isRequired", json!("yes")),
+        ("/remotes/1/headers/0/variables/key/format", json!("secret")),
+        ("/remotes/1/variables/team/default", json!(1)),
+        ("/remotes/1/supportedProtocolVersions", json!("2026-07-28")),
+        ("/_meta", json!([])),
+    ] {
+        let mut card = whole.clone();
+        *card.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = wrong;
+        assert!(!problems(&card).is_empty(), "{path}: {card}");
+    }
 }
 
 #[tokio::test]

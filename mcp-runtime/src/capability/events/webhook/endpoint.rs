@@ -8,6 +8,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use rustls::pki_types::CertificateDer;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
@@ -82,13 +83,15 @@ pub(super) struct Message<'a> {
 /// What all subscriptions of a server send with.
 pub(super) struct Endpoints {
     reach: Reach,
+    /// Authorities that are trusted besides those of the operating system.
+    roots: Vec<CertificateDer<'static>>,
     client: OnceLock<Result<HttpClient, String>>,
     attempts: Arc<Shares>,
 }
 
 impl Endpoints {
-    pub(super) fn new(reach: Reach) -> Self {
-        Self { reach, client: OnceLock::new(), attempts: Shares::new(Quota::half(MAX_ATTEMPTS)) }
+    pub(super) fn new(reach: Reach, roots: Vec<CertificateDer<'static>>) -> Self {
+        Self { reach, roots, client: OnceLock::new(), attempts: Shares::new(Quota::half(MAX_ATTEMPTS)) }
     }
 
     /// The URL of an endpoint, if it may be one as far as its text says.
@@ -150,7 +153,7 @@ impl Endpoints {
         read: usize,
     ) -> Result<Vec<u8>, DeliveryFailure> {
         let _turn = self.turn(owner).await;
-        let tls = || HttpClient::guarded(self.reach, CONNECT_LIMIT);
+        let tls = || HttpClient::guarded(self.reach, &self.roots, CONNECT_LIMIT);
         let client = self.client.get_or_init(tls).as_ref().map_err(|error| {
             tracing::error!(%error, "webhooks cannot be sent");
             DeliveryFailure::Tls

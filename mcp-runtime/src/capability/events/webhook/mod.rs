@@ -14,6 +14,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -33,6 +34,7 @@ use crate::{
         config::LONGEST,
         connection::Principal,
         dispatch::{ObservedItem, Reply, Request, Response},
+        item::BuildError,
         server::{Assembly, Capability, Declared, Lasting, Registry, Server},
         sync::Mutex,
         webhook_secret::Secret,
@@ -67,6 +69,8 @@ pub(super) struct WebhookLimits {
     max_bytes: usize,
     lifetime: Option<Duration>,
     on_loopback: bool,
+    /// Authorities of endpoints besides those of the operating system; `None` if they are not in PEM.
+    roots: Option<Vec<CertificateDer<'static>>>,
 }
 
 impl Default for WebhookLimits {
@@ -76,6 +80,7 @@ impl Default for WebhookLimits {
             max_bytes: MAX_BYTES,
             lifetime: None,
             on_loopback: false,
+            roots: Some(Vec::new()),
         }
     }
 }
@@ -100,6 +105,20 @@ impl EventLimits {
     /// do not expire.
     pub fn webhook_lifetime(mut self, time: Duration) -> Self {
         self.webhook.lifetime = Some(time.clamp(SHORTEST_LIFETIME, LONGEST));
+        self
+    }
+
+    /// Trusts these certificate authorities of endpoints, in PEM, in addition to those of the operating system. Which addresses
+    /// endpoints may have does not change.
+    pub fn webhook_root_certificates(mut self, pem: &str) -> Self {
+        let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        self.webhook.roots = match (self.webhook.roots, roots) {
+            (Some(mut all), Ok(roots)) if !roots.is_empty() => {
+                all.extend(roots);
+                Some(all)
+            }
+            _ => None,
+        };
         self
     }
 
@@ -264,7 +283,7 @@ impl Webhooks {
         let reach = if limits.on_loopback { Reach::Loopback } else { Reach::Public };
         let token = CancellationToken::new();
         Self {
-            endpoints: Arc::new(Endpoints::new(reach)),
+            endpoints: Arc::new(Endpoints::new(reach, limits.roots.clone().unwrap_or_default())),
             shares: Shares::new(quota),
             bytes: Shares::new(Quota::half(limits.max_bytes)),
             table: Mutex::default(),
@@ -324,6 +343,9 @@ impl Lasting for Webhooks {
             );
         }
         let quota = options.limits.quota(limits.max_subscriptions);
+        if limits.roots.is_none() {
+            assembly.errors.push(BuildError::new("the root certificates for webhooks are not in PEM".into()));
+        }
         Arc::new(Self::new(limits, quota))
     }
 }

@@ -147,8 +147,7 @@ fn check<T>(
             if matches!(error.code(), Some("MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN")) {
                 return Err("Redis is a cluster, which is not supported".into());
             }
-            // also where a replica of Redis has become read-only, after a failover
-            if error.is_io_error() || error.is_unrecoverable_error() || error.code() == Some("READONLY") {
+            if error.is_io_error() || error.is_unrecoverable_error() || is_of_replica(&error) {
                 link.report_broken(generation);
             }
             Err(error.into())
@@ -158,6 +157,13 @@ fn check<T>(
             Err("Redis did not answer in time".into())
         }
     }
+}
+
+/// Whether the server has become a replica of another, as after a failover.
+fn is_of_replica(error: &RedisError) -> bool {
+    // before version 7, the error of a script contains that of its command as text
+    let is_in_script = || error.detail().is_some_and(|detail| detail.contains("-READONLY "));
+    matches!(error.code(), Some("READONLY" | "MASTERDOWN")) || is_in_script()
 }
 
 impl Shared for Redis {

@@ -80,9 +80,13 @@ impl From<RedisError> for OpenError {
         if error.is_io_error() {
             return Self { message: format!("Redis cannot be reached: {error}"), is_final: false };
         }
-        // one that is starting or stopping refuses for a while
+        // one that is starting, stopping or busy refuses for a while
+        let is_crowded = error.detail().is_some_and(|detail| detail.contains("max number of clients"));
         match error.code() {
-            Some("LOADING" | "MASTERDOWN" | "TRYAGAIN") => {
+            Some("LOADING" | "MASTERDOWN" | "TRYAGAIN" | "BUSY") => {
+                Self { message: format!("Redis is not ready: {error}"), is_final: false }
+            }
+            Some("ERR") if is_crowded => {
                 Self { message: format!("Redis is not ready: {error}"), is_final: false }
             }
             _ => Self { message: format!("Redis refuses the connection: {error}"), is_final: true },

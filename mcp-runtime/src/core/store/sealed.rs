@@ -34,6 +34,9 @@ const OPERATION: Duration = Duration::from_millis(1900);
 /// For how long the probe is kept, and after which time it is renewed.
 const PROBE: [Duration; 2] = [Duration::from_secs(30 * 24 * 60 * 60), Duration::from_secs(60 * 60)];
 
+/// How often a probe is written that other replicas write at the same time.
+const PROBE_TRIES: u8 = 4;
+
 /// A store that replicas share, with the keys of their server.
 struct Sealing {
     backend: Arc<dyn Shared>,
@@ -77,15 +80,28 @@ impl Sealing {
         }
         let (table, key) = self.names(&Table::new("keys", 1, 1024, 100), "probe");
         let unreachable = ProbeError::Unreachable;
-        let found = limited(self.backend.get(&table, &key)).await.map_err(unreachable)?;
-        // any version: it is the same each time
-        if found.is_some_and(|found| self.open_bytes(&table, &key, 1, &found.bytes).is_none()) {
-            return Err(ProbeError::OtherKeys);
+        let mut tries = PROBE_TRIES;
+        loop {
+            let found = limited(self.backend.get(&table, &key)).await.map_err(unreachable)?;
+            // sealed for the same version each time
+            if found.as_ref().is_some_and(|found| self.open_bytes(&table, &key, 1, &found.bytes).is_none()) {
+                return Err(ProbeError::OtherKeys);
+            }
+            let condition = found.map_or(Condition::Absent, |found| Condition::Version(found.version));
+            if tries == 0 && condition != Condition::Absent {
+                // many renew it at once, and these keys open it
+                break;
+            }
+            tries = tries.saturating_sub(1);
+            // sealed with the first of the keys, since the one that had sealed it may go
+            let sealed = self.seal(&table, &key, 1, b"").map_err(unreachable)?;
+            let write = Write { bytes: &sealed, owner: "local", expires_in: kept, condition };
+            // a conflict is another replica, which may have other keys
+            if limited(self.backend.put(&table, &key, write)).await.map_err(unreachable)? != Written::Conflict
+            {
+                break;
+            }
         }
-        // sealed with the first of the keys, since the one that had sealed it may go
-        let sealed = self.seal(&table, &key, 1, b"").map_err(unreachable)?;
-        let write = Write { bytes: &sealed, owner: "local", expires_in: kept, condition: Condition::Always };
-        limited(self.backend.put(&table, &key, write)).await.map_err(unreachable)?;
         *self.probed.lock() = Some((Instant::now(), generation));
         Ok(())
     }
@@ -458,11 +474,90 @@ impl Shared for OtherVersion {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::{join, sync::Barrier};
+
     use super::*;
     use crate::core::{
         crypto::{Key, test_key},
         store::Memory,
     };
+
+    /// A store in memory whose first readers have each read before one of them writes.
+    struct Simultaneous {
+        memory: Memory,
+        readers: Barrier,
+        reads: AtomicUsize,
+    }
+
+    impl Simultaneous {
+        const READERS: usize = 2;
+
+        fn new() -> Self {
+            let readers = Barrier::new(Self::READERS);
+            Self { memory: Memory::default(), readers, reads: AtomicUsize::new(0) }
+        }
+    }
+
+    impl Shared for Simultaneous {
+        fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+            Box::pin(async move {
+                let found = self.memory.get(table, key).await;
+                if self.reads.fetch_add(1, Ordering::Relaxed) < Self::READERS {
+                    self.readers.wait().await;
+                }
+                found
+            })
+        }
+
+        fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
+            Box::pin(async move { self.memory.put(table, key, write).await })
+        }
+
+        fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+            self.memory.remove(table, key)
+        }
+
+        fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+            self.memory.take(table, key, take)
+        }
+
+        fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
+            self.memory.append(table, log, append)
+        }
+
+        fn read_after<'a>(
+            &'a self,
+            table: &'a Table,
+            log: &'a str,
+            position: u64,
+            limit: usize,
+        ) -> Stored<'a, Option<LogPage>> {
+            self.memory.read_after(table, log, position, limit)
+        }
+
+        fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+            self.memory.publish(topic, message)
+        }
+
+        fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+            self.memory.subscribe(topic)
+        }
+    }
+
+    #[tokio::test]
+    async fn of_two_replicas_with_different_keys_that_start_at_once_on_an_empty_store_one_starts() {
+        for (keys, expected) in [([1, 2], 1), ([1, 1], 2)] {
+            let backend: Arc<dyn Shared> = Arc::new(Simultaneous::new());
+            let [one, two] = keys.map(|key| {
+                SealedStore::shared(backend.clone(), &KeyRing::new(vec![Key::new(test_key(key))]), "test")
+            });
+            let (first, second) = join!(one.open(), two.open());
+            let started = [first.is_ok(), second.is_ok()].into_iter().filter(|is_ok| *is_ok).count();
+            assert_eq!(started, expected, "{first:?} {second:?}");
+        }
+    }
 
     fn append(position: u64, bytes: &[u8]) -> Append<'_> {
         let expires_in = Duration::from_secs(60);

@@ -1,7 +1,8 @@
 //! The command line that every server has.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, ErrorKind},
+    net::TcpListener,
     process::{Output, Stdio},
 };
 
@@ -183,6 +184,34 @@ fn keys_in_the_environment_that_nothing_reads_are_a_warning() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(message.contains("stores.keys_from_env()"), warns, "{message}");
         assert!(!message.contains(key), "{message}");
+    }
+}
+
+#[test]
+fn commands_that_serve_nothing_do_not_connect_to_the_store_of_the_environment() {
+    let redis = TcpListener::bind("127.0.0.1:0").unwrap();
+    redis.set_nonblocking(true).unwrap();
+    let url = format!("redis://{}", redis.local_addr().unwrap());
+    for arguments in [&["--help"][..], &["--version"], &["list"], &["list", "--json"], &["schema"]] {
+        let output = fixture().args(arguments).env("MCP_SHARED", &url).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
+        assert_eq!(output.stdout, run(arguments).stdout, "{arguments:?}");
+        assert_eq!(redis.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_store_in_the_environment_that_is_none_is_an_error_without_its_url() {
+    for (url, part) in [
+        ("sesame", "the URL of Redis has no scheme"),
+        ("http://:sesame@127.0.0.1", "the URL of Redis is invalid"),
+        ("redis+cluster://:sesame@127.0.0.1", "clusters of Redis are not supported"),
+        ("", "the URL of Redis has no scheme"),
+    ] {
+        let output = fixture().arg("list").env("MCP_SHARED", url).stdin(Stdio::null()).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{url}: {message}");
+        assert!(message.contains(part) && !message.contains("sesame"), "{url}: {message}");
     }
 }
 

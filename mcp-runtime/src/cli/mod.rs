@@ -6,6 +6,7 @@ mod stderr_subscriber;
 mod terminal;
 
 use std::{
+    env::VarError,
     ffi::OsString,
     io::{IsTerminal, stdin},
     pin::{Pin, pin},
@@ -78,7 +79,7 @@ impl ServerBuilder {
         #[cfg(feature = "config")]
         let (command, this) = self.parse_with_settings(arguments)?;
         let builder = if this.options.stores.has_keys() { this } else { this.stores(Stores::keys_from_env) };
-        run_command(share_by_environment(builder)?.build()?, command)
+        run_command(share_by_environment(builder, std::env::var(SHARED))?.build()?, command)
     }
 }
 
@@ -149,12 +150,12 @@ const SHARED: &str = "MCP_SHARED";
 ///
 /// # Errors
 /// The program cannot connect to it.
-fn share_by_environment(builder: ServerBuilder) -> Result<ServerBuilder> {
+fn share_by_environment(builder: ServerBuilder, url: Result<String, VarError>) -> Result<ServerBuilder> {
     if builder.options.stores.shared.is_some() {
         return Ok(builder);
     }
-    match std::env::var(SHARED) {
-        Err(std::env::VarError::NotPresent) => Ok(builder),
+    match url {
+        Err(VarError::NotPresent) => Ok(builder),
         #[cfg(feature = "redis")]
         Ok(url) => Ok(builder.shared(crate::core::store::Redis::at(url))),
         #[cfg(feature = "redis")]
@@ -267,4 +268,35 @@ fn block_on(
     // a thread of the runtime must not block on it, but another thread can
     let output = std::thread::scope(|scope| scope.spawn(|| current.block_on(future)).join());
     output.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared_by(url: Result<String, VarError>) -> Result<ServerBuilder> {
+        share_by_environment(Server::builder("test", "1"), url)
+    }
+
+    #[test]
+    fn nothing_is_shared_without_the_variable() {
+        let builder = shared_by(Err(VarError::NotPresent)).expect("a builder");
+        assert!(builder.options.stores.shared.is_none());
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn the_store_of_the_variable_is_shared() {
+        assert!(shared_by(Ok("redis://10.0.0.5".into())).expect("a builder").options.stores.shared.is_some());
+        shared_by(Err(VarError::NotUnicode("redis".into()))).expect_err("not a URL");
+    }
+
+    #[cfg(not(feature = "redis"))]
+    #[test]
+    fn the_variable_is_an_error_of_a_program_without_redis() {
+        for set in [Ok("redis://:sesame@10.0.0.5".into()), Err(VarError::NotUnicode("sesame".into()))] {
+            let error = shared_by(set).expect_err("no Redis").to_string();
+            assert!(error.contains("enable the feature `redis`") && !error.contains("sesame"), "{error}");
+        }
+    }
 }

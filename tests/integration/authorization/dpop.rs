@@ -1,6 +1,8 @@
 //! Tokens that are bound to a key, and the proofs that come with them.
 
-use mcp_tests::support::{HttpRequest, HttpServer, Issuer, TestKey, server_key, text_of, unix_now, within};
+use mcp_tests::support::{
+    BreakableStore, HttpRequest, HttpServer, Issuer, TestKey, server_key, text_of, unix_now, within,
+};
 use serde_json::{Value, json};
 
 use super::{RESOURCE, bearing, call, challenge, oauth, serve};
@@ -33,6 +35,41 @@ async fn a_proof_of_the_right_key_for_this_request_is_accepted_once() {
         let metadata =
             HttpRequest::new("GET").path("/.well-known/oauth-protected-resource").send(served.address).await;
         assert_eq!(metadata.json()["dpop_bound_access_tokens_required"], false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_proof_is_accepted_once_by_all_replicas_together_and_by_none_while_their_store_is_away() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let store = BreakableStore::default();
+        let replica = async || {
+            let state = std::sync::Arc::new(super::Entered::default());
+            let builder = super::items().state(state).auth(oauth(&issuer).dpop()).shared(store.clone());
+            HttpServer::start(builder.stores(|stores| stores.keys([server_key(1)]))).await
+        };
+        let replicas = [replica().await, replica().await];
+        let key = TestKey::new("client");
+        let token = bound_token(&issuer, &key);
+        for jti in ["one", "two"] {
+            let proof = key.proof("POST", RESOURCE, &token, jti);
+            let sent = replicas.iter().map(|served| proved(&token, &proof).send(served.address));
+            let statuses = futures_util::future::join_all(sent).await.into_iter().map(|reply| reply.status);
+            let mut statuses: Vec<_> = statuses.collect();
+            statuses.sort_unstable();
+            assert_eq!(statuses, [200, 401], "one of them");
+        }
+        store.set_broken(true);
+        let proof = key.proof("POST", RESOURCE, &token, "three");
+        for served in &replicas {
+            assert_eq!(proved(&token, &proof).send(served.address).await.status, 401, "it cannot be told");
+        }
+        let unbound = issuer.token("ada", RESOURCE, "");
+        assert_eq!(bearing(call("whoami"), &unbound).send(replicas[0].address).await.status, 200);
+        store.set_broken(false);
+        assert_eq!(proved(&token, &proof).send(replicas[1].address).await.status, 200, "it was not used");
+        assert_eq!(proved(&token, &proof).send(replicas[0].address).await.status, 401);
     })
     .await;
 }

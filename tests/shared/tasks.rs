@@ -12,7 +12,7 @@ use std::{
 };
 
 use mcp_runtime::{
-    Principal, ProtocolError, Server, ServerBuilder,
+    FromContext, Principal, ProtocolError, Server, ServerBuilder,
     prelude::*,
     store::{Memory, Redis, Shared},
 };
@@ -22,7 +22,10 @@ use mcp_tests::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _},
+    time::sleep,
+};
 
 use crate::TestStore;
 
@@ -46,7 +49,11 @@ impl Files {
 
     /// Lets functions end.
     fn open(&self) {
-        fs::write(self.0.join("go"), "").expect("a file");
+        self.create("go");
+    }
+
+    fn create(&self, file: &str) {
+        fs::write(self.0.join(file), "").expect("a file");
     }
 
     /// What functions did.
@@ -81,10 +88,14 @@ fn note(dir: &str, line: &str) {
     writeln!(log.expect("a file"), "{line}").expect("written");
 }
 
-async fn wait_for_go(dir: &str) {
-    while !Path::new(dir).join("go").exists() {
+async fn wait_for(dir: &str, file: &str) {
+    while !Path::new(dir).join(file).exists() {
         sleep(Duration::from_millis(10)).await;
     }
+}
+
+async fn wait_for_go(dir: &str) {
+    wait_for(dir, "go").await;
 }
 
 /// Notes when it begins, is dropped and ends.
@@ -124,6 +135,7 @@ async fn again(dir: String, caller: Option<&Principal>, ctx: &Context) -> Result
             Ok(7)
         })
         .await?;
+    note(&dir, &format!("run by {}", std::process::id()));
     note(&dir, "has its ticket");
     wait_for_go(&dir).await;
     let caller = caller.map_or("anonymous", Principal::subject);
@@ -147,6 +159,73 @@ async fn ask(dir: String, ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{} {}", first.name, second.name))
 }
 
+/// Consumes the responses of the client, and tries it again.
+async fn pay_twice(dir: &str, ctx: &Context) {
+    note(dir, "asked");
+    for file in ["first", "second"] {
+        wait_for(dir, file).await;
+        let consumed = ctx.consume_once().await;
+        note(dir, if consumed.is_ok() { "paid" } else { "refused" });
+    }
+    wait_for_go(dir).await;
+}
+
+/// Asks who pays, and may begin again
+#[mcp_tool(task(restart), idempotent)]
+async fn pay(dir: String, ctx: &Context) -> Result<&'static str, ToolError> {
+    let _payer: Name = ctx.elicit("payer", "Who pays?").await?;
+    pay_twice(&dir, ctx).await;
+    Ok("over")
+}
+
+/// Who pays, asked before the task begins
+struct Payer(String);
+
+impl FromContext for Payer {
+    type Error = ToolError;
+
+    async fn from_context(ctx: &Context) -> Result<Self, ToolError> {
+        let dir: String = serde_json::from_value(ctx.meta("example.com/dir").unwrap_or_default())?;
+        let account = ctx
+            .once("account", async || {
+                note(&dir, "account");
+                Ok("account".to_owned())
+            })
+            .await?;
+        let payer: Name = ctx.elicit("payer", "Who pays?").await?;
+        Ok(Self(format!("{account} of {}", payer.name)))
+    }
+}
+
+/// Knows who pays, and may begin again
+#[mcp_tool(task(restart), idempotent)]
+async fn pay_by(#[mcp(inject)] payer: Payer, dir: String, ctx: &Context) -> String {
+    pay_twice(&dir, ctx).await;
+    payer.0
+}
+
+/// Reports progress until its file is there
+#[mcp_tool(task)]
+async fn report(dir: String, ctx: &Context) -> &'static str {
+    let _noted = Noted::new(&dir);
+    for step in 1_u32.. {
+        ctx.progress(f64::from(step)).send();
+        if Path::new(&dir).join("go").exists() {
+            break;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    "reported"
+}
+
+/// Asks a long question
+#[mcp_tool(task)]
+async fn ask_much(dir: String, ctx: &Context) -> Result<String, ToolError> {
+    let _noted = Noted::new(&dir);
+    let answered: Name = ctx.elicit("long", "Why? ".repeat(10_000)).await?;
+    Ok(answered.name)
+}
+
 fn builder(store: impl Shared + 'static) -> ServerBuilder {
     Server::builder("sharing", "1")
         .stores(|stores| stores.keys([server_key(9)]))
@@ -165,6 +244,10 @@ fn builder(store: impl Shared + 'static) -> ServerBuilder {
         .tool::<hold>()
         .tool::<again>()
         .tool::<ask>()
+        .tool::<pay>()
+        .tool::<pay_by>()
+        .tool::<report>()
+        .tool::<ask_much>()
         .shared(store)
 }
 
@@ -384,6 +467,9 @@ async fn a_result_is_kept_while_the_store_is_away() {
         let refused = json!({ "name": "hold", "arguments": { "dir": files.path() } });
         assert_eq!(request("tools/call", refused).send(one.address).await.status, 503);
         assert_eq!(request("tasks/cancel", json!({ "taskId": id })).send(two.address).await.status, 503);
+        let listen = request("subscriptions/listen", json!({ "notifications": { "taskIds": [id] } }));
+        let away = listen.send(two.address).await;
+        assert_eq!((away.status, away.code()), (503, -32603), "it is not acknowledged without the task");
         // for longer than a lease
         sleep(LEASE * 2).await;
         store.set_broken(false);
@@ -411,6 +497,220 @@ async fn a_store_that_was_away_for_longer_than_a_lease_costs_no_task() {
         files.open();
         let done = until(two.address, &id, "completed").await;
         assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_goes_on_whose_replica_reaches_the_store_later_than_the_others() {
+    within(async {
+        let store = BreakableStore::default();
+        let (here, there) = (store.of_another_replica(), store.of_another_replica());
+        let one = HttpServer::start(builder(here.clone())).await;
+        let two = HttpServer::start(builder(there.clone())).await;
+        let files = Files::new("later");
+        let id = start(one.address, "again", &files).await;
+        files.until("has its ticket", 1).await;
+        // until the other does not wait any longer since it has just begun
+        sleep(Duration::from_secs(9)).await;
+        for store in [&here, &there] {
+            store.set_broken(true);
+        }
+        sleep(LEASE * 2).await;
+        there.set_broken(false);
+        // for longer than a lease, as long as an attempt to connect may be away
+        sleep(LEASE * 5).await;
+        assert_eq!(get(two.address, &id).await["status"], "working");
+        here.set_broken(false);
+        files.open();
+        let done = until(two.address, &id, "completed").await;
+        assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 1), "{:?}", files.lines());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_at_once_when_the_store_is_reached_again() {
+    let Some(redis) = redis("a_lease_is_renewed_at_once_when_the_store_is_reached_again") else { return };
+    within(async {
+        let long = Duration::from_secs(300);
+        let one = builder(Redis::at(redis.url())).tasks(|tasks| tasks.lease(long));
+        let one = HttpServer::start(one).await;
+        let files = Files::new("renewed");
+        let _id = start(one.address, "hold", &files).await;
+        files.until("begun", 1).await;
+        let has_lease = || redis.keys().iter().any(|(key, _)| key.contains("{sharing/task-processes}:value"));
+        assert!(has_lease());
+        redis.command(&["FLUSHALL"]);
+        assert!(!has_lease());
+        for kind in ["normal", "pubsub"] {
+            redis.command(&["CLIENT", "KILL", "TYPE", kind]);
+        }
+        // it would be renewed after 100 s otherwise
+        for _ in 0..1000 {
+            if has_lease() {
+                files.open();
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        panic!("no lease: {:?}", redis.keys());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_replica_that_was_cut_off_until_its_task_had_expired_ends_it() {
+    within(async {
+        let store = BreakableStore::default();
+        let (here, there) = (store.of_another_replica(), store.of_another_replica());
+        let short = |builder: ServerBuilder| {
+            builder.tasks(|tasks| tasks.lease(Duration::from_millis(200)).ttl(Duration::from_secs(1)))
+        };
+        let one = HttpServer::start(short(builder(here.clone()))).await;
+        let two = HttpServer::start(short(builder(there.clone()))).await;
+        let files = Files::new("expired-away");
+        let id = start(one.address, "report", &files).await;
+        files.until("begun", 1).await;
+        here.set_broken(true);
+        // its time to live, and four leases
+        sleep(Duration::from_secs(4)).await;
+        here.set_broken(false);
+        files.until("over", 1).await;
+        for at in [&one, &two] {
+            let gone = request("tasks/get", json!({ "taskId": id })).send(at.address).await.json();
+            assert_eq!(gone["error"]["code"], -32602, "{gone}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_whose_question_has_no_room_in_the_store_fails_and_says_so() {
+    within(async {
+        let one = builder(Memory::default()).tasks(|tasks| tasks.max_kept_bytes(40_000));
+        let one = HttpServer::start(one).await;
+        let files = Files::new("much");
+        let id = start(one.address, "ask_much", &files).await;
+        let failed = until(one.address, &id, "failed").await;
+        let message = failed["statusMessage"].as_str().expect("a message");
+        assert!(message.contains("could not be saved: the store is full"), "{message}");
+        assert_eq!(failed["error"]["code"], -32603);
+        files.until("over", 1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_while_another_replica_takes_it_over_ends() {
+    within(async {
+        let store = BreakableStore::default();
+        let there = store.of_another_replica();
+        let slow = |builder: ServerBuilder| builder.tasks(|tasks| tasks.lease(Duration::from_secs(16)));
+        let mut one = HttpServer::start(slow(builder(store.of_another_replica()))).await;
+        let two = HttpServer::start(slow(builder(there.clone()))).await;
+        let files = Files::new("taken");
+        let id = start(one.address, "again", &files).await;
+        files.until("has its ticket", 1).await;
+        let (carried_out, release) = there.hold_answer("/tasks");
+        one.stop();
+        one.stopped().await;
+        carried_out.await.expect("it takes it over");
+        let three = HttpServer::start(slow(builder(store.of_another_replica()))).await;
+        let cancel = request("tasks/cancel", json!({ "taskId": id })).send(three.address).await.json();
+        assert_eq!(cancel["result"]["resultType"], "complete", "{cancel}");
+        // until the other was told
+        sleep(Duration::from_millis(300)).await;
+        release.send(()).expect("it waits");
+        for _ in 0..500 {
+            if files.count("begun") == 2 {
+                break;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        // it would be noticed after 48 s otherwise
+        files.until("over", files.count("begun")).await;
+        assert_eq!(get(two.address, &id).await["status"], "cancelled");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_taken_over_without_an_answer_of_the_store_is_run() {
+    within(async {
+        let store = BreakableStore::default();
+        let there = store.of_another_replica();
+        let mut one = HttpServer::start(builder(store.of_another_replica())).await;
+        let two = HttpServer::start(builder(there.clone())).await;
+        let files = Files::new("unanswered");
+        let id = start(one.address, "again", &files).await;
+        files.until("has its ticket", 1).await;
+        let (carried_out, unanswered) = there.hold_answer("/tasks");
+        one.stop();
+        one.stopped().await;
+        carried_out.await.expect("it takes it over");
+        // the operation fails after two seconds
+        files.until("has its ticket", 2).await;
+        drop(unanswered);
+        files.open();
+        let done = until(two.address, &id, "completed").await;
+        assert_eq!((text(&done), files.count("begun")), ("7 ada 2 \"north\"", 2), "{:?}", files.lines());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_of_tasks_is_refused_on_byte_streams_while_the_store_is_away() {
+    within(async {
+        let store = BreakableStore::default();
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (read, write) = tokio::io::split(theirs);
+        let server = builder(store.clone()).build().expect("a server");
+        let _served = tokio::spawn(async move { server.serve(read, write).await });
+        let (read, mut write) = tokio::io::split(ours);
+        let mut lines = tokio::io::BufReader::new(read).lines();
+        store.set_broken(true);
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities":
+                { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+        });
+        let notifications = json!({ "taskIds": ["unknown"] });
+        for (id, method, params) in [
+            (1, "subscriptions/listen", json!({ "_meta": meta, "notifications": notifications })),
+            (2, "tools/list", json!({ "_meta": meta })),
+        ] {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            write.write_all(format!("{request}\n").as_bytes()).await.expect("sent");
+            let line = lines.next_line().await.expect("a line").expect("a reply");
+            let reply: Value = serde_json::from_str(&line).expect("a message");
+            assert_eq!(reply["id"], id, "{reply}");
+            assert_eq!(reply["error"]["code"].as_i64(), (id == 1).then_some(-32603), "{reply}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn responses_are_consumed_when_the_store_has_that() {
+    within(async {
+        let store = BreakableStore::default();
+        let one = HttpServer::start(builder(store.clone())).await;
+        let files = Files::new("consumed-away");
+        let id = start(one.address, "pay", &files).await;
+        until(one.address, &id, "input_required").await;
+        answer(one.address, &id, "payer", "Ada").await;
+        files.until("asked", 1).await;
+        store.set_broken(true);
+        files.create("first");
+        files.until("refused", 1).await;
+        store.set_broken(false);
+        files.create("second");
+        files.until("paid", 1).await;
+        files.open();
+        until(one.address, &id, "completed").await;
+        assert_eq!(files.lines(), ["asked", "refused", "paid"]);
     })
     .await;
 }
@@ -538,6 +838,85 @@ async fn a_killed_replica_has_its_tasks_run_again_once_or_failed() {
 }
 
 #[tokio::test]
+async fn of_all_runs_of_a_task_one_consumes_the_responses() {
+    let Some(redis) = redis("of_all_runs_of_a_task_one_consumes_the_responses") else { return };
+    within(async {
+        let (mut killed, other) = (Replica::start(&redis), Replica::start(&redis));
+        let (before, after) = (Files::new("consumed-a"), Files::new("consumed-b"));
+        let mut ids = Vec::new();
+        for files in [&before, &after] {
+            let id = start(killed.address, "pay", files).await;
+            until(other.address, &id, "input_required").await;
+            answer(other.address, &id, "payer", "Ada").await;
+            files.until("asked", 1).await;
+            ids.push(id);
+        }
+        before.create("first");
+        before.create("second");
+        before.until("refused", 1).await;
+        killed.kill();
+        // the responses are the first run's, and the second knows that they were consumed
+        before.until("refused", 3).await;
+        after.until("asked", 2).await;
+        after.create("first");
+        after.create("second");
+        after.until("refused", 1).await;
+        for (files, id) in [&before, &after].into_iter().zip(&ids) {
+            files.open();
+            until(other.address, id, "completed").await;
+        }
+        assert_eq!(before.lines(), ["asked", "paid", "refused", "asked", "refused", "refused"]);
+        assert_eq!(after.lines(), ["asked", "asked", "paid", "refused"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_runs_again_has_what_its_call_had_before_it_became_a_task() {
+    let Some(redis) = redis("a_task_that_runs_again_has_what_its_call_had_before") else { return };
+    within(async {
+        let (mut killed, other) = (Replica::start(&redis), Replica::start(&redis));
+        let files = Files::new("before");
+        let call = |answers: Value| {
+            let mut params = json!({ "name": "pay_by", "arguments": { "dir": files.path() } });
+            params.as_object_mut().expect("params").extend(answers.as_object().expect("answers").clone());
+            request("tools/call", params).map_body(|body| {
+                body["params"]["_meta"]["example.com/dir"] = files.path().into();
+            })
+        };
+        let asked = call(json!({})).send(killed.address).await.json();
+        let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+        let answers = json!({
+            "requestState": asked["result"]["requestState"],
+            "inputResponses": { "payer": answer },
+        });
+        let retry = async |runs: usize| {
+            let reply = call(answers.clone()).send(killed.address).await.json();
+            files.until("asked", runs).await;
+            reply["result"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {reply}")).to_owned()
+        };
+        // two tasks of one call, of which one uses the responses
+        let first = retry(1).await;
+        for file in ["first", "second"] {
+            files.create(file);
+        }
+        files.until("refused", 1).await;
+        fs::remove_file(files.0.join("first")).expect("a file");
+        let replayed = retry(2).await;
+        killed.kill();
+        files.until("asked", 4).await;
+        files.create("first");
+        files.until("refused", 5).await;
+        files.open();
+        for id in [&first, &replayed] {
+            assert_eq!(text(&until(other.address, id, "completed").await), "account of Ada");
+        }
+        assert_eq!((files.count("paid"), files.count("account")), (1, 1), "{:?}", files.lines());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_replica_that_was_stopped_and_wakes_changes_nothing() {
     let Some(redis) = redis("a_replica_that_was_stopped_and_wakes_changes_nothing") else { return };
     within(async {
@@ -602,24 +981,17 @@ async fn a_task_whose_caller_has_expired_is_not_run_again() {
 async fn a_task_that_ends_every_process_that_runs_it_fails_in_the_end() {
     let Some(redis) = redis("a_task_that_ends_every_process") else { return };
     within(async {
-        let survivor = Replica::start(&redis);
-        let mut others: Vec<Replica> = Vec::new();
+        let mut replicas: Vec<Replica> = (0..5).map(|_| Replica::start(&redis)).collect();
         let files = Files::new("poison");
-        let mut first = Replica::start(&redis);
-        let id = start(first.address, "again", &files).await;
-        files.until("has its ticket", 1).await;
-        first.kill();
-        others.push(survivor);
+        let id = start(replicas[0].address, "again", &files).await;
         // whichever process runs it is stopped
-        for run in 2..=4 {
+        for run in 1..=4 {
             files.until("has its ticket", run).await;
-            let next = Replica::start(&redis);
-            for mut other in others.drain(..) {
-                other.kill();
-            }
-            others.push(next);
+            let runner = |replica: &Replica| files.count(&format!("run by {}", replica.process.0.id())) == 1;
+            let at = replicas.iter().position(runner).expect("one of them");
+            replicas.remove(at).kill();
         }
-        let failed = until(others[0].address, &id, "failed").await;
+        let failed = until(replicas[0].address, &id, "failed").await;
         let message = failed["statusMessage"].as_str().expect("a message");
         assert!(message.contains("has stopped, as 3 before it"), "{message}");
         assert_eq!(files.count("begun"), 4);

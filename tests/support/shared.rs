@@ -1,7 +1,7 @@
 //! A store that replicas share, and that can be out of order or silent.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -9,6 +9,9 @@ use mcp_runtime::store::{
     Append, Appended, LogPage, Memory, Shared, Stored, Subscription, Table, Take, Taken, Value, Write,
     Written,
 };
+use tokio::sync::oneshot;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A store in memory that fails while it is told to, and counts what it is asked; clones are the same store.
 #[derive(Clone, Default)]
@@ -17,9 +20,49 @@ pub struct BreakableStore {
     broken: Arc<AtomicBool>,
     silent: Arc<AtomicBool>,
     operations: Arc<AtomicUsize>,
+    held: Arc<Mutex<Option<HeldAnswer>>>,
+}
+
+/// A write that is carried out, and not answered yet.
+struct HeldAnswer {
+    /// The end of the name of its table.
+    table: String,
+    carried_out: oneshot::Sender<()>,
+    released: oneshot::Receiver<()>,
 }
 
 impl BreakableStore {
+    /// The same store as another replica reaches it, which breaks by itself.
+    #[must_use]
+    pub fn of_another_replica(&self) -> Self {
+        Self { memory: self.memory.clone(), ..Self::default() }
+    }
+
+    /// Holds back the answer to the next write to a table whose name ends so: when it was carried out, and what lets it be
+    /// answered.
+    ///
+    /// # Panics
+    ///
+    /// If another thread has panicked.
+    pub fn hold_answer(&self, table: &str) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
+        let ((carried_out, is_carried_out), (release, released)) = (oneshot::channel(), oneshot::channel());
+        let held = HeldAnswer { table: table.to_owned(), carried_out, released };
+        *self.held.lock().expect("no panic") = Some(held);
+        (is_carried_out, release)
+    }
+
+    async fn put_unless_held(&self, table: &Table, key: &str, write: Write<'_>) -> Result<Written, Failure> {
+        let written = self.memory.put(table, key, write).await;
+        let is_held = |held: &mut HeldAnswer| table.name().ends_with(&held.table);
+        let held = self.held.lock().expect("no panic").take_if(is_held);
+        if let Some(held) = held {
+            // a test that has ended waits for nothing
+            let _waits = held.carried_out.send(());
+            let _released = held.released.await;
+        }
+        written
+    }
+
     /// From now on every operation fails, or none does.
     pub fn set_broken(&self, broken: bool) {
         self.broken.store(broken, Ordering::Relaxed);
@@ -57,7 +100,7 @@ impl Shared for BreakableStore {
     }
 
     fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
-        self.unless_broken(Box::pin(async move { self.memory.put(table, key, write).await }))
+        self.unless_broken(Box::pin(self.put_unless_held(table, key, write)))
     }
 
     fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {

@@ -5,14 +5,14 @@ use std::{future::poll_fn, pin::pin, sync::Arc};
 use super::{
     FinalReply, StoredCall, StoredCopy, TaskEnd, TaskPermit, Tasks,
     methods::{TaskResult, declares_tasks, tasks_not_declared},
-    replica::StoredCaller,
+    replica::{RetriedCall, StoredCaller},
     running_task::RunningTask,
 };
 use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
     blocking::{CallPermit, WithPermits, run_blocking},
     connection::{RequestContext, principal_digest},
-    context::{Context, Continuation, Suspension, is_traceparent},
+    context::{Context, Continuation, RequestState, Retry, Suspension, is_traceparent},
     dispatch::{PendingReply, Reply, Request, Response, SuspendedCall, encode_result},
     error::Failure,
     gates::{Gates, Stage},
@@ -168,15 +168,17 @@ impl Tasks {
         call: Option<StoredCall>,
     ) -> Result<(Arc<TaskPermit>, Option<StoredCopy>), Reply> {
         let permit = self.start(principal_digest(context.caller()), context.inner().request.owner())?;
-        let may_restart = call.is_some();
-        let copy = permit.save(call).await?;
-        if may_restart {
+        if call.is_some() {
             let state = context.client_requests().lock();
-            let earlier = state.retry.as_ref().map(|retry| retry.carry_over()).unwrap_or_default();
+            let retry = state.retry.as_ref();
+            let earlier = retry.map(|retry| retry.carry_over()).unwrap_or_default();
             let saved = earlier.saved.into_iter().chain(state.saved.clone()).collect();
             let responses = earlier.responses.into_iter().chain(state.responses.clone()).collect();
-            permit.task.allow_restart(saved, responses);
+            // nothing identifies responses without a state, so that they are never used
+            let consumed = state.consumed || retry.is_some_and(|retry| !retry.is_identified());
+            permit.task.allow_restart(saved, responses, consumed);
         }
+        let copy = permit.save(call).await?;
         context.client_requests().become_task(permit.task.clone());
         Ok((Arc::new(permit), copy))
     }
@@ -186,6 +188,10 @@ impl Tasks {
 fn stored_call(call: &SuspendedCall) -> StoredCall {
     let (binding, context) = (call.binding(), call.context().inner());
     let request = &context.request;
+    let retried = call.context().client_requests().lock().retry.as_ref().and_then(|retry| {
+        let RequestState { call_id, started, expires, .. } = retry.state.as_ref()?;
+        Some(RetriedCall { id: call_id.clone(), started: *started, expires: *expires })
+    });
     StoredCall {
         tool: binding.name.to_owned(),
         arguments: binding.arguments.to_owned(),
@@ -195,6 +201,8 @@ fn stored_call(call: &SuspendedCall) -> StoredCall {
         address: request.address,
         saved: std::collections::BTreeMap::new(),
         keys: Vec::new(),
+        retried,
+        consumed: false,
         losses: 0,
     }
 }
@@ -297,6 +305,10 @@ pub(super) fn run_again(
                     None => Vec::new(),
                 };
                 let continuation = Arc::new(ResumedTask(permit.task.clone()));
+                let retry = call.retried.map(|RetriedCall { id, started, expires }| {
+                    let state = RequestState { call_id: id, started, expires, ..RequestState::default() };
+                    Arc::new(Retry { state: Some(state), ..Retry::default() })
+                });
                 let response = {
                     let Some(server) = weak.upgrade() else { return Reply::server_dropped() };
                     let Ok(params) = serde_json::from_str(&params) else {
@@ -307,6 +319,7 @@ pub(super) fn run_again(
                         entry,
                         call.arguments,
                         continuation,
+                        retry,
                     )
                 };
                 match response {

@@ -71,23 +71,19 @@ impl Capability for Tasks {
         ids: Vec<String>,
         owner: Option<Arc<str>>,
         filter: Arc<Filter>,
-    ) -> BoxFuture<Vec<String>> {
+    ) -> BoxFuture<Result<Vec<String>, Reply>> {
         Box::pin(async move {
             let mut subscribed = Vec::new();
             for id in ids {
                 let is_subscribed = match &self.replicas {
                     None => self.running(&id, owner.as_deref()).is_some_and(|task| task.subscribe(&filter)),
-                    Some(replicas) => match replicas.subscribe(&id, owner.as_deref(), &filter).await {
-                        Ok(is_subscribed) => is_subscribed,
-                        // nothing else can be found out now
-                        Err(_) => return subscribed,
-                    },
+                    Some(replicas) => replicas.subscribe(&id, owner.as_deref(), &filter).await?,
                 };
                 if is_subscribed {
                     subscribed.push(id);
                 }
             }
-            subscribed
+            Ok(subscribed)
         })
     }
 

@@ -103,6 +103,8 @@ struct SharedState {
     may_restart: bool,
     /// The results of `ctx.once`, if it may.
     saved: BTreeMap<String, RawJson>,
+    /// Whether a run of the function has consumed the responses.
+    consumed: bool,
     /// The responses so far, if it may.
     responses: BTreeMap<String, InputResponse>,
     /// The requests of an earlier run that this one has not sent yet.
@@ -581,6 +583,29 @@ impl TaskHandle for RunningTask {
             let _in_time = timeout(SAVE, confirmed.wait_for(|confirmed| *confirmed >= change)).await;
         })
     }
+
+    fn consume(&self) -> BoxFuture<bool> {
+        let mut state = self.state.lock();
+        let has_ended = state.end.is_some();
+        let (Some(shared), Some(own)) = (&self.shared, state.shared.as_mut()) else {
+            return Box::pin(std::future::ready(!has_ended));
+        };
+        if has_ended || std::mem::replace(&mut own.consumed, true) {
+            return Box::pin(std::future::ready(false));
+        }
+        let change = own.changes + 1;
+        self.record_change(&mut state);
+        let (mut confirmed, task) = (shared.confirmed.subscribe(), self.weak_self.clone());
+        Box::pin(async move {
+            let saved = timeout(SAVE, confirmed.wait_for(|confirmed| *confirmed >= change)).await;
+            let is_saved = saved.is_ok_and(|saved| saved.is_ok());
+            if !is_saved && let Some(task) = task.upgrade() {
+                // nothing was used: the function may try again
+                task.forget_consumption();
+            }
+            is_saved
+        })
+    }
 }
 
 impl SharedState {
@@ -683,11 +708,24 @@ impl RunningTask {
         &self,
         saved: BTreeMap<String, RawJson>,
         responses: BTreeMap<String, InputResponse>,
+        consumed: bool,
     ) {
         if let Some(shared) = &mut self.state.lock().shared {
             shared.may_restart = true;
             shared.saved = saved;
             shared.responses = responses;
+            shared.consumed = consumed;
+        }
+    }
+
+    /// The store has not taken in time that the responses are consumed.
+    fn forget_consumption(&self) {
+        let mut state = self.state.lock();
+        if state.end.is_none()
+            && let Some(own) = state.shared.as_mut()
+        {
+            own.consumed = false;
+            self.record_change(&mut state);
         }
     }
 
@@ -701,6 +739,7 @@ impl RunningTask {
         shared.responses.clone_from(&record.responses);
         if let Some(call) = &record.restart {
             shared.saved.clone_from(&call.saved);
+            shared.consumed = call.consumed;
             shared.earlier_keys = call.keys.iter().cloned().collect();
         }
     }
@@ -761,6 +800,7 @@ impl RunningTask {
         record.responses = if shared.may_restart { shared.responses.clone() } else { BTreeMap::new() };
         if let Some(call) = &mut record.restart {
             call.saved.clone_from(&shared.saved);
+            call.consumed = shared.consumed;
             call.keys = shared.earlier_keys.iter().chain(&state.used_keys).cloned().collect();
         }
         let Some(end) = &state.end else { return Filled::Running(shared.changes) };

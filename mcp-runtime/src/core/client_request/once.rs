@@ -82,26 +82,37 @@ impl Context {
     /// replicas share, which decides it for all of them; while that cannot be reached, every call is refused. In memory nothing is known of earlier processes: a call that the client was first
     /// asked about before this one started is refused.
     ///
+    /// In a task that another replica may [run again](crate::guide::tasks), it succeeds once in all runs together: a run after
+    /// one that has consumed the responses is refused, since their effect may have happened.
+    ///
     /// # Errors
     /// The responses were used before, or may have been, or the client has used up its share of the store; or they came without `requestState`, which identifies them.
     pub async fn consume_once(&self) -> Result<(), ToolError> {
-        let (call_id, started, expires) = match self.call_identity() {
-            CallIdentity::Initial => return Ok(()),
-            CallIdentity::Known { call_id, started, expires } => (call_id, started, expires),
+        let is_first_retry = match self.call_identity() {
+            CallIdentity::Initial => true,
+            CallIdentity::Known { call_id, started, expires } => {
+                let owner = self.inner().request.owner();
+                let call = ConsumedCall { id: &call_id, owner: &owner, started, expires };
+                self.inner().settings.single_use.consume(call).await
+            }
             CallIdentity::Unknown => {
                 let text = "the answers came without `requestState`, so they cannot be used here";
                 return Err(ToolError::new(text));
             }
         };
-        let owner = self.inner().request.owner();
-        let call = ConsumedCall { id: &call_id, owner: &owner, started, expires };
-        if self.inner().settings.single_use.consume(call).await {
-            Ok(())
-        } else {
-            Err(ToolError::new(
+        // each run of a task is the same call
+        let task = self.client_requests().task().filter(|task| task.may_run_again());
+        let is_first = match task {
+            Some(task) if is_first_retry => task.consume().await,
+            _ => is_first_retry,
+        };
+        if !is_first {
+            return Err(ToolError::new(
                 "the answers of this call were used before, or it cannot be told whether they were",
-            ))
+            ));
         }
+        self.client_requests().lock().consumed = true;
+        Ok(())
     }
 
     /// The result that an earlier run of this call has saved under a key.
@@ -125,7 +136,7 @@ impl Context {
                     started: SystemTime::UNIX_EPOCH + Duration::from_millis(state.started),
                     expires: SystemTime::UNIX_EPOCH + Duration::from_secs(state.expires),
                 },
-                None if retry.responses.is_empty() => CallIdentity::Initial,
+                None if retry.is_identified() => CallIdentity::Initial,
                 None => CallIdentity::Unknown,
             },
         }

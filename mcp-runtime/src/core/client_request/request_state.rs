@@ -60,6 +60,11 @@ impl Retry {
         }
     }
 
+    /// Whether the responses, if there are any, came with the state of their call.
+    pub(crate) fn is_identified(&self) -> bool {
+        self.state.is_some() || self.responses.is_empty()
+    }
+
     /// The state of the next round trip, without what this run adds.
     pub(crate) fn carry_over(&self) -> RequestState {
         let Some(state) = &self.state else { return RequestState::default() };

@@ -50,6 +50,10 @@ pub(crate) trait TaskHandle: Send + Sync {
 
     /// Saves a result for a later run of the function.
     fn save(&self, key: &str, value: RawJson) -> BoxFuture<()>;
+
+    /// Saves that the function uses the responses of its client. `false` if it has before, in this run or an earlier one, or if
+    /// that cannot be saved.
+    fn consume(&self) -> BoxFuture<bool>;
 }
 
 /// How the requests of a call reach its client.
@@ -141,6 +145,8 @@ pub(crate) struct ClientRequestState {
     pub(crate) pending: Vec<(PendingRequest, InputRequest)>,
     /// Required features that the client does not declare.
     pub(crate) missing: Vec<ClientFeature>,
+    /// Whether the function has consumed the responses.
+    pub(crate) consumed: bool,
 }
 
 impl ClientRequests {
@@ -153,6 +159,7 @@ impl ClientRequests {
             saved: HashMap::new(),
             pending: Vec::new(),
             missing: Vec::new(),
+            consumed: false,
         };
         Self { state: Mutex::new(state), awaited: AtomicUsize::new(0) }
     }

@@ -54,8 +54,10 @@ enum Source {
 enum Acknowledgement {
     Ready(Vec<u8>),
     /// What is subscribed to has to be looked up.
-    Pending(BoxFuture<Vec<u8>>),
+    Pending(BoxFuture<Result<Vec<u8>, Reply>>),
     Sent,
+    /// That cannot be looked up.
+    Refused(Reply),
 }
 
 /// The messages of a stream that a capability opens.
@@ -135,9 +137,9 @@ impl Server {
                 let mut subscribed = Vec::new();
                 for capability in registry.capabilities.iter() {
                     let (ids, caller, filter) = (task_ids.clone(), caller.clone(), filter.clone());
-                    subscribed.extend(capability.clone().subscribe_by_id(ids, caller, filter).await);
+                    subscribed.extend(capability.clone().subscribe_by_id(ids, caller, filter).await?);
                 }
-                write(&subscribed)
+                Ok(write(&subscribed))
             }))
         };
         Ok(ListenStream {
@@ -199,19 +201,38 @@ pub(crate) fn write_subscription_meta(params: &mut Object<'_>, id: &str) {
 }
 
 impl ListenStream {
+    /// Ready once it is known what the stream is subscribed to, or that the request is refused.
+    pub(crate) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Source::Changes { acknowledgement, .. } = &mut self.source
+            && let Acknowledgement::Pending(pending) = acknowledgement
+        {
+            *acknowledgement = match std::task::ready!(pending.as_mut().poll(cx)) {
+                Ok(message) => Acknowledgement::Ready(message),
+                Err(reply) => Acknowledgement::Refused(reply),
+            };
+        }
+        Poll::Ready(())
+    }
+
+    /// Why the request is refused, of a stream that is settled.
+    pub(crate) fn refusal(&self) -> Option<&Reply> {
+        match &self.source {
+            Source::Changes { acknowledgement: Acknowledgement::Refused(reply), .. } => Some(reply),
+            _ => None,
+        }
+    }
+
     /// The next message to the client, without a line end; `None` when the server ends the subscription.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        std::task::ready!(self.poll_settled(cx));
         let (subscriber, acknowledgement) = match &mut self.source {
             Source::Changes { subscriber, acknowledgement } => (subscriber, acknowledgement),
             Source::Capability(source) => return source.poll_next(cx),
         };
         match acknowledgement {
             Acknowledgement::Sent => {}
-            Acknowledgement::Pending(pending) => {
-                let message = std::task::ready!(pending.as_mut().poll(cx));
-                *acknowledgement = Acknowledgement::Sent;
-                return Poll::Ready(Some(message));
-            }
+            Acknowledgement::Pending(_) => return Poll::Pending,
+            Acknowledgement::Refused(_) => return Poll::Ready(None),
             Acknowledgement::Ready(message) => {
                 let message = std::mem::take(message);
                 *acknowledgement = Acknowledgement::Sent;
@@ -236,10 +257,12 @@ impl ListenStream {
     /// The response to the request, with which the server ends the subscription.
     pub(crate) fn result(&mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
-        if let Source::Capability(source) = &mut self.source
-            && let Some(refusal) = source.take_refusal()
-        {
-            encode(&mut out, &refusal, &self.id, Revision::LATEST, self.server.identity());
+        let of_capability = match &mut self.source {
+            Source::Capability(source) => source.take_refusal(),
+            Source::Changes { .. } => None,
+        };
+        if let Some(refusal) = of_capability.as_ref().or(self.refusal()) {
+            encode(&mut out, refusal, &self.id, Revision::LATEST, self.server.identity());
             return out;
         }
         let mut reply = Object::new(&mut out);
@@ -256,7 +279,7 @@ impl ListenStream {
     /// The notification after the result, for transports where all subscriptions share one channel; only
     /// `subscriptions/listen` has one.
     pub(crate) fn cancelled_notification(&self) -> Option<Vec<u8>> {
-        let is_listen = matches!(self.source, Source::Changes { .. });
+        let is_listen = matches!(self.source, Source::Changes { .. }) && self.refusal().is_none();
         is_listen.then(|| {
             notification("notifications/cancelled", |params| {
                 write_subscription_meta(params, &self.id);

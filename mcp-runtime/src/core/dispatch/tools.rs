@@ -119,11 +119,12 @@ impl Server {
         entry: Arc<ToolEntry>,
         arguments: String,
         continuation: Arc<dyn Continuation>,
+        retry: Option<Arc<Retry>>,
     ) -> Response {
         let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
         let reader = keeps.then(|| request.result_reader());
         let (arguments, continuation) = (Cow::Owned(arguments), Some(continuation));
-        let call = CallTool { entry, arguments, retry: None, continuation, reader, page_binding: None };
+        let call = CallTool { entry, arguments, retry, continuation, reader, page_binding: None };
         self.call_item(request, call)
     }
 

@@ -101,14 +101,17 @@ pub(crate) trait Capability: Any + Send + Sync {
 
     /// Subscribes a filter to what has one of these ids and belongs to this owner; returns the ids of what exists, and may
     /// change.
+    ///
+    /// # Errors
+    /// The reply that refuses the request, since that cannot be found out.
     fn subscribe_by_id(
         self: Arc<Self>,
         ids: Vec<String>,
         owner: Option<Arc<str>>,
         filter: Arc<Filter>,
-    ) -> BoxFuture<Vec<String>> {
+    ) -> BoxFuture<Result<Vec<String>, Reply>> {
         let _unknown = (ids, owner, filter);
-        Box::pin(std::future::ready(Vec::new()))
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     /// Ready when none of its functions runs outside of a request.

@@ -6,7 +6,7 @@ use std::{
     future::poll_fn,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use http::{
@@ -36,7 +36,7 @@ use crate::{
         blocking,
         config::HttpOptions,
         connection::ClientData,
-        dispatch::{Calls, RefusedRequest, Request, StartedRequest, declared_version},
+        dispatch::{Calls, ListenStream, RefusedRequest, Request, StartedRequest, declared_version},
         jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
         protocol::Revision,
         reason::Reason,
@@ -435,13 +435,26 @@ impl HttpHandler {
             let Some(permit) = self.endpoint.budgets.streams.try_acquire(&connection.owner(), 1) else {
                 return HttpError::too_many_streams().into_response(message.id()).into();
             };
-            return match server.start_listen(request, None) {
-                Ok((subscription, _)) => {
-                    subscription_response(subscription, &self.endpoint, connection, permit)
+            let mut subscription = match server.start_listen(request, None) {
+                Ok((subscription, _)) => subscription,
+                Err(reply) => {
+                    return reply_response(server, connection, request.id, Revision::LATEST, &reply).into();
                 }
-                Err(reply) => reply_response(server, connection, request.id, Revision::LATEST, &reply),
+            };
+            let (endpoint, connection) = (self.endpoint.clone(), connection.clone());
+            let id: Box<str> = request.id.into();
+            let is_settled = subscription.poll_settled(&mut Context::from_waker(Waker::noop())).is_ready();
+            let respond = move |subscription: ListenStream| match subscription.refusal() {
+                Some(reply) => reply_response(&endpoint.server, &connection, &id, Revision::LATEST, reply),
+                None => subscription_response(subscription, &endpoint, &connection, permit),
+            };
+            if is_settled {
+                return respond(subscription).into();
             }
-            .into();
+            return StartedResponse::Waiting(Box::pin(async move {
+                poll_fn(|cx| subscription.poll_settled(cx)).await;
+                respond(subscription)
+            }));
         }
         if !accepts.json && !accepts.stream {
             return HttpError::not_acceptable().into_response(message.id()).into();

@@ -2,7 +2,10 @@
 //! in its record. A process that finds that its task is another's drops the function, and writes nothing. While the store
 //! cannot be reached, the result of a function is kept for the task's time to live.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::time::sleep;
 
@@ -11,7 +14,7 @@ use super::{
         TaskEnd, TaskPermit,
         running_task::{Filled, RunningTask},
     },
-    Replicas, StoredCall, StoredEnd, StoredTask, TRIES, Tasks,
+    FoundTask, Replicas, StoredCall, StoredEnd, StoredTask, TRIES, Tasks,
 };
 use crate::core::{
     jsonrpc::ProtocolError,
@@ -54,6 +57,8 @@ impl Replicas {
         self.ensure_lease(tasks).await?;
         let mut record = task.new_record(self.process.clone());
         record.restart = call.map(Box::new);
+        // with what earlier round trips of the call have brought
+        let _running = task.fill(&mut record);
         let (listed, written) =
             tokio::join!(self.list_task(&task.id), self.write(&task.id, &record, Condition::Absent));
         let outcome = match (listed, written) {
@@ -110,15 +115,27 @@ impl Replicas {
             let mut condition = Condition::Version(copy.version);
             // without a lease, the task may be another's
             if task.take_reload() || !self.has_lease() {
-                match self.read(&task.id).await? {
-                    // only its own process removes it before it expires, so the store has lost it
-                    None => condition = Condition::Absent,
-                    Some((record, _)) if record.runner != self.process => {
+                match self.look_up(&task.id).await? {
+                    FoundTask::Nothing if copy.record.left().is_zero() => {
+                        tracing::info!(
+                            "a task of this process has expired while its record could not be kept"
+                        );
+                        task.lose(TaskEnd::Lost);
+                        return Ok(true);
+                    }
+                    // whoever has taken it over keeps it for longer than that, so the store has lost it
+                    FoundTask::Nothing => condition = Condition::Absent,
+                    FoundTask::OtherVersion => {
+                        tracing::info!("a task of this process was taken over by one of another version");
+                        task.lose(TaskEnd::Lost);
+                        return Ok(true);
+                    }
+                    FoundTask::Record(record, _) if record.runner != self.process => {
                         tracing::info!("a task of this process was taken over by another");
                         task.lose(TaskEnd::Lost);
                         return Ok(true);
                     }
-                    Some((record, version)) if !record.is_running() || record.is_released => {
+                    FoundTask::Record(record, version) if !record.is_running() || record.is_released => {
                         if !task.has_ended() {
                             let is_cancelled = matches!(record.end, Some(StoredEnd::Cancelled));
                             task.lose(if is_cancelled { TaskEnd::Cancelled } else { TaskEnd::Lost });
@@ -128,9 +145,9 @@ impl Replicas {
                         }
                         return Ok(true);
                     }
-                    Some((record, version)) => {
+                    FoundTask::Record(record, version) => {
                         task.take_changes(&record);
-                        copy.record = record;
+                        copy.record = *record;
                         copy.version = version;
                         condition = Condition::Version(version);
                     }
@@ -158,20 +175,33 @@ impl Replicas {
                 }
                 Written::Conflict => task.mark_for_reload(),
                 Written::Full => match filled {
+                    // its client would never learn of it, and the function would wait for it
+                    Filled::Running(_) if asks_more(&record, &copy.record) => {
+                        log_store_error(&"the store is full", "a client request of a task cannot be saved");
+                        let error = "what the task asks its client could not be saved: the store is full";
+                        task.stop(TaskEnd::Failed(ProtocolError::internal(error)));
+                    }
                     Filled::Running(changes) => {
                         tracing::debug!("a task's progress has no room in the store");
                         copy.changes = changes;
                         return Ok(false);
                     }
+                    // it expires by itself
+                    Filled::Expired => return Ok(true),
                     _ if task.replace_result(ProtocolError::internal("the result could not be saved")) => {
                         log_store_error(&"the store is full", "a task's result cannot be saved");
                     }
-                    _ => return Ok(true),
+                    _ => return Err("the store is full".into()),
                 },
             }
         }
         Err("the task is changed by many at once".into())
     }
+}
+
+/// Whether a record has a client request that another has not.
+fn asks_more(record: &StoredTask, than: &StoredTask) -> bool {
+    record.requests.iter().any(|request| !than.requests.contains(request))
 }
 
 impl TaskPermit {
@@ -211,9 +241,46 @@ impl Replicas {
                 Ok(None)
             }
             Err(error) => {
-                self.unlist_task(id);
+                // it may be this process's all the same: its own list is looked at again
+                self.has_returned.store(true, Ordering::Relaxed);
                 Err(error)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        admission::Owner,
+        changes::Hub,
+        store::{SealedStore, Write},
+    };
+
+    #[tokio::test]
+    async fn a_failure_without_room_in_the_store_is_saved_once_there_is_room() {
+        let store = SealedStore::in_memory();
+        let options = super::super::TaskOptions::default().max_kept_bytes(4000);
+        let replicas = Replicas::new(&store, &options, 50, Hub::default()).unwrap();
+        let tasks = Tasks::new(options, Some(replicas), 50, Hub::default());
+        let replicas = tasks.replicas.as_ref().unwrap();
+        let permit = tasks.start(None, Owner::local()).unwrap();
+        let mut copy = replicas.create(&tasks, &permit.task, None).await.unwrap();
+        let kept = store.get(&replicas.tasks, &permit.task.id).await.unwrap().expect("a record").bytes.len();
+        let filler = vec![b' '; 4000 - kept];
+        let write = Write {
+            bytes: &filler,
+            owner: "local",
+            expires_in: Duration::from_secs(60),
+            condition: Condition::Absent,
+        };
+        assert_eq!(store.put(&replicas.tasks, "filler", write).await.unwrap(), Written::Stored);
+        permit.task.end(TaskEnd::Failed(ProtocolError::internal("broken")));
+        assert!(replicas.sync(&permit.task, &mut copy).await.is_err(), "the task is not given up");
+        store.remove(&replicas.tasks, "filler").await.unwrap();
+        assert!(replicas.sync(&permit.task, &mut copy).await.unwrap());
+        let (record, _) = replicas.read(&permit.task.id).await.unwrap().expect("a record");
+        assert!(matches!(record.end, Some(StoredEnd::Error(_))));
     }
 }

@@ -301,10 +301,11 @@ impl Tasks {
     pub(super) async fn keep_lease(tasks: Weak<Self>, closed: CancellationToken) {
         let mut idle_since = None;
         loop {
-            let (wait, wake) = {
+            let (wait, wake, reached) = {
                 let Some(tasks) = tasks.upgrade() else { return };
                 let Some(replicas) = &tasks.replicas else { return };
-                let (lease, wake) = (replicas.lease, replicas.wake.clone());
+                let (lease, wake, reached) =
+                    (replicas.lease, replicas.wake.clone(), replicas.reached.clone());
                 let wait = if tasks.running.lock().is_empty() {
                     let since = *idle_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < lease {
@@ -338,7 +339,7 @@ impl Tasks {
                         }
                     }
                 };
-                (wait, wake)
+                (wait, wake, reached)
             };
             let woken = async {
                 match wait {
@@ -348,6 +349,8 @@ impl Tasks {
             };
             tokio::select! {
                 () = woken => {}
+                // the lease may have ended meanwhile, and others wait for it
+                () = reached.notified() => {}
                 () = closed.cancelled() => return,
             }
         }

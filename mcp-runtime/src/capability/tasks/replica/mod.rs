@@ -34,7 +34,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(super) use keeper::StoredCopy;
 pub(super) use record::{
-    STOPPED, StoredCall, StoredCaller, StoredEnd, StoredRequest, StoredTask, millis, millis_of, raw_json,
+    RetriedCall, STOPPED, StoredCall, StoredCaller, StoredEnd, StoredRequest, StoredTask, millis, millis_of,
+    raw_json,
 };
 
 use self::{
@@ -83,6 +84,8 @@ pub(crate) struct Replicas {
     renewing: tokio::sync::Mutex<()>,
     /// Notified when there is a first task.
     wake: Arc<Notify>,
+    /// Notified when the store is reached again.
+    reached: Arc<Notify>,
     buckets: Vec<Bucket>,
     watched: Mutex<HashMap<Arc<str>, Arc<WatchedTask>>>,
     /// Processes that are known to be listed, and the tasks of those that are not.
@@ -91,8 +94,10 @@ pub(crate) struct Replicas {
     /// Until it is begun.
     queue: Mutex<Option<Receiver<ChangedTask>>>,
     has_begun: AtomicBool,
-    /// Whether this process has given up its tasks, and whether it has begun others since.
+    /// Whether this process has given up its tasks.
     has_left: AtomicBool,
+    /// Whether it may be named by records of tasks that it does not run: it has begun others since it has given up those, or has
+    /// taken over one without an answer of the store.
     has_returned: AtomicBool,
     closed: CancellationToken,
     _close: DropGuard,
@@ -165,6 +170,7 @@ impl Replicas {
             held: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             wake: Arc::default(),
+            reached: Arc::default(),
             buckets: make_buckets(),
             watched: Mutex::default(),
             listed: Mutex::default(),
@@ -419,7 +425,7 @@ impl Replicas {
                 }
             };
             if has_missed && let Some(tasks) = tasks.upgrade() {
-                tasks.look_at_all().await;
+                tasks.catch_up().await;
             }
             loop {
                 let received = tokio::select! {
@@ -437,7 +443,7 @@ impl Replicas {
                             tasks.look_at(id).await;
                         }
                     }
-                    None => tasks.look_at_all().await,
+                    None => tasks.catch_up().await,
                 }
             }
             has_missed = true;
@@ -482,9 +488,11 @@ impl Tasks {
         }
     }
 
-    async fn look_at_all(&self) {
+    /// Messages may have been lost, since the store was away.
+    async fn catch_up(&self) {
         self.running.lock().values().for_each(|task| task.reload());
         if let Some(replicas) = &self.replicas {
+            replicas.reached.notify_one();
             replicas.refresh_all().await;
         }
     }

@@ -93,9 +93,25 @@ pub(crate) struct StoredCall {
     /// The keys of all client requests so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) keys: Vec<Box<str>>,
+    /// The call before it became a task, if its client has retried it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retried: Option<RetriedCall>,
+    /// Whether a run has consumed the responses.
+    #[serde(default)]
+    pub(crate) consumed: bool,
     /// How often a process has stopped while it ran it.
     #[serde(default)]
     pub(crate) losses: u32,
+}
+
+/// What all retries of a call have in common, of which one may use the responses.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RetriedCall {
+    pub(crate) id: String,
+    /// When the call first asked its client, in milliseconds since 1970.
+    pub(crate) started: u64,
+    /// Until when it can be retried, in seconds since 1970.
+    pub(crate) expires: u64,
 }
 
 /// A principal.

@@ -1,7 +1,7 @@
 //! What becomes of the tasks of a process that has stopped: each is run again by one other process, if its tool allows
 //! that, or is `failed`. Each process looks after the next two that are there in the list of them all, and after those
 //! between. One that is missing is waited for, for half a lease in which the store was there all the time, since it may be
-//! the store that was away.
+//! the store that was away. After that, it may take some seconds until the others have reached it again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,6 +29,9 @@ const LOOKS: u32 = 8;
 const NEIGHBOURS: usize = 2;
 /// How many processes may stop while they run one task: what ends them may be the task.
 const MAX_LOSSES: u32 = 3;
+/// How much longer the others are waited for after this process has reached the store, for the first time or again: up to
+/// 5 seconds pass between two attempts to connect to Redis, an attempt takes up to one, and then they renew their leases.
+const RETURN: Duration = Duration::from_secs(8);
 /// Leases after which what clients listen to is read again.
 const REFRESH: u32 = 3;
 
@@ -40,6 +43,8 @@ struct Watch {
     /// Since when tasks wait for a process that can run them again.
     waiting: BTreeMap<Arc<str>, Instant>,
     looked: Option<Instant>,
+    /// Since when the store is there; absent while it is not.
+    reached: Option<Instant>,
 }
 
 /// What became of a task.
@@ -84,6 +89,7 @@ impl Tasks {
             if let Err(error) = tasks.look(replicas, &server, &mut watch).await {
                 tracing::debug!(%error, "the processes that run tasks cannot be looked at");
                 watch.missing.clear();
+                watch.reached = None;
             }
             if refreshed.elapsed() > lease * REFRESH {
                 refreshed = Instant::now();
@@ -99,6 +105,7 @@ impl Tasks {
         watch: &mut Watch,
     ) -> Result<(), StoreError> {
         let listed = replicas.listed_processes().await?;
+        watch.reached.get_or_insert_with(Instant::now);
         if !listed.contains(&replicas.process) {
             replicas.forget_listing();
         }
@@ -106,9 +113,15 @@ impl Tasks {
             let own = &replicas.process;
             let ids = replicas.tasks_of(own).await?;
             let running: BTreeSet<_> = self.running.lock().keys().cloned().collect();
-            let left = ids.difference(&running).cloned().collect();
-            if self.settle_all(replicas, server, watch, own, left).await? {
-                replicas.has_returned.store(false, Ordering::Relaxed);
+            let left: BTreeSet<_> = ids.difference(&running).cloned().collect();
+            replicas.has_returned.store(false, Ordering::Relaxed);
+            let settled = self.settle_all(replicas, server, watch, own, left.clone()).await;
+            if !matches!(settled, Ok(true)) {
+                replicas.has_returned.store(true, Ordering::Relaxed);
+            }
+            if settled? {
+                let running = self.running.lock();
+                left.iter().filter(|id| !running.contains_key(*id)).for_each(|id| replicas.unlist_task(id));
             }
         }
         let unlisted = {
@@ -242,6 +255,8 @@ impl Tasks {
         };
         tracing::info!(tool = entry.name(), "a task is run again, since its process has stopped");
         let permit = self.adopt(id, &copy.record, permit);
+        // of a change since the record was taken over, this process was told before it knew the task
+        permit.task.reload();
         replicas.tell_watchers(id, &copy.record, copy.version);
         spawn(super::super::continuation::run_again(server, permit, entry, copy));
         Ok(Some(Orphan::Settled))
@@ -252,7 +267,8 @@ impl Watch {
     /// Whether a process is missing for so long that it is gone.
     fn is_gone(&mut self, process: &Arc<str>, lease: Duration) -> bool {
         let since = *self.missing.entry(process.clone()).or_insert_with(Instant::now);
-        since.elapsed() >= lease / 2
+        let has_had_time = self.reached.is_some_and(|reached| reached.elapsed() >= lease / 2 + RETURN);
+        since.elapsed() >= lease / 2 && has_had_time
     }
 }
 

@@ -40,6 +40,11 @@ impl Subject for WatchedTask {
     }
 }
 
+/// Whether filters are subscribed to a task, or are about to be.
+fn is_used(task: &Arc<WatchedTask>) -> bool {
+    Arc::strong_count(&task.subscribed) > 1 || Arc::strong_count(task) > 1
+}
+
 impl Replicas {
     /// Subscribes a filter to a task; `false` if it does not exist, or has ended.
     ///
@@ -63,6 +68,8 @@ impl Replicas {
                 return Ok(false);
             }
             if record.watchers.contains(&self.process) {
+                // it may have changed since it was read, of which this process was told then
+                self.refresh(&id).await;
                 return Ok(true);
             }
             record.watchers.push(self.process.clone());
@@ -92,7 +99,7 @@ impl Replicas {
 
     fn watch(&self, id: &Arc<str>, record: &StoredTask, version: u64) -> Arc<WatchedTask> {
         let mut watched = self.watched.lock();
-        watched.retain(|_, task| Arc::strong_count(&task.subscribed) > 1);
+        watched.retain(|_, task| is_used(task));
         let made = || {
             let newest = Mutex::new((record.clone(), version));
             Arc::new(WatchedTask { id: id.clone(), newest, subscribed: Arc::default() })
@@ -152,7 +159,7 @@ impl Replicas {
     pub(super) async fn refresh_all(&self) {
         let ids: Vec<Arc<str>> = {
             let mut watched = self.watched.lock();
-            watched.retain(|_, task| Arc::strong_count(&task.subscribed) > 1);
+            watched.retain(|_, task| is_used(task));
             watched.keys().cloned().collect()
         };
         for id in ids {
@@ -165,5 +172,36 @@ impl Replicas {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Tasks, *};
+    use crate::core::{
+        admission::Owner,
+        changes::{Hub, ListChanges},
+        store::SealedStore,
+    };
+
+    #[tokio::test]
+    async fn a_task_that_is_about_to_be_subscribed_to_stays_known_and_one_without_a_subscriber_does_not() {
+        let (hub, options) = (Hub::default(), super::super::TaskOptions::default());
+        let replicas = Replicas::new(&SealedStore::in_memory(), &options, 50, hub.clone()).unwrap();
+        let tasks = Tasks::new(options, None, 50, hub.clone());
+        let permit = tasks.start(None, Owner::local()).unwrap();
+        let record = permit.task.new_record("process".into());
+        let is_known = || replicas.watched.lock().contains_key(&permit.task.id);
+        let watched = replicas.watch(&permit.task.id, &record, 1);
+        replicas.refresh_all().await;
+        assert!(is_known());
+        let filter = hub.filter(ListChanges::default(), &Owner::local());
+        assert!(filter.add_subject(permit.task.id.clone(), watched.subscribed.clone()));
+        drop(watched);
+        replicas.refresh_all().await;
+        assert!(is_known());
+        drop(filter);
+        replicas.refresh_all().await;
+        assert!(!is_known());
     }
 }

@@ -184,13 +184,14 @@ async fn keep_connected(link: Weak<LinkInner>) {
         let opened = timeout(CONNECT, open(&inner, generation)).await;
         match opened.unwrap_or_else(|_| Err(OpenError::passing("Redis does not answer".into()))) {
             Ok(connection) => {
-                if is_lost {
-                    tracing::info!(redis = inner.target.address(), "the shared store is reached again");
-                    inner.tell_missed();
-                }
                 attempts = 0;
                 let live = LiveConnection { connection: connection.clone(), generation };
                 inner.state.send_replace(LinkState::Connected(live));
+                if is_lost {
+                    tracing::info!(redis = inner.target.address(), "the shared store is reached again");
+                    // after the connection can be used: those who are told use it at once
+                    inner.tell_missed();
+                }
                 drop(inner);
                 let reason = until_broken(&link, connection, generation).await;
                 let Some(inner) = link.upgrade() else { return };

@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead as _, BufReader, ErrorKind},
     net::TcpListener,
-    process::{Output, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::Value;
@@ -149,7 +149,7 @@ fn failures_are_reported_on_stderr_with_an_exit_code() {
 
 #[test]
 fn an_address_in_use_is_reported_with_its_cause() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (code, message) = failure(&["--http", &address]);
     assert_eq!(code, Some(1));
@@ -187,32 +187,47 @@ fn keys_in_the_environment_that_nothing_reads_are_a_warning() {
     }
 }
 
+/// A program that leaves it to `ServerBuilder::run` what is shared.
+fn replica(arguments: &[&str], shared: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_replica"));
+    command.args(arguments).env_remove("MCP_SHARED").env_remove("MCP_SERVER_KEYS").stdin(Stdio::null());
+    command.envs(shared.map(|url| ("MCP_SHARED", url))).output().unwrap()
+}
+
 #[test]
 fn commands_that_serve_nothing_do_not_connect_to_the_store_of_the_environment() {
     let redis = TcpListener::bind("127.0.0.1:0").unwrap();
     redis.set_nonblocking(true).unwrap();
     let url = format!("redis://{}", redis.local_addr().unwrap());
     for arguments in [&["--help"][..], &["--version"], &["list"], &["list", "--json"], &["schema"]] {
-        let output = fixture().args(arguments).env("MCP_SHARED", &url).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
-        assert_eq!(output.stdout, run(arguments).stdout, "{arguments:?}");
+        let (with, without) = (replica(arguments, Some(&url)), replica(arguments, None));
+        assert!(with.status.success() && with.stderr.is_empty(), "{arguments:?}: {with:?}");
+        assert_eq!(with.stdout, without.stdout, "{arguments:?}");
         assert_eq!(redis.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "{arguments:?}");
     }
 }
 
 #[test]
-fn a_store_in_the_environment_that_is_none_is_an_error_without_its_url() {
+fn a_url_in_the_environment_that_names_no_store_is_an_error_that_does_not_repeat_it() {
     for (url, part) in [
         ("sesame", "the URL of Redis has no scheme"),
         ("http://:sesame@127.0.0.1", "the URL of Redis is invalid"),
         ("redis+cluster://:sesame@127.0.0.1", "clusters of Redis are not supported"),
         ("", "the URL of Redis has no scheme"),
     ] {
-        let output = fixture().arg("list").env("MCP_SHARED", url).stdin(Stdio::null()).output().unwrap();
+        let output = replica(&["list"], Some(url));
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{url}: {message}");
         assert!(message.contains(part) && !message.contains("sesame"), "{url}: {message}");
     }
+}
+
+#[test]
+fn a_server_that_was_built_before_shares_nothing_and_says_so() {
+    let output = fixture().arg("list").env("MCP_SHARED", "redis://:sesame@127.0.0.1").output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message.contains("the server shares nothing"), "{message}");
+    assert!(message.contains("`MCP_SHARED`") && !message.contains("sesame"), "{message}");
 }
 
 #[test]

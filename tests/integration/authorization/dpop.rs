@@ -54,7 +54,8 @@ async fn a_proof_is_accepted_once_by_all_replicas_together_and_by_none_while_the
         let token = bound_token(&issuer, &key);
         for jti in ["one", "two"] {
             let proof = key.proof("POST", RESOURCE, &token, jti);
-            let sent = replicas.iter().map(|served| proved(&token, &proof).send(served.address));
+            let proved = proved(&token, &proof);
+            let sent = replicas.iter().map(|served| proved.send(served.address));
             let statuses = futures_util::future::join_all(sent).await.into_iter().map(|reply| reply.status);
             let mut statuses: Vec<_> = statuses.collect();
             statuses.sort_unstable();

@@ -123,7 +123,7 @@ impl Replicas {
                         task.lose(TaskEnd::Lost);
                         return Ok(true);
                     }
-                    // whoever has taken it over keeps it for longer than that, so the store has lost it
+                    // another process that takes it over keeps it for longer than that, so the store has lost it
                     FoundTask::Nothing => condition = Condition::Absent,
                     FoundTask::OtherVersion => {
                         tracing::info!("a task of this process was taken over by one of another version");

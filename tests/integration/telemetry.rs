@@ -359,7 +359,7 @@ async fn metrics_count_requests_and_made_up_names_create_no_series() {
         let reason = if error == "-32602" { "unknown" } else { "" };
         let code = if error.starts_with('-') { error } else { "" };
         let labels = format!(
-            r#"{{error_type="{error}",gen_ai_prompt_name="{prompt}",gen_ai_tool_name="{tool}",mcp_error_reason="{reason}",mcp_method_name="{method}",mcp_protocol_version="2026-07-28",mcp_resource_uri_template="",network_protocol_version="",network_transport="",rpc_response_status_code="{code}"}}"#
+            r#"{{error_type="{error}",gen_ai_prompt_name="{prompt}",gen_ai_tool_name="{tool}",mcp_error_reason="{reason}",mcp_event_name="",mcp_method_name="{method}",mcp_protocol_version="2026-07-28",mcp_resource_uri_template="",network_protocol_version="",network_transport="",rpc_response_status_code="{code}"}}"#
         );
         series.get(&labels).unwrap_or_else(|| panic!("no {labels} in {series:?}")).as_str()
     };

@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, net::SocketAddr, time::Duration};
 
 use mcp_runtime::{
-    Revision, Server,
+    Principal, Revision, Server,
     testing::{Changes, TestServer},
 };
 use serde_json::{Value, json};
@@ -124,6 +124,22 @@ impl Client {
             client.shake_hands().await;
         }
         client
+    }
+
+    /// Sends every later request as this principal of the issuer `test`: over HTTP by the header `X-User`, which the server's
+    /// `caller` reads. Over stdio the host is the only caller.
+    #[must_use]
+    pub fn calling_as(mut self, subject: &str) -> Self {
+        self.connection = match self.connection {
+            Connection::Memory { server, changes } => {
+                let server = Box::new(server.caller(Principal::new("test", subject)));
+                Connection::Memory { server, changes }
+            }
+            Connection::Stdio(_) => panic!("the host of a process has no other callers"),
+            http @ Connection::Http { .. } => http,
+        };
+        self.set_header("X-User", subject);
+        self
     }
 
     /// Sends that header with every later request, over HTTP.

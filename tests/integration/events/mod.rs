@@ -10,6 +10,7 @@ mod replicas;
 mod source;
 mod state;
 mod stream;
+mod table;
 #[path = "../../client/tls_listener.rs"]
 mod tls_listener;
 mod webhook;

@@ -436,6 +436,10 @@ impl ObservedEntry for EventEntry {
         "event"
     }
 
+    fn event(&self) -> Option<&str> {
+        Some(self.name())
+    }
+
     fn secrets(&self) -> &[String] {
         &self.item().secrets
     }

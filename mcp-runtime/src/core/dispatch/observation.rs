@@ -63,6 +63,11 @@ pub(crate) trait ObservedEntry: Send + Sync {
         None
     }
 
+    /// The name of an event.
+    fn event(&self) -> Option<&str> {
+        None
+    }
+
     /// The URI of a resource or template.
     fn uri(&self) -> Option<&str> {
         None
@@ -174,6 +179,7 @@ impl Server {
             method: "initialize",
             tool: None,
             prompt: None,
+            event: None,
             resource: None,
             error: error.as_deref(),
             reason: reply.reason.map(Reason::as_str),
@@ -229,8 +235,8 @@ impl Observation {
         if !wants_spans() {
             return Span::none();
         }
-        let (tool, prompt) = (self.item.tool(), self.item.prompt());
-        let name = match tool.or(prompt) {
+        let (tool, prompt, event) = (self.item.tool(), self.item.prompt(), self.item.event());
+        let name = match tool.or(prompt).or(event) {
             Some(name) => Cow::Owned(format!("{} {name}", self.method)),
             None => Cow::Borrowed(self.method),
         };
@@ -249,6 +255,7 @@ impl Observation {
             "gen_ai.operation.name" = tool.map(|_| "execute_tool"),
             "gen_ai.tool.name" = tool,
             "gen_ai.prompt.name" = prompt,
+            "mcp.event.name" = event,
             "mcp.resource.uri" = self.item.fixed_uri(),
             "mcp.resource.uri_template" = self.item.template(),
             "gen_ai.tool.call.arguments" = Empty,
@@ -358,6 +365,7 @@ impl Observation {
             method: self.method,
             tool: self.item.tool(),
             prompt: self.item.prompt(),
+            event: self.item.event(),
             resource: self.item.template(),
             error,
             reason: reason.map(Reason::as_str),
@@ -568,6 +576,13 @@ impl ObservedItem {
     fn prompt(&self) -> Option<&str> {
         match self {
             Self::Other(entry) => entry.prompt(),
+            _ => None,
+        }
+    }
+
+    fn event(&self) -> Option<&str> {
+        match self {
+            Self::Other(entry) => entry.event(),
             _ => None,
         }
     }

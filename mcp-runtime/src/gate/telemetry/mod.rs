@@ -119,6 +119,7 @@ pub(crate) struct RequestEnd<'a> {
     /// The tool, if there is one of that name.
     pub(crate) tool: Option<&'a str>,
     pub(crate) prompt: Option<&'a str>,
+    pub(crate) event: Option<&'a str>,
     /// The URI of the resource, or its template.
     pub(crate) resource: Option<&'a str>,
     /// The wire's error code, `tool_error` or the reason.

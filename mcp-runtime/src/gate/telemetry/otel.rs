@@ -95,6 +95,9 @@ impl Instruments {
         if let Some(prompt) = request.prompt {
             attributes.push(KeyValue::new("gen_ai.prompt.name", prompt.to_owned()));
         }
+        if let Some(event) = request.event {
+            attributes.push(KeyValue::new("mcp.event.name", event.to_owned()));
+        }
         if let Some(error) = request.error {
             attributes.push(KeyValue::new("error.type", error.to_owned()));
         }

@@ -20,7 +20,7 @@ use crate::core::sync::RwLock;
 const MAX_SERIES: usize = 2000;
 
 /// Labels of a duration.
-const LABELS: usize = 10;
+const LABELS: usize = 11;
 
 /// The metrics of one server.
 pub(super) struct PrometheusMetrics {
@@ -70,6 +70,7 @@ impl PrometheusMetrics {
             "mcp_method_name",
             "gen_ai_tool_name",
             "gen_ai_prompt_name",
+            "mcp_event_name",
             "mcp_resource_uri_template",
             "error_type",
             "mcp_error_reason",
@@ -170,18 +171,19 @@ impl PrometheusMetrics {
         let transport = request.network.transport.unwrap_or_default();
         let http = request.network.version.unwrap_or_default();
         let (tool, prompt) = (request.tool.unwrap_or_default(), request.prompt.unwrap_or_default());
-        let resource = request.resource.unwrap_or_default();
+        let (event, resource) = (request.event.unwrap_or_default(), request.resource.unwrap_or_default());
         let (error, code) = (request.error.unwrap_or_default(), request.code.unwrap_or_default());
         let reason = request.reason.unwrap_or_default();
         let seconds = request.duration.as_secs_f64();
-        let labels = [method, tool, prompt, resource, error, reason, code, revision, transport, http];
+        let labels = [method, tool, prompt, event, resource, error, reason, code, revision, transport, http];
         if self.observe(&labels, seconds) {
             return;
         }
         let bounded = |label: &str| if label.is_empty() { "" } else { OTHER };
-        let (tool, prompt, resource) = (bounded(tool), bounded(prompt), bounded(resource));
+        let (tool, prompt) = (bounded(tool), bounded(prompt));
+        let (event, resource) = (bounded(event), bounded(resource));
         let (error, code) = (bounded(error), bounded(code));
-        let labels = [method, tool, prompt, resource, error, reason, code, revision, transport, http];
+        let labels = [method, tool, prompt, event, resource, error, reason, code, revision, transport, http];
         self.operations.with_label_values(&labels).observe(seconds);
     }
 
@@ -270,6 +272,7 @@ mod tests {
                 method: "tools/call",
                 tool: Some("one"),
                 prompt: None,
+                event: None,
                 resource: None,
                 error: Some(&error),
                 reason: None,

@@ -482,3 +482,26 @@ async fn typed_subscriptions_get_values_of_the_type_that_the_event_delivers() {
         assert!(matches!(within(missing.into_future()).await, Err(Error::Unsupported { .. })), "{way:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_typed_subscription_cannot_read_is_a_gap() {
+    let (client, mut peer) = connected(&["push"]).await;
+    let log = Log::default();
+    let (notes, gaps) = (log.clone(), log.clone());
+    let subscribing = client
+        .typed::<note_added>()
+        .on((String::new(),), move |note: Note| notes.push(&note.text))
+        .on_gap(move || gaps.push("gap"));
+    let subscribing = tokio::spawn(subscribing.into_future());
+    let stream = peer.next("events/stream").await;
+    peer.notify(&stream, "active", json!({ "cursor": "c0" }));
+    let _subscription = within(subscribing).await.unwrap().expect("a subscription");
+    for (id, data) in
+        [("1", json!({ "text": "tea" })), ("2", json!({ "text": 1 })), ("3", json!({ "text": "milk" }))]
+    {
+        let mut event = with_cursor(occurrence(id), id);
+        event["data"] = data;
+        peer.notify(&stream, "event", event);
+    }
+    log.is(&["tea", "gap", "milk"]).await;
+}

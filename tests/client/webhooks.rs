@@ -363,6 +363,37 @@ async fn both_secrets_are_accepted_while_one_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_secret_that_the_server_has_is_accepted_until_it_has_confirmed_a_newer_one() {
+    let Subscribed { endpoint, mut peer, subscription, client: _client, .. } = subscribed().await;
+    let subscription = Arc::new(subscription);
+    let mut rotated = Vec::new();
+    for _ in 0..2 {
+        let rotating = tokio::spawn({
+            let subscription = subscription.clone();
+            async move { subscription.rotate_secret().await }
+        });
+        let request = peer.next("events/subscribe").await;
+        rotated.push(Endpoint::of(&endpoint.receiver, &request));
+        peer.refuse(&request, -32603);
+        assert!(within(rotating).await.expect("a task").is_err());
+    }
+    // however long the server cannot be reached
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    assert_eq!(endpoint.event("1", "c1").await, StatusCode::NO_CONTENT, "the server has no other one");
+    // one that fails to answer may have taken the new one
+    let renewal = peer.next_ever("events/subscribe").await;
+    let last = Endpoint::of(&endpoint.receiver, &renewal);
+    assert_eq!(last.secret, rotated[1].secret);
+    peer.reply(&renewal, &granted(1800, "c1"));
+    until(|| subscription.cursor().as_deref() == Some("c1")).await;
+    assert_eq!(last.event("2", "c2").await, StatusCode::NO_CONTENT);
+    assert_eq!(endpoint.event("3", "c3").await, StatusCode::NO_CONTENT, "one that was on its way");
+    tokio::time::advance(Duration::from_secs(11 * 60)).await;
+    assert_eq!(endpoint.event("4", "c4").await, StatusCode::UNAUTHORIZED);
+    assert_eq!(last.event("4", "c4").await, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_subscription_that_is_dropped_is_ended_at_the_server_and_one_that_is_left_waits_for_another_run() {
     let Subscribed { endpoint, mut peer, subscription, client, .. } = subscribed().await;
     drop(subscription);

@@ -32,6 +32,9 @@ use crate::core::arguments::BoxFuture;
 /// The extension of servers with events.
 pub(in crate::client) const EVENTS_EXTENSION: &str = "io.modelcontextprotocol/events";
 
+/// Gets the occurrences of an event; returns whether it can read them.
+pub(in crate::client) type EventHandler = Arc<dyn Fn(EventOccurrence) -> bool + Send + Sync>;
+
 /// One occurrence of an event.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -65,7 +68,7 @@ pub struct PendingSubscription {
     shared: Arc<SharedClient>,
     name: String,
     arguments: Result<Value, Error>,
-    handler: Listener<EventOccurrence>,
+    handler: EventHandler,
     on_gap: Option<Listener<()>>,
     cursor: Option<String>,
     max_age: Option<Duration>,
@@ -131,8 +134,8 @@ impl PendingSubscription {
         self
     }
 
-    /// Calls `f` whenever events may have been missed: the server has them no more, or it cannot send them again after a
-    /// connection has broken. The function must not block.
+    /// Calls `f` whenever events may have been missed: the server has them no more, it cannot send them again after a
+    /// connection has broken, or one of them could not be read. The function must not block.
     pub fn on_gap(mut self, f: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_gap = Some(Arc::new(move |()| f()));
         self
@@ -262,7 +265,11 @@ impl Client {
         arguments: Value,
         f: impl Fn(EventOccurrence) + Send + Sync + 'static,
     ) -> PendingSubscription {
-        self.subscribe_to(name.into(), Ok(arguments), Arc::new(f))
+        let handler = move |event| {
+            f(event);
+            true
+        };
+        self.subscribe_to(name.into(), Ok(arguments), Arc::new(handler))
     }
 
     /// A subscription with arguments that may be known to be wrong.
@@ -270,7 +277,7 @@ impl Client {
         &self,
         name: String,
         arguments: Result<Value, Error>,
-        handler: Listener<EventOccurrence>,
+        handler: EventHandler,
     ) -> PendingSubscription {
         PendingSubscription {
             shared: self.shared().clone(),

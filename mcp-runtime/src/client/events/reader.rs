@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use super::EventOccurrence;
+use super::{EventHandler, EventOccurrence};
 use crate::{
     client::{
         Error,
-        receive::handlers::{Listener, call_listener},
+        receive::handlers::{Listener, call_and_contain, call_listener},
     },
     core::sync::Mutex,
 };
@@ -26,7 +26,7 @@ const MAX_CURSOR: usize = 64 << 10;
 /// Receives the events of one subscription.
 pub(super) struct EventReader {
     pub(super) name: String,
-    handler: Listener<EventOccurrence>,
+    handler: EventHandler,
     on_gap: Option<Listener<()>>,
     state: Mutex<ReaderState>,
     /// Is notified of everything that comes.
@@ -89,8 +89,9 @@ impl<'a> SentCursor<'a> {
                 tracing::warn!(event = %name, "a cursor of the server is ignored: it is too long");
                 Self::Ignored
             }
-            Some(Value::Null) => Self::Never,
-            _ => Self::Ignored,
+            // an absent cursor is the same as `null`
+            None | Some(Value::Null) => Self::Never,
+            Some(_) => Self::Ignored,
         }
     }
 
@@ -119,7 +120,7 @@ struct WireOccurrence {
 impl EventReader {
     pub(super) fn new(
         name: String,
-        handler: Listener<EventOccurrence>,
+        handler: EventHandler,
         on_gap: Option<Listener<()>>,
         cursor: Option<String>,
     ) -> Self {
@@ -197,8 +198,11 @@ impl EventReader {
             tracing::warn!(event = %self.name, "an event of the server is left out: it is malformed");
             return self.gap();
         };
-        if self.state.lock().seen.insert(&occurrence.id) {
-            call_listener(&self.handler, occurrence);
+        if !self.state.lock().seen.insert(&occurrence.id) {
+            return;
+        }
+        if call_and_contain(&*self.handler, occurrence) == Some(false) {
+            self.gap();
         }
     }
 }
@@ -237,9 +241,10 @@ mod tests {
     fn reader() -> (Arc<EventReader>, Arc<Mutex<Vec<String>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (kept, gaps) = (seen.clone(), seen.clone());
-        let handler: Listener<EventOccurrence> = Arc::new(move |event: EventOccurrence| {
+        let handler: EventHandler = Arc::new(move |event: EventOccurrence| {
             assert_ne!(event.id, "panics", "as the test wants it");
             kept.lock().push(event.id);
+            true
         });
         let on_gap: Listener<()> = Arc::new(move |()| gaps.lock().push("gap".to_owned()));
         (Arc::new(EventReader::new("a".into(), handler, Some(on_gap), None)), seen)
@@ -261,6 +266,22 @@ mod tests {
         assert_eq!(reader.cursor().as_deref(), Some("c4"));
         reader.notified("event", &occurrence("3", &Value::Null));
         assert_eq!(reader.cursor(), None, "the server cannot send events again");
+    }
+
+    #[test]
+    fn a_cursor_that_is_absent_is_the_same_as_null() {
+        let mut absent = occurrence("1", &Value::Null);
+        absent.as_object_mut().expect("an object").remove("cursor");
+        for (kind, params) in [("active", json!({})), ("event", absent), ("heartbeat", json!({}))] {
+            let (reader, _) = reader();
+            reader.advance(Some(&"c1".into()));
+            reader.notified(kind, &params);
+            assert_eq!(reader.cursor(), None, "{kind}");
+        }
+        let (reader, _) = reader();
+        reader.advance(Some(&"c1".into()));
+        reader.advance(Some(&json!(1)));
+        assert_eq!(reader.cursor().as_deref(), Some("c1"), "what is not a cursor is ignored");
     }
 
     #[test]

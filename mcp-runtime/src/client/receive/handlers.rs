@@ -330,8 +330,20 @@ impl Handlers {
 
 /// Calls a function of the program where the server's messages are read: a panic must not end that.
 pub(in crate::client) fn call_listener<T>(listener: &Listener<T>, value: T) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| listener(value))) {
-        crate::core::invoke::discard(panic);
-        tracing::error!("a function that receives notifications of the server panicked");
+    let _panicked = call_and_contain(&**listener, value);
+}
+
+/// What a function of the program returns for a value; `None` if it panicked.
+pub(in crate::client) fn call_and_contain<T, R>(
+    function: &(dyn Fn(T) -> R + Send + Sync),
+    value: T,
+) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(|| function(value))) {
+        Ok(returned) => Some(returned),
+        Err(panic) => {
+            crate::core::invoke::discard(panic);
+            tracing::error!("a function that receives notifications of the server panicked");
+            None
+        }
     }
 }

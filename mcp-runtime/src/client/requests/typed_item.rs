@@ -194,7 +194,8 @@ impl<T> TypedItem<T> {
 
 impl<T> TypedItem<T> {
     /// Subscribes to an event (preview), as [`Client::on_event`] does: `f` gets what the event says, of the type that its
-    /// function delivers. The function must not block. What is not of that type is left out, with a line in the log.
+    /// function delivers. The function must not block. What is not of that type is left out, with a line in the log, and is a
+    /// [gap](PendingSubscription::on_gap).
     ///
     /// ```no_run
     /// use mcp_runtime::{client::Client, prelude::*};
@@ -251,9 +252,13 @@ impl<T> TypedItem<T> {
         let name = self.name_or(item.name);
         let arguments = S::write(arguments, item.args).and_then(|arguments| check(&name, item, arguments));
         let listener = move |event: EventOccurrence| match serde_json::from_value(event.data) {
-            Ok(data) => f(data),
+            Ok(data) => {
+                f(data);
+                true
+            }
             Err(error) => {
                 tracing::warn!(event = event.name, id = event.id, %error, "an event is not of its type");
+                false
             }
         };
         self.client.subscribe_to(name, arguments.map(|(members, _)| members.into()), Arc::new(listener))

@@ -105,8 +105,8 @@ impl WebhookSubscription {
         self.route.cursor()
     }
 
-    /// Gives the server a new secret to sign with. Messages that are signed with the one before are accepted for ten more
-    /// minutes.
+    /// Gives the server a new secret to sign with. Messages that are signed with the one before are accepted until the server
+    /// has confirmed the new one, and for ten more minutes.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses: it goes on with the secret that it has, and gets the new one when the
@@ -265,6 +265,7 @@ impl Renewer {
         let members = params(members);
         let sent = Box::pin(self.shared.request("events/subscribe", &members, options)).await?;
         let granted: Granted = parse(&sent, "events/subscribe")?;
+        self.route.confirm();
         self.route.advance(Some(&granted.cursor));
         if granted.truncated {
             self.route.gap();

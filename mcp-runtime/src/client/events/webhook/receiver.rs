@@ -47,6 +47,8 @@ const MAX_AT_ONCE: usize = 256;
 const MAX_SUBSCRIPTIONS: usize = 10_000;
 /// Subscriptions that are known to have ended.
 const MAX_ENDED: usize = 1_000;
+/// Secrets that were replaced, and are accepted for some time.
+const MAX_PREVIOUS: usize = 4;
 /// How long a secret is accepted that was replaced.
 const ROTATION: Duration = Duration::from_secs(10 * 60);
 /// The parameter of the URL that says which subscription a message is for.
@@ -123,12 +125,23 @@ pub(super) struct Route {
 
 struct RouteState {
     secret: Secret,
-    /// The one before or after it, and until when it is accepted.
-    other: Option<(Secret, Instant)>,
+    /// The last one that the server has confirmed, if that is another one: it is accepted until a newer one is confirmed.
+    confirmed: Option<Secret>,
+    /// Those before, and until when they are accepted; the oldest first.
+    previous: VecDeque<(Secret, Instant)>,
     cursor: Option<String>,
     seen: SeenIds,
     /// Events whose function runs.
     running: HashSet<String>,
+}
+
+impl RouteState {
+    fn keep_for_some_time(&mut self, secret: Secret) {
+        self.previous.push_back((secret, Instant::now() + ROTATION));
+        if self.previous.len() > MAX_PREVIOUS {
+            self.previous.pop_front();
+        }
+    }
 }
 
 impl WebhookReceiver {
@@ -187,7 +200,14 @@ impl WebhookReceiver {
             key: key.clone(),
             accept,
             on_gap,
-            state: Mutex::new(RouteState { secret, other: None, cursor, seen, running }),
+            state: Mutex::new(RouteState {
+                secret,
+                confirmed: None,
+                previous: VecDeque::new(),
+                cursor,
+                seen,
+                running,
+            }),
             terminated: watch::Sender::new(None),
             receiver: Arc::downgrade(&self.0),
         });
@@ -355,14 +375,26 @@ impl Route {
         self.state.lock().secret.to_text()
     }
 
-    /// Makes a new secret. Until the server has it, and some time longer, both are accepted.
+    /// Makes a new secret. Until the server has confirmed it, and some time longer, the one before is accepted too.
     pub(super) fn rotate(&self) -> Result<(), Error> {
         let no_randomness = |_| Error::invalid("the operating system provides no randomness");
         let new = Secret::random().map_err(no_randomness)?;
         let mut state = self.state.lock();
         let old = std::mem::replace(&mut state.secret, new);
-        state.other = Some((old, Instant::now() + ROTATION));
+        match &state.confirmed {
+            None => state.confirmed = Some(old),
+            // the server may have it, although it has not said so
+            Some(_) => state.keep_for_some_time(old),
+        }
         Ok(())
+    }
+
+    /// The server has confirmed the secret.
+    pub(super) fn confirm(&self) {
+        let mut state = self.state.lock();
+        if let Some(old) = state.confirmed.take() {
+            state.keep_for_some_time(old);
+        }
     }
 
     pub(super) fn cursor(&self) -> Option<String> {
@@ -411,11 +443,13 @@ impl Route {
 
     fn verifies(&self, message: &MessageHeaders<'_>, body: &[u8]) -> bool {
         let state = self.state.lock();
-        let other = state.other.as_ref().filter(|(_, until)| Instant::now() < *until);
-        let secrets = [Some(state.secret.clone()), other.map(|(secret, _)| secret.clone())];
+        let now = Instant::now();
+        let previous = state.previous.iter().filter(|(_, until)| now < *until).map(|(secret, _)| secret);
+        let secrets: Vec<_> =
+            [&state.secret].into_iter().chain(&state.confirmed).chain(previous).cloned().collect();
         drop(state);
         let MessageHeaders { id, timestamp, signatures } = message;
-        secrets.iter().flatten().any(|secret| secret.verifies(signatures, id, timestamp, body))
+        secrets.iter().any(|secret| secret.verifies(signatures, id, timestamp, body))
     }
 
     /// Answers a message that is not an event.

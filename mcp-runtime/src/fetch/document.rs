@@ -16,7 +16,7 @@ use url::Url;
 
 use super::{
     connector::Proxies,
-    http_client::{ExchangeError, HttpClient, HttpRequest},
+    http_client::{ExchangeError, HttpClient, HttpRequest, IdleConnections},
     reach::Reach,
     tls::tls_config,
 };
@@ -91,7 +91,13 @@ impl Fetcher {
     fn client(&self) -> Result<&HttpClient, FetchError> {
         let client = self.client.get_or_init(|| {
             let tls = self.tls.clone().map_or_else(|| tls_config(&[]), Ok)?;
-            Ok(HttpClient::with(self.reach.rule(), tls, self.proxies(), self.limit))
+            Ok(HttpClient::with(
+                self.reach.rule(),
+                tls,
+                self.proxies(),
+                self.limit,
+                IdleConnections::default(),
+            ))
         });
         client.as_ref().map_err(|error| FetchError::Failed(error.clone()))
     }

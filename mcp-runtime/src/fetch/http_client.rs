@@ -30,8 +30,18 @@ use super::connector::{AddressRule, Connector, Proxies};
 #[cfg(any(feature = "client", feature = "events-webhook"))]
 use super::reach::Reach;
 
-/// How long a connection is kept without a request.
-const IDLE: Duration = Duration::from_secs(90);
+/// How many connections are kept without a request, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IdleConnections {
+    pub(crate) per_host: usize,
+    pub(crate) time: Duration,
+}
+
+impl Default for IdleConnections {
+    fn default() -> Self {
+        Self { per_host: usize::MAX, time: Duration::from_secs(90) }
+    }
+}
 
 /// Sends requests, on connections that it keeps.
 #[derive(Clone)]
@@ -45,27 +55,29 @@ impl HttpClient {
     /// connection.
     #[cfg(feature = "client")]
     pub(crate) fn new(tls: &Arc<ClientConfig>, limit: Duration) -> Self {
-        Self::with(|_| true, tls.clone(), Proxies::of_environment(), limit)
+        Self::with(|_| true, tls.clone(), Proxies::of_environment(), limit, IdleConnections::default())
     }
 
     /// A client that connects only to these addresses; a proxy of the environment resolves names itself.
     #[cfg(feature = "client")]
     pub(crate) fn within(reach: Reach, tls: &Arc<ClientConfig>, limit: Duration) -> Self {
-        Self::with(reach.rule(), tls.clone(), Proxies::of_environment(), limit)
+        Self::with(reach.rule(), tls.clone(), Proxies::of_environment(), limit, IdleConnections::default())
     }
 
-    /// A client that connects to these addresses alone, and through no proxy; it trusts these authorities besides those of
-    /// the operating system. `limit` is for opening one connection.
+    /// Clients that connect to these addresses alone, and through no proxy, and differ in what they keep; they trust these
+    /// authorities besides those of the operating system. `limit` is for opening one connection.
     ///
     /// # Errors
     /// TLS cannot be set up.
     #[cfg(feature = "events-webhook")]
-    pub(crate) fn guarded(
+    pub(crate) fn guarded<const N: usize>(
         reach: Reach,
         roots: &[CertificateDer<'static>],
         limit: Duration,
-    ) -> Result<Self, String> {
-        Ok(Self::with(reach.rule(), super::tls::tls_config(roots)?, Proxies::none(), limit))
+        idle: [IdleConnections; N],
+    ) -> Result<[Self; N], String> {
+        let tls = super::tls::tls_config(roots)?;
+        Ok(idle.map(|idle| Self::with(reach.rule(), tls.clone(), Proxies::none(), limit, idle)))
     }
 
     pub(super) fn with(
@@ -73,10 +85,12 @@ impl HttpClient {
         tls: Arc<ClientConfig>,
         proxies: Proxies,
         limit: Duration,
+        idle: IdleConnections,
     ) -> Self {
         let connector = Connector::new(admits, tls, proxies.clone(), limit);
         let mut builder = Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle.time);
+        builder.pool_max_idle_per_host(idle.per_host);
         Self { client: builder.build(connector), proxies }
     }
 

@@ -28,6 +28,8 @@ pub(crate) use document::Fetcher;
 pub(crate) use document::MAX_DOCUMENT;
 #[cfg(feature = "events-webhook")]
 pub(crate) use http_client::ExchangeFailure;
+#[cfg(feature = "events-webhook")]
+pub(crate) use http_client::IdleConnections;
 #[cfg(feature = "client")]
 pub(crate) use http_client::{ExchangeError, HttpResponse};
 #[cfg(any(feature = "client", feature = "events-webhook"))]

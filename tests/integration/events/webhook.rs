@@ -10,10 +10,11 @@ use axum::{body::Bytes, http::HeaderMap};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_runtime::{
     Principal, Server, ServerHandle,
-    event::{self, EventStream, Position},
+    auth::ApiKeys,
+    event::{self, EventStream, Position, StreamedEvent},
     prelude::*,
 };
-use mcp_tests::support::{HttpRequest, HttpServer, serve_router, soon, within};
+use mcp_tests::support::{BreakableStore, HttpRequest, HttpServer, serve_router, server_key, soon, within};
 use ring::hmac;
 use serde_json::{Value, json};
 
@@ -326,6 +327,11 @@ async fn urls_and_secrets_that_are_not_allowed_are_refused_before_anything_is_se
         let open = HttpServer::start(open).await;
         let listed = HttpRequest::modern(1, "events/list", json!({})).send(open.address).await.json();
         assert_eq!(listed["result"]["events"][0]["delivery"], json!(["poll", "push"]));
+        for method in ["events/subscribe", "events/unsubscribe"] {
+            let params = subscription("https://example.com/hook", &secret(1));
+            let refused = HttpRequest::modern(1, method, params).send(open.address).await.json();
+            assert_eq!(refused["error"]["code"], -32024, "{method}: {refused}");
+        }
     })
     .await;
 }
@@ -664,6 +670,379 @@ async fn secrets_of_webhooks_are_in_no_log_span_audit_line_or_reply() {
             assert!(!format!("{:?}{}", message.headers, message.json()).contains("xyzzy-plugh"));
             assert!(message.is_signed_by(&secrets[0]));
         }
+    })
+    .await;
+}
+
+/// A server whose callers say who they are and when that expires, in milliseconds from now.
+async fn expiring(builder: mcp_runtime::ServerBuilder) -> Running {
+    let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
+    let builder = builder.http(|http| {
+        http.caller(|parts| {
+            let principal = Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?);
+            let expires = parts.headers.get("x-expires").and_then(|time| time.to_str().ok()?.parse().ok());
+            Some(match expires {
+                Some(time) => principal.with_expiry(SystemTime::now() + Duration::from_millis(time)),
+                None => principal,
+            })
+        })
+    });
+    let server = builder.build().expect("a server");
+    Running { handle: server.handle(), http: HttpServer::of(&server).await }
+}
+
+/// Waits until an endpoint was told that one of its subscriptions has ended, and returns the error.
+async fn terminated(endpoint: &Endpoint) -> Value {
+    let found = || endpoint.controls().into_iter().find(|control| control["type"] == "terminated");
+    assert!(soon(|| found().is_some()).await, "{:?}", endpoint.controls());
+    found().expect("it came")["error"].clone()
+}
+
+#[tokio::test]
+async fn webhooks_of_a_principal_end_with_its_streams_and_those_of_others_go_on() {
+    within(async {
+        let (server, hers, his) = (running().await, Endpoint::start().await, Endpoint::start().await);
+        server.subscribe("ada", &hers.url).await;
+        server.subscribe("bob", &his.url).await;
+        server.handle.end_streams_of(&Principal::new("test", "ada"));
+        let error = terminated(&hers).await;
+        assert_eq!(error["data"]["reason"], "the access of the subscriber has ended", "{error}");
+        assert_eq!(error["code"], -32024);
+        server.emit("1", "tea").await;
+        assert!(soon(|| his.events() == ["1"]).await);
+        assert!(hers.events().is_empty(), "{:?}", hers.events());
+        // one that is authenticated again may subscribe again
+        let again = server.subscribe("ada", &hers.url).await;
+        assert_eq!(again["result"].get("deliveryStatus"), None, "it is a new one: {again}");
+        server.emit("2", "tea").await;
+        assert!(soon(|| hers.events() == ["2"]).await);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_is_told_when_the_authentication_of_its_principal_expires() {
+    within(async {
+        let server = expiring(Server::builder("notes", "1").add(event::of::<note_added>())).await;
+        let endpoint = Endpoint::start().await;
+        let request = HttpRequest::modern(1, "events/subscribe", subscription(&endpoint.url, &secret(1)));
+        let request = request.header("x-user", "ada").header("x-expires", "1500");
+        let reply = request.send(server.http.address).await.json();
+        assert!(reply["result"]["id"].is_string(), "{reply}");
+        let error = terminated(&endpoint).await;
+        assert_eq!(error["data"]["reason"], "the authentication of the subscriber has expired", "{error}");
+    })
+    .await;
+}
+
+/// A server with a shared store, whose callers have API keys.
+async fn with_keys(store: &BreakableStore, keys: ApiKeys) -> Running {
+    let builder = Server::builder("notes", "1").add(event::of::<note_added>()).auth(keys);
+    let builder = builder.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
+    let builder = builder.stores(|stores| stores.keys([server_key(5)])).shared(store.clone());
+    let server = builder.build().expect("a server");
+    Running { handle: server.handle(), http: HttpServer::of(&server).await }
+}
+
+impl Running {
+    async fn stop(mut self) {
+        self.http.stop();
+        self.http.stopped().await;
+    }
+
+    /// A request with an API key.
+    async fn request_with(&self, key: &str, method: &str, params: Value) -> Value {
+        let request = HttpRequest::modern(1, method, params);
+        request.header("authorization", &format!("Bearer {key}")).send(self.http.address).await.json()
+    }
+
+    async fn subscribe_with(&self, key: &str, url: &str) -> Value {
+        let mut params = subscription(url, &secret(1));
+        params["ttlMs"] = Value::Null;
+        let reply = self.request_with(key, "events/subscribe", params).await;
+        assert!(reply["result"]["id"].is_string(), "{reply}");
+        reply
+    }
+}
+
+const HER_KEY: &str = "0123456789abcdef";
+const HIS_KEY: &str = "fedcba9876543210";
+
+#[tokio::test]
+async fn webhooks_of_an_api_key_that_is_removed_end_when_the_keys_are_read_again_or_the_server_is_restarted()
+{
+    within(async {
+        let store = BreakableStore::default();
+        let file = std::env::temp_dir().join(format!("mcp-webhook-keys-{}", std::process::id()));
+        std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}")).unwrap();
+        let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+        let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
+        server.subscribe_with(HER_KEY, &hers.url).await;
+        server.subscribe_with(HIS_KEY, &his.url).await;
+        std::fs::write(&file, format!("bob {HIS_KEY}")).unwrap();
+        server.handle.reload_auth().expect("the keys are read");
+        let error = terminated(&hers).await;
+        assert_eq!(error["code"], -32024, "{error}");
+        server.stop().await;
+
+        // one that has both again, and the next one has hers only
+        std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme\nbob {HIS_KEY}")).unwrap();
+        let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+        let again = Endpoint::start().await;
+        server.subscribe_with(HER_KEY, &again.url).await;
+        server.stop().await;
+        std::fs::write(&file, format!("ada {HER_KEY} notes tenant=acme")).unwrap();
+        let server = with_keys(&store, ApiKeys::from_file(&file)).await;
+        std::fs::remove_file(&file).unwrap();
+        let error = terminated(&his).await;
+        assert_eq!(error["code"], -32024, "{error}");
+        // hers is delivered, wherever it begins
+        let came = async {
+            for number in 0.. {
+                server.emit(&number.to_string(), "tea").await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                if !again.events().is_empty() {
+                    return;
+                }
+            }
+        };
+        came.await;
+        let ended =
+            |endpoint: &Endpoint| endpoint.controls().iter().any(|control| control["type"] == "terminated");
+        assert!(!ended(&again), "{:?}", again.controls());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn any_replica_ends_the_webhooks_of_a_principal_and_their_endpoints_are_told() {
+    within(async {
+        let store = BreakableStore::default();
+        let keys = || {
+            let principal = |name| Principal::new("keys", name);
+            ApiKeys::new([(HER_KEY, principal("ada")), (HIS_KEY, principal("bob"))])
+        };
+        // the first one delivers, until the second one has its share
+        let (one, two) = (with_keys(&store, keys()).await, with_keys(&store, keys()).await);
+        let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
+        for path in 0..8 {
+            one.subscribe_with(HER_KEY, &format!("{}/{path}", hers.url)).await;
+            two.subscribe_with(HIS_KEY, &format!("{}/{path}", his.url)).await;
+        }
+        // also while the store cannot be used for a moment
+        store.set_broken(true);
+        two.handle.end_streams_of(&Principal::new("keys", "ada"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        store.set_broken(false);
+        let ended = |endpoint: &Endpoint| {
+            let messages = endpoint.messages();
+            let ended = messages.iter().filter(|message| message.json()["type"] == "terminated");
+            ended.map(|message| message.header("x-mcp-subscription-id").to_owned()).collect::<Vec<_>>()
+        };
+        let distinct = |ids: Vec<String>| ids.into_iter().collect::<std::collections::BTreeSet<_>>().len();
+        assert!(soon(|| distinct(ended(&hers)) == 8).await, "{:?}", ended(&hers));
+        // not again whenever a replica looks at all subscriptions
+        let told = ended(&hers).len();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!((ended(&hers).len(), ended(&his).len()), (told, 0), "{:?}", ended(&hers));
+        let mut params = subscription(&format!("{}/0", hers.url), &secret(1));
+        params["ttlMs"] = Value::Null;
+        let gone = one.request_with(HER_KEY, "events/unsubscribe", params.clone()).await;
+        assert_eq!(gone["error"]["data"]["kind"], "subscription", "{gone}");
+        let again = one.request_with(HER_KEY, "events/subscribe", params).await;
+        assert_eq!(
+            (&again["result"]["truncated"], again["result"].get("deliveryStatus")),
+            (&json!(false), None)
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_refuses_to_be_told_of_a_gap_is_told_again_with_the_next_event_or_renewal() {
+    within(async {
+        let (server, endpoint) = (running().await, Endpoint::start().await);
+        server.subscribe("ada", &endpoint.url).await;
+        let gaps = || endpoint.controls().iter().filter(|control| control["type"] == "gap").count();
+        endpoint.statuses.lock().unwrap().extend([413; 1000]);
+        server.emit("1", "tea").await;
+        assert!(soon(|| gaps() == 1).await, "{:?}", endpoint.controls());
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(gaps(), 1, "nothing new has happened");
+        let renewed = server.subscribe("ada", &endpoint.url).await;
+        assert_eq!(renewed["result"]["truncated"], true, "{renewed}");
+        assert!(soon(|| gaps() == 2).await);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(gaps(), 2);
+        endpoint.statuses.lock().unwrap().clear();
+        server.emit("2", "tea").await;
+        assert!(soon(|| gaps() == 3 && endpoint.events() == ["1", "2"]).await, "{:?}", endpoint.controls());
+        server.emit("3", "tea").await;
+        assert!(soon(|| endpoint.events() == ["1", "2", "3"]).await);
+        assert_eq!(gaps(), 3, "it was told");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn challenges_are_limited_for_a_principal_at_a_host_and_for_all_at_a_host() {
+    within(async {
+        let builder = Server::builder("notes", "1").add(event::of::<note_added>());
+        let limits = |events: event::EventLimits| {
+            events.webhooks_on_loopback().webhook_challenges("2/1h").webhook_challenges_per_host("5/1h")
+        };
+        let server = start(builder.limits(|limited| limited.events(limits))).await;
+        let endpoint = Endpoint::start().await;
+        let subscribe = async |user: &str, path: &str| {
+            let reply = server.subscribe(user, &format!("{}/{user}/{path}", endpoint.url)).await;
+            reply["error"]["data"]["limit"].as_str().map(str::to_owned)
+        };
+        for user in ["ada", "bob"] {
+            assert_eq!((subscribe(user, "a").await, subscribe(user, "b").await), (None, None));
+            assert_eq!(subscribe(user, "c").await.as_deref(), Some("challenges"), "{user}");
+            assert_eq!(subscribe(user, "a").await, None, "it was verified");
+        }
+        assert_eq!(subscribe("eve", "a").await, None);
+        assert_eq!(subscribe("eve", "b").await.as_deref(), Some("challenges"), "of all");
+        assert_eq!(endpoint.controls().len(), 5);
+
+        let wrong = |limits: fn(event::EventLimits) -> event::EventLimits| {
+            let builder = Server::builder("notes", "1")
+                .add(event::of::<note_added>())
+                .limits(|limited| limited.events(limits));
+            let built = builder.http(|http| http.caller(|_| None)).build();
+            built.expect_err("it is not a rate").to_string()
+        };
+        for error in [
+            wrong(|events| events.webhook_challenges("often")),
+            wrong(|events| events.webhook_challenges_per_host("0/1m")),
+        ] {
+            assert!(error.contains("is not a rate"), "{error}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn with_a_store_an_endpoint_that_was_verified_needs_no_challenge_after_a_restart() {
+    within(async {
+        let store = BreakableStore::default();
+        let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
+        let endpoint = Endpoint::start().await;
+        for word in ["green", "black"] {
+            let server = with_keys(&store, keys()).await;
+            let mut params = subscription(&endpoint.url, &secret(1));
+            params["arguments"]["word"] = word.into();
+            let reply = server.request_with(HER_KEY, "events/subscribe", params).await;
+            assert!(reply["result"]["id"].is_string(), "{reply}");
+            server.stop().await;
+        }
+        assert_eq!(endpoint.controls().len(), 1, "{:?}", endpoint.controls());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lifetime_that_the_server_sets_holds_for_subscriptions_without_an_end_too() {
+    within(async {
+        let store = BreakableStore::default();
+        let keys = ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
+        let builder = Server::builder("notes", "1").add(event::of::<note_added>()).auth(keys);
+        let limits = |events: event::EventLimits| {
+            events.webhooks_on_loopback().webhook_lifetime(Duration::from_secs(3600))
+        };
+        let builder = builder.limits(|limited| limited.events(limits));
+        let builder = builder.stores(|stores| stores.keys([server_key(5)])).shared(store);
+        let server = builder.build().expect("a server");
+        let server = Running { handle: server.handle(), http: HttpServer::of(&server).await };
+        let endpoint = Endpoint::start().await;
+        let reply = server.subscribe_with(HER_KEY, &endpoint.url).await;
+        let granted: chrono::DateTime<chrono::Utc> =
+            reply["result"]["refreshBefore"].as_str().expect("a time").parse().expect("a time");
+        let latest = SystemTime::now() + Duration::from_secs(3600);
+        let latest = latest.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        assert!(granted.timestamp().unsigned_abs() <= latest, "{reply}");
+    })
+    .await;
+}
+
+/// What happens, each with its position and its time.
+#[derive(Clone, Default)]
+struct History(Arc<Mutex<Vec<(String, SystemTime)>>>);
+
+impl History {
+    fn add(&self, text: &str, age: Duration) {
+        self.0.lock().unwrap().push((text.to_owned(), SystemTime::now() - age));
+    }
+}
+
+/// Of a source with a history.
+#[mcp_event]
+fn recorded(
+    #[mcp(position)] since: Option<Position>,
+    history: &History,
+) -> Result<EventStream<Note>, ToolError> {
+    let history = history.0.lock().unwrap();
+    let read: usize = since.map(|since| since.parse()).transpose()?.unwrap_or(history.len());
+    let new: Vec<_> = (read + 1..)
+        .zip(history[read..].iter().cloned())
+        .map(|(position, (text, time))| StreamedEvent::new(Note { text }).position(position).time(time))
+        .collect();
+    Ok(EventStream::iter(new).begins_at(read))
+}
+
+#[tokio::test]
+async fn a_webhook_to_a_source_in_a_store_begins_where_it_was_made_and_old_events_are_left_out_at_its_start_only()
+ {
+    within(async {
+        let history = History::default();
+        let keys = ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
+        let builder = mcp_runtime::server!().state(history.clone()).add(event::of::<recorded>()).auth(keys);
+        let limits = |events: event::EventLimits| {
+            events.webhooks_on_loopback().poll_interval(Duration::from_millis(20))
+        };
+        let builder = builder.limits(|limited| limited.events(limits));
+        let builder = builder.stores(|stores| stores.keys([server_key(5)])).shared(BreakableStore::default());
+        let server = builder.build().expect("a server");
+        let server = Running { handle: server.handle(), http: HttpServer::of(&server).await };
+        let subscribe = async |endpoint: &Endpoint, more: Value| {
+            let mut params = subscription(&endpoint.url, &secret(1));
+            (params["name"], params["arguments"]) = ("recorded".into(), json!({}));
+            params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+            let reply = server.request_with(HER_KEY, "events/subscribe", params).await;
+            assert!(reply["result"]["id"].is_string(), "{reply}");
+            reply["result"].clone()
+        };
+        let texts = |endpoint: &Endpoint| {
+            let messages = endpoint.messages();
+            let mut texts: Vec<_> = messages
+                .iter()
+                .filter_map(|message| Some(message.json()["data"]["text"].as_str()?.to_owned()))
+                .collect();
+            texts.sort();
+            texts
+        };
+        let gaps = |endpoint: &Endpoint| {
+            endpoint.controls().iter().filter(|control| control["type"] == "gap").count()
+        };
+        history.add("before", Duration::ZERO);
+        let new = Endpoint::start().await;
+        // an age does not matter without a cursor
+        let begun = subscribe(&new, json!({ "maxAgeMs": 60_000 })).await;
+        assert_eq!(begun["truncated"], false, "{begun}");
+        // before a replica delivers it
+        let hour = Duration::from_secs(3600);
+        history.add("1", hour);
+        history.add("2", Duration::ZERO);
+        assert!(soon(|| texts(&new) == ["1", "2"]).await, "{:?}", texts(&new));
+        assert_eq!(gaps(&new), 0, "{:?}", new.controls());
+
+        let resumed = Endpoint::start().await;
+        subscribe(&resumed, json!({ "cursor": begun["cursor"], "maxAgeMs": 60_000 })).await;
+        assert!(soon(|| texts(&resumed) == ["2"] && gaps(&resumed) == 1).await, "{:?}", resumed.messages());
+        history.add("3", hour);
+        assert!(soon(|| texts(&resumed) == ["2", "3"]).await, "{:?}", texts(&resumed));
+        assert_eq!(gaps(&resumed), 1, "what comes late is not too old");
     })
     .await;
 }

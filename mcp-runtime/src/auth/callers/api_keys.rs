@@ -15,7 +15,7 @@ use super::verifier::{Denied, Method, PresentedToken, Verdict};
 use crate::core::{connection::Principal, crypto::GENERATE, reason::Reason, sync::RwLock};
 
 /// The issuer of callers with API keys.
-const ISSUER: &str = "urn:mcp-runtime:api-keys";
+pub(super) const ISSUER: &str = "urn:mcp-runtime:api-keys";
 /// Shorter keys could be guessed.
 const MIN_KEY: usize = 16;
 
@@ -277,6 +277,12 @@ impl Method for ApiKeys {
         // the time that it takes to find a digest says nothing about a key
         let found = self.known.as_ref().ok().and_then(|known| known.read().get(&digest(token.text)).cloned());
         Verdict::Ready(found.ok_or_else(|| Denied::token(Reason::TokenUnknown, "the API key is unknown")))
+    }
+
+    #[cfg(feature = "events-webhook")]
+    fn has(&self, principal: &Principal) -> Option<bool> {
+        let known = self.known.as_ref().ok()?.read();
+        Some(known.values().any(|known| **known == *principal))
     }
 
     fn reload(&self) -> Result<Vec<Principal>, String> {

@@ -526,6 +526,17 @@ impl Authenticator {
         Ok(gone)
     }
 
+    /// Whether a principal that was authenticated before is in none of the lists of API keys any more, with the same scopes
+    /// and claims.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn has_removed(&self, principal: &Principal) -> bool {
+        let known: Vec<_> = self.methods.iter().map(|method| method.has(principal)).collect();
+        let is_listed = known.contains(&Some(true));
+        // one of another issuer may be that of a method without a list
+        let may_be_of_other = known.contains(&None) && principal.issuer() != super::api_keys::ISSUER;
+        !is_listed && !may_be_of_other
+    }
+
     /// Forgets what was kept of a principal's tokens, so that they are verified again.
     pub(crate) fn forget(&self, principal: &Principal) {
         self.methods.iter().for_each(|method| method.forget(principal));

@@ -735,6 +735,14 @@ impl Method for OauthMethod {
         }
     }
 
+    #[cfg(feature = "events-webhook")]
+    fn has(&self, principal: &Principal) -> Option<bool> {
+        match &self.tokens {
+            TokenKind::Custom(method) => method.has(principal),
+            TokenKind::Jwt { .. } | TokenKind::Opaque { .. } => None,
+        }
+    }
+
     fn forget(&self, _principal: &Principal) {
         self.cache.clear();
     }

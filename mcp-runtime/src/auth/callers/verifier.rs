@@ -258,6 +258,12 @@ pub(super) trait Method: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Whether this is one of its principals, with the same scopes and claims; `None` if it has no list of them.
+    #[cfg(feature = "events-webhook")]
+    fn has(&self, _principal: &Principal) -> Option<bool> {
+        None
+    }
+
     /// Forgets what it has kept of a principal.
     fn forget(&self, _principal: &Principal) {}
 }

@@ -19,8 +19,8 @@ use crate::{
         jsonrpc::ProtocolError,
         protocol::EVENTS_EXTENSION,
         server::{
-            AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Entries, Lasting, List,
-            PageCache, RegisteredItem, Registry, Server, ServerHandle, named_functions,
+            AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Entries, Entry as _, Lasting,
+            List, PageCache, RegisteredItem, Registry, Server, ServerHandle, named_functions,
         },
     },
 };
@@ -50,6 +50,20 @@ impl Events {
             let _opened = assembly.open::<super::webhook::Webhooks>();
         }
         assembly.catalog::<Self>().added.push(entry);
+    }
+
+    /// Answers the methods of webhooks, which a server may not have.
+    fn webhook(&self, server: &Server, registry: &Registry, request: Request<'_>) -> Result<Response, Reply> {
+        #[cfg(feature = "events-webhook")]
+        if let Some(webhooks) = registry.capabilities.get::<super::webhook::Webhooks>() {
+            return webhooks.clone().answer(server, registry, request);
+        }
+        let _without_webhooks = registry;
+        if request.context.caller.is_none() {
+            return Err(needs_caller());
+        }
+        let (entry, _) = self.wanted(server, &request, Delivery::Webhook)?;
+        Err(unsupported_delivery(entry.name(), Delivery::Webhook, &entry.delivery).into())
     }
 
     /// The event that a request subscribes to, and its arguments as JSON of an object.
@@ -120,7 +134,7 @@ impl Catalog for Events {
 
 impl Capability for Events {
     fn methods(&self) -> &'static [&'static str] {
-        &["events/list", "events/poll", "events/stream"]
+        &["events/list", "events/poll", "events/stream", "events/subscribe", "events/unsubscribe"]
     }
 
     fn declare(&self, declared: &mut Declared) {
@@ -134,11 +148,13 @@ impl Capability for Events {
     fn answer(
         self: Arc<Self>,
         server: &Server,
-        _: &Registry,
+        registry: &Registry,
         request: Request<'_>,
     ) -> Result<Response, Reply> {
-        if request.method == "events/poll" {
-            return self.poll(server, request);
+        match request.method {
+            "events/poll" => return self.poll(server, request),
+            "events/subscribe" | "events/unsubscribe" => return self.webhook(server, registry, request),
+            _ => {}
         }
         let entries = |_, access: Access<'_>| self.catalog.write_each(access, EventEntry::write);
         server.list(request, List { key: "events", entries: &entries, pages: &self.pages })

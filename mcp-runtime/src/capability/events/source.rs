@@ -62,7 +62,8 @@ pub(super) struct SourceReader {
     /// Whether it is paused since its stream has ended.
     has_paused_at_end: bool,
     pause: Duration,
-    pub(super) max_age: Option<Duration>,
+    /// The time before which events are left out, until the first one that is not.
+    pub(super) floor: Option<SystemTime>,
     /// Bytes of one event.
     max_payload: usize,
     poll_interval: Duration,
@@ -97,7 +98,7 @@ impl SourceReader {
             is_lost: false,
             has_paused_at_end: false,
             pause: FIRST_PAUSE,
-            max_age: None,
+            floor: None,
             max_payload: limits.max_payload,
             poll_interval: limits.poll_interval,
         }
@@ -199,7 +200,10 @@ impl SourceReader {
                     self.failure = self.push(event).err();
                 }
                 Ok(Poll::Ready(Some(Err(error)))) => self.fail(error.into()),
-                Ok(Poll::Ready(None)) => self.pause_for(self.poll_interval, true),
+                Ok(Poll::Ready(None)) => {
+                    self.floor = None;
+                    self.pause_for(self.poll_interval, true);
+                }
                 Err(panic) => self.fail(panic),
             }
         }
@@ -231,13 +235,13 @@ impl SourceReader {
             self.failure_is_gap = true;
             return Err(Failure::private(wrong));
         }
-        let now = SystemTime::now();
-        let time = time.unwrap_or(now);
-        let age = now.duration_since(time).unwrap_or_default();
-        if self.max_age.is_some_and(|max_age| age > max_age) {
+        let time = time.unwrap_or_else(SystemTime::now);
+        if self.floor.is_some_and(|floor| time < floor) {
             self.truncated = true;
             return Ok(());
         }
+        // it bounds what has happened before, and not what comes late
+        self.floor = None;
         let id = match (id, &position) {
             (Some(id), _) => id,
             (None, Some(position)) => derived_id(&self.name, position, &json),

@@ -6,7 +6,7 @@ use std::{
     future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::Value;
@@ -136,7 +136,7 @@ impl EventSubscription {
         find(server, &self.name, &self.subscriber)
     }
 
-    /// Reads on: at most so many events that it gets, of those that are not older than `max_age`.
+    /// Reads on: at most so many events that it gets, from the first on that is not older than `max_age`.
     ///
     /// # Errors
     /// The subscription has ended; the error says why.
@@ -251,7 +251,7 @@ impl EventSubscription {
         if let Feed::Source(source) = &mut self.feed
             && max_age.is_some()
         {
-            source.max_age = max_age;
+            source.floor = floor(max_age);
         }
         poll_fn(|cx| {
             let _filled = self.poll_source(cx, most);
@@ -276,6 +276,11 @@ impl EventSubscription {
         seen.failures.extend(failure.map(|failure| reported(server, &self.name, failure)));
         seen
     }
+}
+
+/// The time before which events are too old, at this moment.
+fn floor(max_age: Option<Duration>) -> Option<SystemTime> {
+    SystemTime::now().checked_sub(max_age?)
 }
 
 /// The event with a name, as the server has it now.
@@ -327,6 +332,20 @@ impl EventSubscription {
         Self::open(server, entry, subscriber, arguments, given, cursor.as_deref()).0
     }
 
+    /// The time before which the first events of its source are left out.
+    pub(super) fn floor(&self) -> Option<SystemTime> {
+        match &self.feed {
+            Feed::Source(source) => source.floor,
+            Feed::Ring(_) => None,
+        }
+    }
+
+    pub(super) fn set_floor(&mut self, floor: Option<SystemTime>) {
+        if let Feed::Source(source) = &mut self.feed {
+            source.floor = floor;
+        }
+    }
+
     /// Moves on to the first event that is not older than `max_age`; whether events were skipped, or have gone.
     ///
     /// # Errors
@@ -338,7 +357,7 @@ impl EventSubscription {
     ) -> Result<bool, ProtocolError> {
         let entry = self.entry(server)?;
         if let Feed::Source(source) = &mut self.feed {
-            source.max_age = max_age;
+            source.floor = floor(max_age);
             return Ok(std::mem::take(&mut source.truncated));
         }
         let read = entry.ring.read(&self.position, max_age, 0);

@@ -42,6 +42,19 @@ impl Quota {
         if owner.is_alone() { self.alone } else { self.share }
     }
 
+    /// Whether an owner that holds some units may take one more, of which so many are in use.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn has_room(self, owner: &Owner, in_use: usize, held: usize) -> bool {
+        let limit = if held == 0 { self.limit } else { self.limit_of_holder(owner) };
+        in_use < limit && held < self.share_of(owner)
+    }
+
+    /// The owner's share as a quota of what the owner does, of which each part may use half.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) fn of_part(self, owner: &Owner) -> Self {
+        Self::half(self.share_of(owner))
+    }
+
     /// How much may be in use when an owner takes more that holds some already: an eighth is kept for owners that hold
     /// none, so that a few with large shares do not shut out everybody else.
     pub(super) fn limit_of_holder(self, owner: &Owner) -> usize {

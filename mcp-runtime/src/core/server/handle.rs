@@ -372,7 +372,7 @@ impl ServerHandle {
 
     /// Reads the [API keys](crate::auth::ApiKeys) again that are from a file or the environment, and forgets which tokens
     /// were valid, so that each is verified again. The streams of callers whose keys were removed or got other scopes
-    /// end.
+    /// end, and their subscriptions to events by webhook.
     ///
     /// # Errors
     /// The keys cannot be read, or the server has been dropped. They are unchanged then.
@@ -381,13 +381,14 @@ impl ServerHandle {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
         let Some(authenticator) = &shared.options.http.authenticator else { return Ok(()) };
         for principal in authenticator.reload().map_err(Error::from)? {
-            shared.hub.end_streams_of(&principal);
+            shared.end_of_principal(&principal);
         }
         Ok(())
     }
 
     /// Ends the open streams of a principal, whatever its scopes and expiry are: subscriptions, those that were opened
-    /// with `GET`, the streams of calls that can be resumed, and HTTP+SSE. Calls go on.
+    /// with `GET`, the streams of calls that can be resumed, and HTTP+SSE; and its subscriptions to events by webhook. Calls go
+    /// on.
     ///
     /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). What was
     /// found out about its tokens is forgotten; a client may open new streams, if it is authenticated again.
@@ -397,12 +398,21 @@ impl ServerHandle {
             if let Some(authenticator) = &shared.options.http.authenticator {
                 authenticator.forget(principal);
             }
-            shared.hub.end_streams_of(principal);
+            shared.end_of_principal(principal);
         }
     }
 }
 
 impl ServerInner {
+    /// Ends the streams of a principal at this replica, and what capabilities do for it besides.
+    fn end_of_principal(self: &Arc<Self>, principal: &Principal) {
+        self.hub.end_streams_of(principal);
+        let server = Server(self.clone());
+        for capability in server.registry().capabilities.iter() {
+            capability.clone().end_of_principal(&server, principal);
+        }
+    }
+
     /// The registry of these items, with the capabilities that are open.
     fn assemble_again(&self, items: &[RegisteredItem]) -> std::result::Result<Registry, Vec<BuildError>> {
         let open = self.registry.read().lasting.clone();

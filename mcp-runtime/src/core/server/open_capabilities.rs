@@ -7,7 +7,7 @@ use super::{Assembly, Registry, Server};
 use crate::core::{
     arguments::{BoxFuture, CompletionSource},
     changes::Filter,
-    connection::ItemKind,
+    connection::{ItemKind, Principal},
     dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
     extensions::Extensions,
     jsonrpc::Object,
@@ -126,6 +126,11 @@ pub(crate) trait Capability: Any + Send + Sync {
     /// Begins what it does besides answering requests, for a server whose replicas share a store; it may be called again.
     fn serve(self: Arc<Self>, server: &Server) {
         let _nothing = server;
+    }
+
+    /// Ends what it does for a principal besides streams, whose authentication was withdrawn.
+    fn end_of_principal(self: Arc<Self>, server: &Server, principal: &Principal) {
+        let _nothing = (server, principal);
     }
 
     /// Cancels the functions that run outside of requests: no client can get their results any more.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     capability::events::{
-        error::callback_endpoint,
+        error::{callback_endpoint, forbidden},
         ring::ReadPosition,
         subscription::{EventSubscription, SeenEvent},
         upstream::UpstreamHold,
@@ -44,6 +44,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4 * 60);
 /// How long an event is tried.
 const RETRY_WINDOW: Duration = Duration::from_secs(12 * 60);
+/// Attempts to end a subscription in the store.
+const MAX_ENDS: usize = 30;
 /// Attempts to tell an endpoint that its subscription has ended.
 const MAX_FAREWELLS: usize = 3;
 /// How often access is checked while nothing happens.
@@ -99,22 +101,31 @@ impl Deliverer {
     pub(super) async fn run(mut self) {
         let webhook = self.webhook.clone();
         let error = tokio::select! {
+            biased;
+            () = webhook.revoked.cancelled() => Some(forbidden("the access of the subscriber has ended")),
             () = webhook.token.cancelled() => None,
-            () = webhook.expired() => None,
+            () = webhook.expired() => webhook.expiry_error(),
             error = self.deliver() => error,
         };
+        if error.is_some() {
+            let durable =
+                self.webhooks.upgrade().and_then(|webhooks| webhooks.durable.get().cloned().flatten());
+            if let Some(durable) = durable {
+                for _ in 0..MAX_ENDS {
+                    if durable.end_told(&webhook.key, webhook.since).await.is_ok() {
+                        break;
+                    }
+                    // otherwise it is ended, and its endpoint told again, when it is delivered the next time
+                    sleep(FULL_PAUSE).await;
+                }
+            }
+        }
         // from now on, a request for the same is one for another subscription
         webhook.token.cancel();
         if let Some(webhooks) = self.webhooks.upgrade() {
             webhooks.remove(&webhook);
         }
         if let Some(error) = error {
-            let durable =
-                self.webhooks.upgrade().and_then(|webhooks| webhooks.durable.get().cloned().flatten());
-            if let Some(durable) = durable {
-                // where the store fails, it is ended when it is delivered the next time
-                let _ended = durable.end(&webhook.key).await;
-            }
             self.terminate(&error).await;
         }
     }
@@ -159,11 +170,16 @@ impl Deliverer {
                     is_full = false;
                     // a delivery that has panicked is one that is lost, and its number is not known
                     let Ok((number, end)) = done else { return None };
-                    if matches!(end, DeliveryEnd::Lost | DeliveryEnd::GivenUp) {
-                        self.webhook.record_gap();
-                    }
-                    if gap == Some(number) {
-                        gap = None;
+                    let is_lost = matches!(end, DeliveryEnd::Lost | DeliveryEnd::GivenUp);
+                    match gap == Some(number) {
+                        true => {
+                            gap = None;
+                            if is_lost {
+                                self.webhook.postpone_gap();
+                            }
+                        }
+                        false if is_lost => self.webhook.record_gap(),
+                        false => {}
                     }
                     if let Some(delivered) = outstanding.iter_mut().find(|one| one.number == number) {
                         delivered.is_done = true;
@@ -183,6 +199,9 @@ impl Deliverer {
                     };
                     if read.truncated {
                         self.webhook.record_gap();
+                    }
+                    if !read.events.is_empty() {
+                        self.webhook.retry_gap();
                     }
                     let mut events = read.events.into_iter();
                     while let Some(event) = events.next() {
@@ -315,7 +334,7 @@ impl OutgoingMessage {
             tracing::warn!(
                 event = %self.webhook.name,
                 subscription = %self.webhook.id,
-                "an event is given up: its endpoint did not accept it in time"
+                "a message is given up: its endpoint did not accept it in time"
             );
         }
         (number, end)

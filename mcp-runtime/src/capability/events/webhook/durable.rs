@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    DeliveryFailure, RunningKeeper, Webhook, WebhookKey, WebhookState, Webhooks, delivery::Deliverer,
+    DeliveryFailure, GapMessage, RunningKeeper, Webhook, WebhookKey, WebhookState, Webhooks,
+    delivery::Deliverer,
 };
 use crate::{
     capability::events::{
@@ -63,6 +64,19 @@ const MAX_RECORD: usize = 64 << 10;
 const MAX_CONFLICTS: usize = 8;
 /// How long the value of an ended subscription stays: the store has it no more when replicas look at it.
 const ENDED: Duration = Duration::from_secs(1);
+/// The same of one whose principal has lost access: the replica that delivers it tells its endpoint.
+const REVOKED: Duration = Duration::from_secs(30);
+
+/// Whether the lists of API keys do not have a principal any more.
+fn is_removed(server: &Server, principal: &Principal) -> bool {
+    #[cfg(feature = "auth")]
+    return server.options().http.authenticator.as_ref().is_some_and(|keys| keys.has_removed(principal));
+    #[cfg(not(feature = "auth"))]
+    {
+        let _without_keys = (server, principal);
+        false
+    }
+}
 
 /// A subscription as the store has it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -79,11 +93,20 @@ pub(super) struct Record {
     pub(super) previous: Option<(String, u64)>,
     /// `None` if it does not expire.
     pub(super) expires: Option<u64>,
+    /// When it was made, in milliseconds since 1970; one that replaces an ended one is later.
+    #[serde(default)]
+    pub(super) since: u64,
     /// Where it begins.
     pub(super) start: String,
+    /// The time of the oldest event of a source that it gets there, in milliseconds since 1970.
+    #[serde(default)]
+    pub(super) floor: Option<u64>,
     /// How many gaps its client was told of.
     pub(super) told_gaps: u64,
     pub(super) has_ended: bool,
+    /// Whether it has ended since its principal has lost access, and its endpoint was not told yet.
+    #[serde(default)]
+    pub(super) is_revoked: bool,
 }
 
 /// A principal, as it was authenticated.
@@ -102,6 +125,9 @@ pub(super) struct StoredPrincipal {
 /// What was reached of a subscription.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Reached {
+    /// The subscription that it is of.
+    #[serde(default)]
+    pub(super) since: u64,
     /// Everything before it was delivered, or given up.
     pub(super) position: String,
     pub(super) last_delivery: Option<u64>,
@@ -154,6 +180,8 @@ pub(super) struct DurableWebhooks {
     own: Mutex<[bool; PARTS as usize]>,
     /// Something was changed by this replica.
     changed: Notify,
+    /// Principals that have lost access, and whose subscriptions were not ended in the store yet.
+    revoked: Mutex<Vec<Arc<Principal>>>,
 }
 
 /// Milliseconds since 1970.
@@ -214,6 +242,11 @@ impl StoredPrincipal {
         }
     }
 
+    /// Whether it is the same subject of the same issuer.
+    fn is_same(&self, principal: &Principal) -> bool {
+        self.issuer == principal.issuer() && self.subject == principal.subject()
+    }
+
     fn principal(&self) -> Principal {
         let mut principal = Principal::new(&self.issuer, &self.subject).with_scopes(self.scopes.clone());
         if let Some(client_id) = &self.client_id {
@@ -267,7 +300,7 @@ impl Record {
             previous,
             expires: self.expires.map(instant_of),
             watermark: position,
-            gap: false,
+            gap: GapMessage::None,
             truncated: false,
             gaps: reached.gaps,
             last_delivery: reached.last_delivery.map(of_millis),
@@ -281,6 +314,7 @@ impl Reached {
     fn of(webhook: &Webhook) -> Self {
         let state = webhook.state.lock();
         Self {
+            since: webhook.since,
             position: position_text(&state.watermark),
             last_delivery: state.last_delivery.map(to_millis),
             failure: state.failure.map(|failure| failure.as_str().to_owned()),
@@ -315,6 +349,7 @@ impl DurableWebhooks {
             kept: Mutex::default(),
             own: Mutex::default(),
             changed: Notify::new(),
+            revoked: Mutex::default(),
         })
     }
 
@@ -382,7 +417,11 @@ impl DurableWebhooks {
         if bytes.len() > MAX_RECORD {
             return Ok(Written::Full);
         }
-        let kept_for = if record.has_ended { ENDED } else { record.kept_for() };
+        let kept_for = match (record.has_ended, record.is_revoked) {
+            (false, _) => record.kept_for(),
+            (true, false) => ENDED,
+            (true, true) => REVOKED,
+        };
         let write = Write { bytes: &bytes, owner: &record.owner, expires_in: kept_for, condition };
         let written = self.store.put(&self.records, &text, write).await?;
         if written == Written::Stored {
@@ -404,6 +443,65 @@ impl DurableWebhooks {
         record.has_ended = true;
         self.put_record(key, &record, Condition::Always).await?;
         Ok(true)
+    }
+
+    /// Ends a subscription whose endpoint is told why, if it is still this one.
+    pub(super) async fn end_told(&self, key: &WebhookKey, since: u64) -> Result<(), StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some((mut record, version)) = self.find(key).await? else { return Ok(()) };
+            if record.since != since || !(record.is_alive() || record.is_revoked) {
+                return Ok(());
+            }
+            (record.has_ended, record.is_revoked) = (true, false);
+            if self.put_record(key, &record, Condition::Version(version)).await? == Written::Stored {
+                return Ok(());
+            }
+        }
+        Err("the subscription changes too often".into())
+    }
+
+    /// Ends the subscriptions of a principal for all replicas, as soon as the store can be used.
+    pub(super) fn revoke(&self, principal: &Principal) {
+        {
+            let mut revoked = self.revoked.lock();
+            revoked.retain(|known| !known.is_same(principal));
+            revoked.push(Arc::new(principal.clone()));
+        }
+        self.changed.notify_one();
+    }
+
+    /// Ends in the store what was revoked.
+    async fn end_revoked(&self) -> Result<(), StoreError> {
+        let revoked = self.revoked.lock().clone();
+        if revoked.is_empty() {
+            return Ok(());
+        }
+        for part in 0..PARTS {
+            let index = self.get::<Vec<String>>(&self.indexes, &part.to_string()).await?;
+            for key in index.into_iter().flat_map(|(keys, _)| keys) {
+                if let Some(key) = parse_key(&key) {
+                    self.end_if_revoked(&key, &revoked).await?;
+                }
+            }
+        }
+        // what was revoked meanwhile may be of one of those that were looked at
+        self.revoked.lock().retain(|principal| !revoked.iter().any(|done| Arc::ptr_eq(done, principal)));
+        Ok(())
+    }
+
+    async fn end_if_revoked(&self, key: &WebhookKey, revoked: &[Arc<Principal>]) -> Result<(), StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let found = self.look_up::<Record>(&self.records, &key_text(key)).await?;
+            let FoundValue::Value(mut record, version) = found else { return Ok(()) };
+            if !record.is_alive() || !revoked.iter().any(|principal| record.caller.is_same(principal)) {
+                return Ok(());
+            }
+            (record.has_ended, record.is_revoked) = (true, true);
+            if self.put_record(key, &record, Condition::Version(version)).await? == Written::Stored {
+                return Ok(());
+            }
+        }
+        Err("the subscription changes too often".into())
     }
 
     /// What was reached, as far as the replica that delivers has said.
@@ -492,6 +590,8 @@ impl Webhooks {
                 () = stop.cancelled() => {}
                 () = keeper.run() => {}
             }
+            // where the store fails, others end it that were told as well
+            let _ended = durable.end_revoked().await;
             durable.release(&webhooks).await;
             stopped.cancel();
         });
@@ -559,6 +659,7 @@ impl Keeper {
             if is_complete {
                 self.request_parts().await;
             }
+            self.end_revoked().await;
             let next = Instant::now() + BEAT;
             loop {
                 if topic.is_none() {
@@ -576,7 +677,7 @@ impl Keeper {
                 tokio::select! {
                     () = sleep_until(next) => break,
                     // parts that no replica has are taken
-                    () = self.durable.changed.notified() => {}
+                    () = self.durable.changed.notified() => self.end_revoked().await,
                     received = received => match received {
                         Some(Received::Message(message)) if message.starts_with(REQUEST) => {
                             let Some(webhooks) = self.webhooks.upgrade() else { return };
@@ -598,6 +699,13 @@ impl Keeper {
                     },
                 }
             }
+        }
+    }
+
+    async fn end_revoked(&self) {
+        if let Err(error) = self.durable.end_revoked().await {
+            let what = "subscriptions by webhook of a principal without access are ended a little later";
+            log_store_error(&error, what);
         }
     }
 
@@ -771,9 +879,18 @@ impl Keeper {
         let found = match durable.look_up::<Record>(&durable.records, &key_text(key)).await? {
             // replicas of that version deliver it, when they have its part
             FoundValue::OtherVersion => return Ok(true),
-            FoundValue::Value(record, _) => Some(record).filter(Record::is_alive),
+            FoundValue::Value(record, _) => {
+                Some(record).filter(|record| record.is_alive() || record.is_revoked)
+            }
             FoundValue::Nothing => None,
         };
+        if let Some(record) = &found
+            && let Some(other) = webhooks.find(key).filter(|webhook| webhook.since != record.since)
+        {
+            // one that has ended, and was made again
+            other.token.cancel();
+            webhooks.remove(&other);
+        }
         let Some(record) = found else {
             if let Some(webhook) = webhooks.find(key) {
                 webhook.token.cancel();
@@ -790,6 +907,7 @@ impl Keeper {
             }
         };
         let reached = self.durable.kept.lock().get(text).cloned();
+        let reached = reached.filter(|reached| reached.since == record.since);
         let has_reached = reached.is_some();
         let reached = reached.unwrap_or_default();
         let position = parse_position(if has_reached { &reached.position } else { &record.start });
@@ -799,17 +917,21 @@ impl Keeper {
             return Ok(true);
         };
         if let Some(webhook) = webhooks.find(key) {
+            if record.is_revoked {
+                webhook.revoked.cancel();
+                return Ok(false);
+            }
             {
                 let mut current = webhook.state.lock();
                 (current.caller, current.secret) = (state.caller, state.secret);
                 (current.previous, current.expires) = (state.previous, state.expires);
             }
-            webhook.renewed.notify_one();
+            webhook.note_renewal();
             return Ok(true);
         }
         webhooks.deliver_record(*key, &record, state, &position, server);
         self.durable.kept.lock().remove(text);
-        Ok(true)
+        Ok(!record.is_revoked)
     }
 }
 
@@ -865,6 +987,7 @@ impl Webhooks {
         let given: Arc<str> = entry.given(&record.arguments).as_deref().unwrap_or(&record.arguments).into();
         let webhook = Arc::new(Webhook {
             key,
+            since: record.since,
             id: record.id.as_str().into(),
             name: record.name.as_str().into(),
             url,
@@ -873,10 +996,17 @@ impl Webhooks {
             gap_recorded: Notify::new(),
             renewed: Notify::new(),
             token: self.token.child_token(),
+            revoked: CancellationToken::new(),
             _permit: None,
         });
-        let subscription =
+        if record.is_revoked || is_removed(server, &webhook.caller()) {
+            webhook.revoked.cancel();
+        }
+        let mut subscription =
             EventSubscription::at(server, entry, subscriber, &record.arguments, given, position);
+        if position_text(position) == record.start {
+            subscription.set_floor(record.floor.map(of_millis));
+        }
         self.table.lock().by_key.insert(key, webhook.clone());
         let deliverer = Deliverer {
             server: server.downgrade(),
@@ -921,9 +1051,12 @@ mod tests {
             secret: String::new(),
             previous: None,
             expires: None,
+            since: 1,
             start: String::new(),
+            floor: None,
             told_gaps: 0,
             has_ended: false,
+            is_revoked: false,
         };
         let server = Server::builder("test", "1").build().expect("a server");
         let webhooks = Arc::new(Webhooks::new(super::super::WebhookLimits::default(), Quota::half(10)));

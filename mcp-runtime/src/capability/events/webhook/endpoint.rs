@@ -3,22 +3,20 @@
 //! clients learn the category of a failure.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use rustls::pki_types::CertificateDer;
-use tokio::time::{sleep, timeout};
-use url::Url;
+use tokio::time::{Instant, timeout};
+use url::{Position, Url};
 
+use super::turns::Turns;
 use crate::{
-    core::{
-        admission::{Owner, Permit, Quota, Shares},
-        crypto::random_bytes,
-        webhook_secret::Secret,
-    },
-    fetch::{ExchangeFailure, HttpClient, HttpRequest, Reach},
+    core::{admission::Owner, crypto::random_bytes, sync::Mutex, webhook_secret::Secret},
+    fetch::{ExchangeFailure, HttpClient, HttpRequest, IdleConnections, Reach},
 };
 
 /// How long an endpoint may take to accept a message.
@@ -27,8 +25,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Messages that are sent at once.
 const MAX_ATTEMPTS: usize = 512;
-/// How long to wait for one of them.
-const TURN: Duration = Duration::from_millis(50);
+/// Hosts to which a connection is kept between messages, one each.
+const MAX_IDLE: usize = 256;
+/// How long it is kept.
+const IDLE: Duration = Duration::from_secs(15);
 /// How much is read of an answer to a challenge.
 const MAX_ANSWER: usize = 4 << 10;
 
@@ -85,13 +85,30 @@ pub(super) struct Endpoints {
     reach: Reach,
     /// Authorities that are trusted besides those of the operating system.
     roots: Vec<CertificateDer<'static>>,
-    client: OnceLock<Result<HttpClient, String>>,
-    attempts: Arc<Shares>,
+    clients: OnceLock<Result<Clients, String>>,
+    turns: Arc<Turns>,
+    /// The hosts to which there may be an idle connection, and until when.
+    idle: Mutex<HashMap<Box<str>, Instant>>,
+    max_idle: usize,
+}
+
+struct Clients {
+    /// Keeps a connection to each host for a short time.
+    keeping: HttpClient,
+    /// Closes connections at once.
+    closing: HttpClient,
 }
 
 impl Endpoints {
     pub(super) fn new(reach: Reach, roots: Vec<CertificateDer<'static>>) -> Self {
-        Self { reach, roots, client: OnceLock::new(), attempts: Shares::new(Quota::half(MAX_ATTEMPTS)) }
+        Self {
+            reach,
+            roots,
+            clients: OnceLock::new(),
+            turns: Turns::new(MAX_ATTEMPTS),
+            idle: Mutex::default(),
+            max_idle: MAX_IDLE,
+        }
     }
 
     /// The URL of an endpoint, if it may be one as far as its text says.
@@ -152,12 +169,19 @@ impl Endpoints {
         message: Message<'_>,
         read: usize,
     ) -> Result<Vec<u8>, DeliveryFailure> {
-        let _turn = self.turn(owner).await;
-        let tls = || HttpClient::guarded(self.reach, &self.roots, CONNECT_LIMIT);
-        let client = self.client.get_or_init(tls).as_ref().map_err(|error| {
+        // a host, and its port
+        let host = &url[Position::BeforeHost..Position::AfterPort];
+        let _turn = self.turns.wait(owner, host).await;
+        let clients = || {
+            let idle = [1, 0].map(|per_host| IdleConnections { per_host, time: IDLE });
+            let [keeping, closing] = HttpClient::guarded(self.reach, &self.roots, CONNECT_LIMIT, idle)?;
+            Ok(Clients { keeping, closing })
+        };
+        let clients = self.clients.get_or_init(clients).as_ref().map_err(|error| {
             tracing::error!(%error, "webhooks cannot be sent");
             DeliveryFailure::Tls
         })?;
+        let client = if self.keeps_connection(host) { &clients.keeping } else { &clients.closing };
         // of this attempt: receivers refuse old ones
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let request = HttpRequest::new(
@@ -190,14 +214,24 @@ impl Endpoints {
         timeout(TIME_LIMIT, exchanged).await.unwrap_or(Err(DeliveryFailure::Timeout))
     }
 
-    /// Waits until something of this owner may be sent: one whose endpoints are slow does not hold up the others.
-    async fn turn(&self, owner: &Owner) -> Permit {
-        loop {
-            if let Some(permit) = self.attempts.try_acquire(owner, 1) {
-                return permit;
-            }
-            sleep(jittered(TURN)).await;
+    /// Whether the connection to a host may be kept after a message; if too many are, it is closed.
+    fn keeps_connection(&self, host: &str) -> bool {
+        // the pool looks for connections to close as often as they may be idle
+        let until = Instant::now() + TIME_LIMIT + IDLE * 2;
+        let mut idle = self.idle.lock();
+        if let Some(known) = idle.get_mut(host) {
+            *known = until;
+            return true;
         }
+        if idle.len() >= self.max_idle {
+            let now = Instant::now();
+            idle.retain(|_, until| now < *until);
+        }
+        let has_room = idle.len() < self.max_idle;
+        if has_room {
+            idle.insert(host.into(), until);
+        }
+        has_room
     }
 }
 
@@ -234,4 +268,83 @@ pub(super) fn jittered(time: Duration) -> Duration {
 pub(super) fn is_final(failure: DeliveryFailure) -> bool {
     let refused = [StatusCode::GONE, StatusCode::PAYLOAD_TOO_LARGE].map(|status| status.as_u16());
     matches!(failure, DeliveryFailure::Status(status) if refused.contains(&status))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+        time::sleep,
+    };
+
+    use super::*;
+
+    /// Answers every message, and counts connections that were opened and those that are open.
+    async fn endpoint(opened: Arc<AtomicUsize>, open: Arc<AtomicUsize>) -> Url {
+        async fn answer(mut stream: TcpStream) -> Option<()> {
+            let mut read = Vec::new();
+            loop {
+                let bytes = stream.read_buf(&mut read).await.ok()?;
+                if bytes == 0 {
+                    return None;
+                }
+                if read.ends_with(b"{}") {
+                    read.clear();
+                    stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.ok()?;
+                }
+            }
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                opened.fetch_add(1, Ordering::SeqCst);
+                open.fetch_add(1, Ordering::SeqCst);
+                let open = open.clone();
+                tokio::spawn(async move {
+                    let _closed = answer(stream).await;
+                    open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        url.parse().expect("a URL")
+    }
+
+    #[tokio::test]
+    async fn a_connection_each_is_kept_to_so_many_hosts_and_those_to_others_are_closed() {
+        let endpoints = Endpoints { max_idle: 2, ..Endpoints::new(Reach::Loopback, Vec::new()) };
+        let (opened, open) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let owner = Owner::principal("ada".into());
+        let send = async |url: &Url| {
+            let message = Message { id: "1", subscription: "sub", body: b"{}", secrets: [None, None] };
+            endpoints.send(url, &owner, message).await.expect("it is accepted");
+        };
+        let until_open = async |count: usize| {
+            for _ in 0..3000 {
+                if open.load(Ordering::SeqCst) == count {
+                    return;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+            panic!("{} connections are open", open.load(Ordering::SeqCst));
+        };
+        let mut urls = Vec::new();
+        for _ in 0..4 {
+            urls.push(endpoint(opened.clone(), open.clone()).await);
+        }
+        for url in &urls {
+            send(url).await;
+        }
+        until_open(2).await;
+        assert_eq!(opened.load(Ordering::SeqCst), 4);
+        // several at once, of which one connection stays
+        tokio::join!(send(&urls[0]), send(&urls[0]), send(&urls[0]), send(&urls[3]));
+        until_open(2).await;
+    }
 }

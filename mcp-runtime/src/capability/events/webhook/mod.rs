@@ -6,6 +6,7 @@ mod delivery;
 mod durable;
 mod endpoint;
 mod subscribe;
+mod turns;
 
 use std::{
     collections::HashMap,
@@ -26,7 +27,7 @@ use self::{
     durable::DurableWebhooks,
     endpoint::{DeliveryFailure, Endpoints},
 };
-use super::{EventLimits, Events, ring::ReadPosition};
+use super::{EventLimits, Events, error::forbidden, ring::ReadPosition};
 use crate::{
     core::{
         admission::{Owner, Permit, Quota, Rate, RateLimiter, Shares},
@@ -35,6 +36,7 @@ use crate::{
         connection::Principal,
         dispatch::{ObservedItem, Reply, Request, Response},
         item::BuildError,
+        jsonrpc::ProtocolError,
         server::{Assembly, Capability, Declared, Lasting, Registry, Server},
         sync::Mutex,
         webhook_secret::Secret,
@@ -48,10 +50,14 @@ const SHORTEST_LIFETIME: Duration = Duration::from_secs(60);
 const ROTATION: Duration = Duration::from_secs(5 * 60);
 /// How long an endpoint that has repeated a challenge needs no other one.
 const VERIFIED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// Challenges for one host in a minute.
+/// Challenges for one host that one principal causes in a minute.
 const CHALLENGES: u32 = 20;
-/// Hosts whose challenges are counted.
-const MAX_HOSTS: usize = 4_096;
+/// Challenges for one host that all principals cause in a minute.
+const HOST_CHALLENGES: u32 = 600;
+/// Hosts whose challenges are counted, and hosts of a principal.
+const MAX_HOSTS: usize = 16_384;
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// How long a subscription lasts in memory, and in a store that replicas share.
 const LIFETIMES: [Duration; 2] = [Duration::from_secs(30 * 60), Duration::from_secs(24 * 60 * 60)];
@@ -68,6 +74,8 @@ pub(super) struct WebhookLimits {
     pub(super) max_subscriptions: usize,
     max_bytes: usize,
     lifetime: Option<Duration>,
+    challenges: Result<Rate, String>,
+    host_challenges: Result<Rate, String>,
     on_loopback: bool,
     /// Authorities of endpoints besides those of the operating system; `None` if they are not in PEM.
     roots: Option<Vec<CertificateDer<'static>>>,
@@ -79,6 +87,8 @@ impl Default for WebhookLimits {
             max_subscriptions: MAX_SUBSCRIPTIONS,
             max_bytes: MAX_BYTES,
             lifetime: None,
+            challenges: Ok(Rate::new(CHALLENGES, MINUTE)),
+            host_challenges: Ok(Rate::new(HOST_CHALLENGES, MINUTE)),
             on_loopback: false,
             roots: Some(Vec::new()),
         }
@@ -102,7 +112,7 @@ impl EventLimits {
     /// Sets how long a subscription by webhook lasts, unless the client asks for less or renews it: a year at most. By default
     /// 30 minutes, since subscriptions are in memory, and clients have none after a restart until they renew theirs; 24 hours
     /// with a [shared store](crate::ServerBuilder::shared), where subscriptions stay, and those of clients that ask for it
-    /// do not expire.
+    /// do not expire. With this, every subscription expires.
     pub fn webhook_lifetime(mut self, time: Duration) -> Self {
         self.webhook.lifetime = Some(time.clamp(SHORTEST_LIFETIME, LONGEST));
         self
@@ -122,6 +132,25 @@ impl EventLimits {
         self
     }
 
+    /// Sets how often one principal may have the server send challenges to the endpoints of one host, such as `"20/1m"`, which
+    /// is the default. An endpoint needs a challenge before its first subscription, and again a day later; subscriptions
+    /// that need more of them are refused.
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
+    pub fn webhook_challenges(mut self, rate: &str) -> Self {
+        self.webhook.challenges = Rate::parse(rate);
+        self
+    }
+
+    /// Sets how often all principals together may have the server send challenges to the endpoints of one host; `"600/1m"` by
+    /// default. The endpoints of many users may share a host, as those of ChatGPT do.
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
+    pub fn webhook_challenges_per_host(mut self, rate: &str) -> Self {
+        self.webhook.host_challenges = Rate::parse(rate);
+        self
+    }
+
     /// Sends webhooks to this machine too, also by `http:`; for tests. The server warns of it.
     pub fn webhooks_on_loopback(mut self) -> Self {
         self.webhook.on_loopback = true;
@@ -137,7 +166,10 @@ pub(super) struct Webhooks {
     shares: Arc<Shares>,
     bytes: Arc<Shares>,
     table: Mutex<WebhookTable>,
+    /// By principal and host.
     challenges: RateLimiter,
+    /// By host.
+    host_challenges: RateLimiter,
     /// Those that replicas share; set when a request or the start of the server needs it.
     durable: OnceLock<Option<Arc<DurableWebhooks>>>,
     /// What delivers them on this replica.
@@ -167,6 +199,8 @@ type WebhookKey = [u8; 32];
 /// One subscription.
 pub(super) struct Webhook {
     key: WebhookKey,
+    /// When it was made, in milliseconds since 1970; one that replaces an ended one is later.
+    since: u64,
     /// The wire's `id`.
     id: Box<str>,
     name: Box<str>,
@@ -175,7 +209,10 @@ pub(super) struct Webhook {
     state: Mutex<WebhookState>,
     gap_recorded: Notify,
     renewed: Notify,
+    /// Cancelled when it is not delivered here any more, without a word to its endpoint.
     token: CancellationToken,
+    /// Cancelled when its principal has lost access; the endpoint is told.
+    revoked: CancellationToken,
     /// Of what one process may have; the shared store counts by itself.
     _permit: Option<Permit>,
 }
@@ -188,8 +225,7 @@ struct WebhookState {
     /// `None` if it does not expire.
     expires: Option<Instant>,
     watermark: ReadPosition,
-    /// Whether the endpoint has to be told of a gap.
-    gap: bool,
+    gap: GapMessage,
     /// Whether the next response has to tell of one.
     truncated: bool,
     /// How many gaps there were.
@@ -199,10 +235,31 @@ struct WebhookState {
     failed_since: Option<SystemTime>,
 }
 
+/// Whether the endpoint has to be told of a gap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum GapMessage {
+    #[default]
+    None,
+    Due,
+    /// It could not be delivered, and is due again with the next event, or when the subscription is renewed.
+    Waits,
+}
+
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // a URL may be a secret
         f.debug_struct("Webhook").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl GapMessage {
+    /// Whether it was `from`, and is `to` now.
+    fn replace_if(&mut self, from: Self, to: Self) -> bool {
+        let is_from = *self == from;
+        if is_from {
+            *self = to;
+        }
+        is_from
     }
 }
 
@@ -244,15 +301,43 @@ impl Webhook {
     fn record_gap(&self) {
         {
             let mut state = self.state.lock();
-            (state.gap, state.truncated) = (true, true);
+            (state.gap, state.truncated) = (GapMessage::Due, true);
             state.gaps += 1;
         }
         self.gap_recorded.notify_one();
     }
 
-    /// Whether the endpoint has to be told of a gap, once.
+    /// Whether the endpoint has to be told of a gap now, once.
     fn take_gap(&self) -> bool {
-        std::mem::take(&mut self.state.lock().gap)
+        self.state.lock().gap.replace_if(GapMessage::Due, GapMessage::None)
+    }
+
+    /// Notes that it could not be told of a gap: another message would most likely fail as well.
+    fn postpone_gap(&self) {
+        self.state.lock().gap = GapMessage::Waits;
+    }
+
+    /// Tells it again, if it could not be told.
+    fn retry_gap(&self) {
+        let is_due = self.state.lock().gap.replace_if(GapMessage::Waits, GapMessage::Due);
+        if is_due {
+            self.gap_recorded.notify_one();
+        }
+    }
+
+    /// Notes that it was renewed, with the lock released.
+    fn note_renewal(&self) {
+        self.renewed.notify_one();
+        self.retry_gap();
+    }
+
+    /// Why it ends as its time is over; `None` if it was not renewed.
+    fn expiry_error(&self) -> Option<ProtocolError> {
+        // timers and the clock may differ a little
+        let soon = SystemTime::now() + Duration::from_secs(1);
+        let expires = self.caller().expires();
+        let has_expired = expires.is_some_and(|expires| expires <= soon);
+        has_expired.then(|| forbidden("the authentication of the subscriber has expired"))
     }
 
     /// Whether it does not expire, and its endpoint has accepted nothing for days.
@@ -282,12 +367,18 @@ impl Webhooks {
     fn new(limits: WebhookLimits, quota: Quota) -> Self {
         let reach = if limits.on_loopback { Reach::Loopback } else { Reach::Public };
         let token = CancellationToken::new();
+        let limiter = |rate: &Result<Rate, String>, default| {
+            // one that is not a rate is an error of `build()`
+            let rate = rate.as_ref().ok().copied().unwrap_or_else(|| Rate::new(default, MINUTE));
+            RateLimiter::new(rate, MAX_HOSTS)
+        };
         Self {
             endpoints: Arc::new(Endpoints::new(reach, limits.roots.clone().unwrap_or_default())),
             shares: Shares::new(quota),
             bytes: Shares::new(Quota::half(limits.max_bytes)),
             table: Mutex::default(),
-            challenges: RateLimiter::new(Rate::new(CHALLENGES, Duration::from_secs(60)), MAX_HOSTS),
+            challenges: limiter(&limits.challenges, CHALLENGES),
+            host_challenges: limiter(&limits.host_challenges, HOST_CHALLENGES),
             limits,
             durable: OnceLock::new(),
             keeper: Mutex::default(),
@@ -346,6 +437,11 @@ impl Lasting for Webhooks {
         if limits.roots.is_none() {
             assembly.errors.push(BuildError::new("the root certificates for webhooks are not in PEM".into()));
         }
+        for problem in
+            [&limits.challenges, &limits.host_challenges].into_iter().filter_map(|rate| rate.as_ref().err())
+        {
+            assembly.errors.push(BuildError::new(problem.clone()));
+        }
         Arc::new(Self::new(limits, quota))
     }
 }
@@ -357,6 +453,20 @@ impl Capability for Webhooks {
 
     fn serve(self: Arc<Self>, server: &Server) {
         self.keep(server);
+    }
+
+    fn end_of_principal(self: Arc<Self>, server: &Server, principal: &Principal) {
+        let own: Vec<_> = {
+            let table = self.table.lock();
+            let own = table.by_key.values().filter(|webhook| webhook.caller().is_same(principal));
+            own.cloned().collect()
+        };
+        own.iter().for_each(|webhook| webhook.revoked.cancel());
+        if let Some(durable) = self.durable(server) {
+            // those that another replica delivers, or none at the moment
+            durable.revoke(principal);
+            self.keep(server);
+        }
     }
 
     fn settle(self: Arc<Self>) -> BoxFuture<()> {

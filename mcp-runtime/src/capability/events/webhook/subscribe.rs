@@ -9,10 +9,11 @@ use std::{
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    DeliveryFailure, LIFETIMES, Webhook, WebhookKey, WebhookState, Webhooks,
+    DeliveryFailure, GapMessage, LIFETIMES, Webhook, WebhookKey, WebhookState, Webhooks,
     delivery::{Deliverer, control_id},
     durable::{
         DurableWebhooks, Reached, Record, StoredPrincipal, of_millis, parse_position, position_text,
@@ -302,6 +303,7 @@ impl EventCall<Subscribe> {
         let expires = refresh_before.map(instant_of);
         let webhook = Arc::new(Webhook {
             key,
+            since: to_millis(SystemTime::now()),
             id: id.as_str().into(),
             name: self.entry.name().into(),
             url: self.own.url.clone(),
@@ -312,7 +314,7 @@ impl EventCall<Subscribe> {
                 previous: None,
                 expires,
                 watermark: subscription.position.clone(),
-                gap: false,
+                gap: GapMessage::None,
                 truncated: false,
                 gaps: 0,
                 last_delivery: None,
@@ -322,6 +324,7 @@ impl EventCall<Subscribe> {
             gap_recorded: tokio::sync::Notify::new(),
             renewed: tokio::sync::Notify::new(),
             token: self.own.webhooks.token.child_token(),
+            revoked: CancellationToken::new(),
             _permit: Some(permit),
         });
         {
@@ -379,6 +382,7 @@ impl EventCall<Subscribe> {
             let (record, condition, position, status);
             if let Some((known, version)) = alive {
                 let reached = durable.reached(&key).await.map_err(failed)?;
+                let reached = reached.filter(|reached| reached.since == known.since);
                 let mut renewed = known.clone();
                 renewed.set_secret(&self.own.secret);
                 renewed.caller = StoredPrincipal::of(&self.own.caller);
@@ -393,12 +397,16 @@ impl EventCall<Subscribe> {
             } else {
                 let id = self.id(&key);
                 self.verify(&id, Some(durable)).await?;
+                // where it begins; the replica that delivers it opens a source there
+                subscription.begin(&self.server).await?;
                 if self.cursor.is_some() {
                     truncated |= subscription.skip_older(&self.server, self.max_age)?;
                 }
                 position = subscription.position.clone();
                 // one that has ended is replaced
-                condition = found.map_or(Condition::Absent, |(_, version)| Condition::Version(version));
+                let ended = found.map(|(ended, version)| (ended.since, version));
+                condition = ended.map_or(Condition::Absent, |(_, version)| Condition::Version(version));
+                let after = ended.map_or(0, |(since, _)| since + 1);
                 record = Record {
                     id,
                     name: self.entry.name().to_owned(),
@@ -409,9 +417,12 @@ impl EventCall<Subscribe> {
                     secret: self.own.secret.to_text(),
                     previous: None,
                     expires: refresh_before.map(to_millis),
+                    since: to_millis(SystemTime::now()).max(after),
                     start: position_text(&position),
+                    floor: subscription.floor().map(to_millis),
                     told_gaps: 0,
                     has_ended: false,
+                    is_revoked: false,
                 };
                 status = None;
             }
@@ -448,7 +459,11 @@ impl EventCall<Subscribe> {
             return Ok(());
         }
         let host = self.own.url.host_str().unwrap_or_default();
-        if self.own.webhooks.challenges.take(&Owner::principal(host.into())).is_err() {
+        let Webhooks { challenges, host_challenges, .. } = &*self.own.webhooks;
+        let of_principal = Owner::principal(format!("{caller} {host}").into());
+        let may_send = challenges.take(&of_principal).is_ok()
+            && host_challenges.take(&Owner::principal(host.into())).is_ok();
+        if !may_send {
             let text = "too many challenges for this host; try again in a minute";
             return Err(resource_exhausted("challenges", text));
         }
@@ -476,9 +491,10 @@ impl EventCall<Subscribe> {
     fn grant(&self, is_durable: bool) -> Option<SystemTime> {
         let now = SystemTime::now();
         let expires = self.own.caller.expires();
-        let most = self.own.webhooks.limits.lifetime.unwrap_or(LIFETIMES[usize::from(is_durable)]);
+        let longest = self.own.webhooks.limits.lifetime;
+        let most = longest.unwrap_or(LIFETIMES[usize::from(is_durable)]);
         let lifetime = match self.own.lifetime {
-            AskedLifetime::Unlimited if is_durable => return expires,
+            AskedLifetime::Unlimited if is_durable && longest.is_none() => return expires,
             AskedLifetime::OfServer | AskedLifetime::Unlimited => most,
             AskedLifetime::Of(asked) => asked.clamp(super::SHORTEST_LIFETIME, most),
         };
@@ -498,7 +514,7 @@ impl EventCall<Subscribe> {
             state.expires = refresh_before.map(instant_of);
             (state.watermark.clone(), std::mem::take(&mut state.truncated))
         };
-        webhook.renewed.notify_one();
+        webhook.note_renewal();
         let (subscriber, arguments) = (self.subscriber.clone(), &self.arguments);
         let (subscription, _) =
             EventSubscription::open(&self.server, &self.entry, subscriber, arguments, given, None);

@@ -323,6 +323,26 @@ fn files_that_both_crates_compile_are_equal() {
     report(&wrong);
 }
 
+/// A file without its modules of unit tests: those with a body, which ends at the first `}` in the first column. A module in
+/// a file of its own is a line, and what follows it counts.
+fn without_unit_tests(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some((before, module)) = rest.split_once("#[cfg(test)]\nmod ") {
+        code.push_str(before);
+        let (head, _) = module.split_once('\n').unwrap_or((module, ""));
+        let end = if head.ends_with('{') { "\n}\n" } else { "\n" };
+        rest = module.split_once(end).map_or("", |(_, after)| after);
+    }
+    code + rest
+}
+
+#[test]
+fn unit_tests_end_where_their_module_ends() {
+    let text = "a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\nmod more {\n    c\n    }\n}\nd\n";
+    assert_eq!(without_unit_tests(text), "a\nb\nd\n");
+}
+
 /// The source of a crate's files without comments and unit tests, by path below `src`.
 fn sources(krate: &str) -> Vec<(String, String)> {
     let prefix = format!("{krate}/src/");
@@ -332,8 +352,10 @@ fn sources(krate: &str) -> Vec<(String, String)> {
         if path.split('/').any(|part| part == "tests" || part == "tests.rs") {
             continue;
         }
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-        let lines: Vec<_> = code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+        let lines: Vec<_> = without_unit_tests(&text)
+            .lines()
+            .map(|line| line.split("//").next().unwrap_or_default().to_owned())
+            .collect();
         found.push((path.to_owned(), lines.join("\n")));
     }
     assert!(found.len() > 20, "only {} files of `{krate}` were found", found.len());

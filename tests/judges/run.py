@@ -83,6 +83,13 @@ class Server:
 
     def __init__(self, name, command=None, url=None, token=None):
         self.name, self.command, self.url, self.token = name, command, url, token
+        self.tools = None
+
+    def has_tools(self, count):
+        """A judge has seen that many tools, as the others have: one that has not reached the server has seen none."""
+        self.tools = count if self.tools is None else self.tools
+        if not count or count != self.tools:
+            raise Failure(f"{count} tools were seen, not {self.tools}")
 
     def target(self):
         return self.url or self.command
@@ -135,6 +142,8 @@ def probe(server):
     found = json.loads(run("amagi-mcp-probe", "--strict", "--format", "json", *target))["servers"][0]
     findings = [(f["check"], f.get("tool")) for f in found["findings"]]
     statuses = collections.Counter(tool["status"] for tool in found["tools"])
+    if statuses:
+        server.has_tools(len(found["tools"]))
     for tool in found["tools"]:
         findings += [(f["check"], tool["name"]) for f in tool["findings"]]
     words = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
@@ -152,6 +161,7 @@ def mcp_assert(command, *options):
 
 def audit(server):
     results = mcp_assert("audit")(server)["results"]
+    server.has_tools(len(results))
     wrong = [(r["error_code"], r["tool"]) for r in results if r["status"] not in ("healthy", "skipped")]
     skipped = sum(r["status"] == "skipped" for r in results)
     healthy = len(results) - len(wrong) - skipped
@@ -160,13 +170,16 @@ def audit(server):
 
 def fuzz(server):
     found = mcp_assert("fuzz", "--seed", SEED, "--timeout", "10s")(server)
+    server.has_tools(len(found["tools"]))
     findings = {(f["status"], tool["tool"]) for tool in found["tools"] for f in tool.get("failures", [])}
     passed = len(found["tools"]) - len({tool for _, tool in findings})
     return f"{passed} of {len(found['tools'])} tools pass", sorted(findings)
 
 
 def lint(server):
-    found = mcp_assert("lint", "--strict")(server)["findings"]
+    found = mcp_assert("lint", "--strict")(server)
+    server.has_tools(found["tools"])
+    found = found["findings"]
     return f"{len(found)} remarks", sorted({(f["code"], f["tool"]) for f in found})
 
 
@@ -176,6 +189,9 @@ def ghost(server):
         outputs = [run("ghostprobe", "canary-http", "--json", *server.header("-H"), server.url)]
     else:
         outputs = [run("ghostprobe", command, "--json", server.command) for command in ("stdio", "canary")]
+    # the report of the last one has no tools without findings; what it prints beside has their number
+    seen = re.search(r"of (\d+) tools", run.last)
+    server.has_tools(int(seen[1]) if seen else 0)
     for output in outputs:
         found = json.loads(output)
         findings |= {(f["owasp"], f["tool"]) for f in found["findings"]}

@@ -257,8 +257,15 @@ impl Load {
                 Some(rate) => self.begun() + Duration::from_secs_f64(number as f64 / rate),
                 None => Instant::now(),
             };
-            if due.max(Instant::now()) >= self.ends {
+            let now = Instant::now();
+            if due >= self.ends || (self.options.rate.is_none() && now >= self.ends) {
                 return counted;
+            }
+            // a server that cannot keep up is not measured by the calls that it has taken alone
+            if now >= self.ends + PATIENCE {
+                counted.errors += 1;
+                counted.first_error.get_or_insert_with(|| "a call could not be sent in time".to_owned());
+                continue;
             }
             sleep_until(due.into()).await;
             let outcome = match timeout(PATIENCE, connection.call(number)).await {

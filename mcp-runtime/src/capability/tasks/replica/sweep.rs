@@ -89,7 +89,6 @@ impl Tasks {
             if let Err(error) = tasks.look(replicas, &server, &mut watch).await {
                 tracing::debug!(%error, "the processes that run tasks cannot be looked at");
                 watch.missing.clear();
-                watch.reached = None;
             }
             if refreshed.elapsed() > lease * REFRESH {
                 refreshed = Instant::now();
@@ -104,7 +103,8 @@ impl Tasks {
         server: &Server,
         watch: &mut Watch,
     ) -> Result<(), StoreError> {
-        let listed = replicas.listed_processes().await?;
+        // that the store is away is seen here: what fails later may be changed by many at once
+        let listed = replicas.listed_processes().await.inspect_err(|_| watch.reached = None)?;
         watch.reached.get_or_insert_with(Instant::now);
         if !listed.contains(&replicas.process) {
             replicas.forget_listing();

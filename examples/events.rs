@@ -1,14 +1,11 @@
-//! Events to which clients subscribe: one that a tool emits, and one that reads the history that there is.
-//!
-//! ```sh
-//! cargo run --example events -- call open '{"title": "database down", "severity": 1}'
-//! cargo run --example events -- --http
-//! ```
+//! Events to which clients subscribe: one that a tool emits, and one that reads the history that there is. Run it with
+//! `EVENTS_KEY=a-key-of-your-own cargo run --example events -- --http`
 
 use std::sync::Mutex;
 
 use mcp_runtime::{
-    ServerBuilder,
+    Principal, ServerBuilder,
+    auth::ApiKeys,
     event::{EventStream, Position},
     prelude::*,
 };
@@ -48,11 +45,14 @@ async fn open(title: String, severity: u8, all: &Incidents, ctx: &Context) -> mc
     Ok(format!("opened an incident, which subscribers know as {id}"))
 }
 
-pub(crate) fn server() -> ServerBuilder {
+/// With a key, which callers over HTTP need then, clients such as ChatGPT subscribe by webhook.
+pub(crate) fn server(key: Option<String>) -> ServerBuilder {
     let builder = mcp_runtime::server!().info(|info| info.name("events"));
-    builder.discover_from([module_path!()]).state(Incidents::default())
+    let builder = builder.discover_from([module_path!()]).state(Incidents::default());
+    let Some(key) = key else { return builder };
+    builder.auth(ApiKeys::new([(key, Principal::new("events", "subscriber"))]))
 }
 
 fn main() -> mcp_runtime::Result<()> {
-    server().run()
+    server(std::env::var("EVENTS_KEY").ok()).run()
 }

@@ -8,7 +8,10 @@ use std::{
 
 use axum::{body::Bytes, http::HeaderMap};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mcp_runtime::client::{Client, WebhookReceiver};
+use mcp_runtime::{
+    client::{Client, WebhookReceiver},
+    testing::TestServer,
+};
 use mcp_tests::{
     external::{Missing, manifest_dir, package, skip},
     support::{HttpRequest, HttpServer, serve_router},
@@ -25,6 +28,10 @@ use super::{
     webhooks::{Note, note_added, notes_server},
     within,
 };
+
+#[allow(dead_code, reason = "`main` is what the example's program has besides")]
+#[path = "../../examples/events.rs"]
+mod example;
 
 const NPM: &str = r#"{
   "private": true,
@@ -89,13 +96,19 @@ async fn the_client_of_the_ai_sdk_subscribes_and_its_webhook_takes_a_hundred_eve
         Ok(installed) => installed,
         Err(missing) => return skip("webhooks with the AI SDK", &missing),
     };
-    let server = notes_server();
-    let http = HttpServer::of(&server).await;
-    let mut sdk = Script::start(&node, &file, &[format!("http://{}/mcp", http.address)]);
-    assert_eq!(sdk.says("listed").await, json!(["note.added"]));
+    let key = "a-key-of-the-client";
+    let example = example::server(Some(key.to_owned()));
+    let example = example.limits(|limits| limits.events(|events| events.webhooks_on_loopback()));
+    let server = example.build().expect("a server");
+    let (http, host) = (HttpServer::of(&server).await, TestServer::of(&server));
+    let mut sdk = Script::start(&node, &file, &[format!("http://{}/mcp", http.address), key.to_owned()]);
+    let mut listed: Vec<String> = serde_json::from_value(sdk.says("listed").await).expect("names");
+    listed.sort();
+    assert_eq!(listed, ["incident.history", "incident.opened"]);
     let id = sdk.says("subscribed").await;
     for n in 0..100 {
-        server.handle().emit::<note_added>(&Note { text: n.to_string() }).await.expect("it is emitted");
+        host.call("open", json!({ "title": n.to_string(), "severity": 1 })).await.expect_ok();
+        host.call("open", json!({ "title": "not severe", "severity": 3 })).await.expect_ok();
     }
     let mut report = Value::Null;
     within(async {
@@ -124,7 +137,7 @@ async fn the_client_of_the_ai_sdk_subscribes_and_its_webhook_takes_a_hundred_eve
     assert_eq!(sdk.ask("refused", "refused").await, json!(-32602));
     // one that was refused stays with the SDK
     assert_eq!(sdk.ask("unsubscribe", "left").await, json!(1));
-    server.handle().emit::<note_added>(&Note { text: "late".into() }).await.expect("it is emitted");
+    host.call("open", json!({ "title": "late", "severity": 1 })).await.expect_ok();
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     sdk.commands.write_all(b"report\n").await.expect("it reads");
     assert_eq!(sdk.says("texts").await.as_array().map(Vec::len), Some(100));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
@@ -205,9 +205,14 @@ impl HttpResponse {
     }
 }
 
+/// What a connection reads and writes.
+trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
+
 /// One connection, on which requests can be pipelined.
 pub struct HttpConnection {
-    socket: TcpStream,
+    socket: Box<dyn ByteStream>,
     buffer: Vec<u8>,
 }
 
@@ -216,7 +221,12 @@ impl HttpConnection {
     pub async fn open(to: SocketAddr) -> Self {
         let socket = TcpStream::connect(to).await.expect("connect");
         socket.set_nodelay(true).expect("nodelay");
-        Self { socket, buffer: Vec::new() }
+        Self::over(socket)
+    }
+
+    /// Uses an open connection, such as one with TLS.
+    pub fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
+        Self { socket: Box::new(stream), buffer: Vec::new() }
     }
 
     /// Writes any bytes.
@@ -267,7 +277,7 @@ impl HttpConnection {
         let status =
             lines.next().and_then(|l| l.split(' ').nth(1)).and_then(|s| s.parse().ok()).expect("a status");
         let header =
-            |l: &str| l.split_once(": ").map(|(n, v)| (n.to_owned(), v.to_owned())).expect("a header");
+            |l: &str| l.split_once(':').map(|(n, v)| (n.to_owned(), v.trim().to_owned())).expect("a header");
         HttpResponse { status, headers: lines.map(header).collect(), body: Vec::new() }
     }
 

@@ -1,4 +1,4 @@
-// A program of the package @ai-sdk/mcp, which subscribes to `note.added` and receives it by webhook. Each message is
+// A program of the package @ai-sdk/mcp, which subscribes to `incident.opened` and receives it by webhook. Each message is
 // verified by the package standardwebhooks as well. Says on stdout what has happened, and reads on stdin what to do.
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -18,7 +18,7 @@ const texts = [];
 let verified = 0, gaps = 0, failures = 0;
 const handler = createWebhook({
     store,
-    onEvent: async ({ event }) => void texts.push(event.data.text),
+    onEvent: async ({ event }) => void texts.push(event.data.title),
     onGap: async () => void (gaps += 1),
     onTerminated: async ({ termination }) => say({ terminated: termination.error.code }),
     onError: error => say({ failed: String(error) }),
@@ -42,7 +42,7 @@ const receiver = createServer(async (request, response) => {
 await new Promise(done => receiver.listen(0, '127.0.0.1', done));
 
 const client = await createMCPClient({
-    transport: { type: 'http', url: process.argv[2], headers: { 'x-user': 'ada' } },
+    transport: { type: 'http', url: process.argv[2], headers: { authorization: `Bearer ${process.argv[3]}` } },
     experimental_events: { store },
 });
 const events = client.experimental_events;
@@ -50,14 +50,14 @@ const listed = await events.list();
 say({ listed: listed.events.map(event => event.name) });
 const url = `http://127.0.0.1:${receiver.address().port}/hook`;
 const subscribe = args =>
-    events.subscribe({ name: 'note.added', arguments: args, delivery: { mode: 'webhook', url, allowInsecureLocalhost: true } });
-const { id } = await subscribe({ by: 'ada' });
+    events.subscribe({ name: 'incident.opened', arguments: args, delivery: { mode: 'webhook', url, allowInsecureLocalhost: true } });
+const { id } = await subscribe({ severity: 2 });
 say({ subscribed: id });
 const commands = {
     refresh: async () => say({ refreshed: (await events.refresh({ id })).id }),
     refused: async () => {
         try {
-            await subscribe({ by: 7 });
+            await subscribe({ severity: 'many' });
         } catch (error) {
             say({ refused: error.code });
         }

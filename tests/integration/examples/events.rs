@@ -11,7 +11,7 @@ mod example;
 
 #[tokio::test]
 async fn a_subscriber_gets_the_incidents_that_it_asked_for() {
-    let server = TestServer::new(example::server()).unwrap();
+    let server = TestServer::new(example::server(None)).unwrap();
     let subscription = json!({ "name": "incident.opened", "arguments": { "severity": 2 } });
     let begun = server.request("events/poll", subscription.clone()).await;
     for (title, severity) in [("lamp", 4), ("database", 1)] {

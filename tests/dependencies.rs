@@ -51,28 +51,24 @@ fn features_of(package: &str, of: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_only_install_needs_is_built_with_it_only() {
+fn what_only_one_feature_needs_is_built_with_it_only() {
     let tree = |features: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace"));
-        command.args([
-            "tree",
-            "--locked",
-            "--prefix",
-            "none",
-            "--edges",
-            "normal,build",
-            "--package",
-            "mcp-runtime",
-        ]);
-        let output = command.args(features).output().expect("cargo runs");
+        command.args(["tree", "--locked", "--prefix", "none", "--edges", "normal,build"]);
+        let output = command.args(["--package", "mcp-runtime"]).args(features).output().expect("cargo runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let (without, with) = (tree(&[]), tree(&["--features", "install"]));
-    for name in ["jsonc-parser", "rpassword", "toml_edit"] {
-        let is_in = |tree: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
-        assert!(!is_in(&without) && is_in(&with), "{name}");
+    let without = tree(&[]);
+    for (feature, crates) in
+        [("install", &["jsonc-parser", "rpassword", "toml_edit"][..]), ("config", &["etcetera", "toml"])]
+    {
+        let with = tree(&["--features", feature]);
+        for name in crates {
+            let is_in = |tree: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
+            assert!(!is_in(&without) && is_in(&with), "{feature}: {name}");
+        }
     }
 }
 

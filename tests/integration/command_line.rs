@@ -53,6 +53,7 @@ fn list_and_schema_print_stable_json() {
     assert_eq!(schema["server"]["name"], "fixture");
     assert_eq!(schema["tools"][0]["inputSchema"]["required"][0], "message");
     assert_eq!(schema["prompts"][0]["arguments"][0]["description"], "Whom");
+    assert!(schema["scopes"].is_object(), "{}", schema["scopes"]);
 }
 
 #[test]

@@ -119,9 +119,10 @@ fn assert_golden(name: &str, found: &str) {
 
 #[test]
 fn the_file_of_each_client_keeps_its_comments_order_and_formatting() {
-    for (client, path, ending) in WRITTEN {
+    // short ones, and ones as their users have them
+    for ((client, path, ending), set) in WRITTEN.into_iter().flat_map(|one| [(one, ""), (one, ".long")]) {
         let home = Home::new();
-        let before = golden(&format!("{client}.before.{ending}"), None);
+        let before = golden(&format!("{client}{set}.before.{ending}"), None);
         home.write(path, &before);
         let would = home.stdout(&format!("{client} --dry-run"));
         assert!(would.contains("would add to") && would.contains("probe"), "{would}");
@@ -130,7 +131,7 @@ fn the_file_of_each_client_keeps_its_comments_order_and_formatting() {
         let report = home.stdout(client);
         assert!(report.contains(&format!("added `probe` to `~/{path}`")), "{report}");
         let after = home.read(path);
-        assert_golden(&format!("{client}.after.{ending}"), &after);
+        assert_golden(&format!("{client}{set}.after.{ending}"), &after);
         let copy = format!("{path}.before-mcp");
         assert_eq!(home.read(&copy), before);
 
@@ -145,9 +146,74 @@ fn the_file_of_each_client_keeps_its_comments_order_and_formatting() {
 
         let report = home.stdout(&format!("{client} --remove"));
         assert!(report.contains("removed `probe`"), "{report}");
-        assert_golden(&format!("{client}.removed.{ending}"), &home.read(path));
+        assert_golden(&format!("{client}{set}.removed.{ending}"), &home.read(path));
         assert!(home.stdout(&format!("{client} --remove")).contains("nothing to remove"));
     }
+}
+
+#[test]
+fn the_file_of_a_project_keeps_its_comments_order_and_formatting() {
+    for (client, path) in [("claude-code", ".mcp.json"), ("gemini", ".gemini/settings.json")] {
+        let home = Home::new();
+        let path = format!("project/{path}");
+        home.stdout(&format!("{client} --project"));
+        assert_golden(&format!("{client}.new.json"), &home.read(&path));
+        let before = golden(&format!("{client}.long.before.json"), None);
+        home.write(&path, &before);
+        home.stdout(&format!("{client} --project"));
+        let after = home.read(&path);
+        assert_golden(&format!("{client}.long.after.json"), &after);
+        assert!(home.stdout(&format!("{client} --project")).contains("already") && home.read(&path) == after);
+        home.stdout(&format!("{client} --project --remove"));
+        assert_golden(&format!("{client}.long.removed.json"), &home.read(&path));
+    }
+}
+
+#[test]
+fn a_secret_that_is_given_as_a_flag_is_in_no_file_of_a_project_and_in_no_output() {
+    for arguments in [
+        format!("-- --token {PLANTED}"),
+        format!("-- stdio --token={PLANTED}"),
+        format!("-- --proxy-password {PLANTED}"),
+    ] {
+        for (client, path, reference) in [
+            ("claude-code", ".mcp.json", "\"${VARIABLE:-}\""),
+            ("vscode", ".vscode/mcp.json", "\"password\": true"),
+            ("cursor", ".cursor/mcp.json", "\"${env:VARIABLE}\""),
+            ("codex", ".codex/config.toml", "\"VARIABLE\""),
+            ("zed", ".zed/settings.json", ""),
+            ("gemini", ".gemini/settings.json", "\"${VARIABLE}\""),
+        ] {
+            let variable =
+                if arguments.contains("password") { "PROBE_PROXY_PASSWORD" } else { "PROBE_TOKEN" };
+            let home = Home::new();
+            let report = home.stdout(&format!("{client} --project {arguments}"));
+            let file = home.read(&format!("project/{path}"));
+            assert!(!file.contains(PLANTED) && !report.contains(PLANTED), "{client}: {file}{report}");
+            assert!(file.contains(&reference.replace("VARIABLE", variable)), "{client}: {file}");
+            assert!(report.contains(variable) && report.contains("is not written"), "{client}: {report}");
+            for options in ["--print", "--dry-run", "--project --print", "--project --dry-run"] {
+                let home = Home::new();
+                // without the client's own command it fails, and shows what would be written
+                let output = home.run(&format!("{client} {options} {arguments}"));
+                let shown = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+                assert!(!shown.contains(PLANTED) && shown.contains(variable), "{client} {options}: {shown}");
+                assert!(home.files().is_empty(), "{client} {options}");
+            }
+        }
+        // a user's own file has it, as with `--env`
+        let home = Home::new();
+        let report = home.stdout(&format!("cursor {arguments}"));
+        let file = home.read(".cursor/mcp.json");
+        assert!(!report.contains(PLANTED) && file.matches(PLANTED).count() == 1, "{report}{file}");
+        assert!(file.contains(&format!("\": \"{PLANTED}\"")) && !file.contains("--"), "{file}");
+        assert!(home.stdout(&format!("cursor {arguments}")).contains("already"));
+    }
+    let home = Home::new();
+    let line = format!("cursor --project -- --token {PLANTED} --token {PLANTED}");
+    let text = home.failure(&line);
+    assert!(text.contains("`--token` is given twice") && !text.contains(PLANTED), "{text}");
+    assert!(home.files().is_empty());
 }
 
 #[test]
@@ -302,6 +368,11 @@ fn line_ends_and_a_byte_order_mark_stay() {
         ("cursor", ".cursor/mcp.json", "\u{feff}{\r\n\t\"mcpServers\": {\r\n\t\t\"a\": {}\r\n\t}\r\n}\r\n"),
         ("cursor", ".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": {}\n  }\n}"),
         ("codex", ".codex/config.toml", "\u{feff}# mine\nmodel = \"m\"\n"),
+        (
+            "codex",
+            ".codex/config.toml",
+            "\u{feff}# mine\r\nmodel = \"m\"\r\n\r\n[mcp_servers.a]\r\ncommand = \"a\" # its\r\nargs = [\r\n  \"x\",\r\n]\r\n\r\n[tui]\r\ntext = \"\"\"\r\na\r\n\"\"\"\r\n",
+        ),
     ] {
         let home = Home::new();
         home.write(path, text);
@@ -313,7 +384,11 @@ fn line_ends_and_a_byte_order_mark_stay() {
         );
         if text.contains('\r') {
             assert_eq!(written.matches('\n').count(), written.matches("\r\n").count(), "{written:?}");
-            assert!(written.contains("\r\n\t\t\"probe\": {\r\n\t\t\t\"command\""), "{written:?}");
+            let entry = match client {
+                "codex" => "\r\n[mcp_servers.probe]\r\ncommand",
+                _ => "\r\n\t\t\"probe\": {\r\n\t\t\t\"command\"",
+            };
+            assert!(written.contains(entry), "{written:?}");
         }
         home.stdout(&format!("{client} --remove"));
         assert_eq!(home.read(path), text);

@@ -366,6 +366,22 @@ fn a_planted_secret_is_in_no_output() {
 }
 
 #[test]
+fn an_error_of_the_program_is_withheld_if_a_secret_is_too_short_to_be_found_in_it() {
+    let probe =
+        || Probe::complete().set("PROBE_PROXY_URL", "http://p").arg(&["--database=refused", "call", "place"]);
+    for (short, is_withheld) in [("a1", true), ("é", true), ("longer", false)] {
+        let text = probe().set("PROBE_PROXY_PASSWORD", short).failure();
+        assert_eq!(
+            text.contains("- `Store`: the message is withheld: it may contain a secret"),
+            is_withheld,
+            "{text}"
+        );
+        assert_eq!(text.contains("cannot log in"), !is_withheld, "{text}");
+    }
+    assert!(probe().set("PROBE_PROXY_PASSWORD", "").failure().contains("cannot log in"));
+}
+
+#[test]
 fn the_command_config_prints_values_and_sources_and_fails_if_something_is_wrong() {
     let probe =
         Probe::complete().file("region = \"us\"").set("PROBE_WAIT", "90s").arg(&["config", "--timeout", "9"]);
@@ -412,6 +428,8 @@ fn help_has_the_settings_and_schema_has_their_schema() {
     assert_eq!(settings["properties"]["timeout"], timeout);
     assert_eq!(settings["properties"]["token"]["writeOnly"], true);
     assert_eq!(settings["properties"]["limits"]["properties"]["within"]["default"], "1m");
+    // by which readers know that no tool has any
+    assert_eq!(schema["scopes"], json!({}));
     // a table whose fields all have defaults need not be there
     assert_eq!(settings["required"], json!(["token"]));
     assert_eq!(schema, serde_json::from_str::<Value>(&Probe::new().arg(&["schema"]).stdout()).expect("JSON"));

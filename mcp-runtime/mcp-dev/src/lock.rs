@@ -4,14 +4,22 @@ use std::{fs, io, path::Path, process::ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use mcp_runtime::{
+    Revision,
     client::Client,
     testing::{ChangeClass, Contract},
 };
 
-use crate::{Failure, Outcome, call::fetch_schema, print, report, server};
+use crate::{
+    Failure, Outcome,
+    call::fetch_schema,
+    print, report,
+    server::{self, ServerOptions},
+};
 
 /// The exit code of a check that finds changes which break nothing: the file is out of date.
 const OUT_OF_DATE: u8 = 3;
+const NOT_COMPARED: &str =
+    "settings and scopes are not compared: the server does not print them (`schema --json`)\n";
 
 pub(crate) fn command() -> Command {
     let check = "Writes nothing; the exit code is 1 if something breaks, and 3 if anything else differs";
@@ -31,24 +39,64 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     server::with_client(arguments, async |client| lock(client, arguments).await)
 }
 
+/// The contract of the server now, with settings and scopes if its program prints them.
+async fn read_server(client: &Client, arguments: &ArgMatches) -> Result<Contract, Failure> {
+    let mut described = fetch_schema(client).await?;
+    // programs of `mcp-runtime` speak the newest revision; others are not started with words that they do not know
+    if client.revision() == Some(Revision::LATEST)
+        && let Some(mut own) = ServerOptions::read(arguments)?.own_schema().await
+        && own["server"]["name"] == described["server"]["name"]
+    {
+        for member in ["settings", "scopes"] {
+            if let Some(value) = own.get_mut(member) {
+                described[member] = value.take();
+            }
+        }
+    }
+    Ok(Contract::of_lists(&described))
+}
+
 async fn lock(client: &Client, arguments: &ArgMatches) -> Outcome {
     let path = arguments.get_one::<String>("file").map_or("mcp.lock.json", String::as_str);
     let older = read(Path::new(path))?;
-    let mut newer = Contract::of_lists(&fetch_schema(client).await?);
-    if let Some(older) = &older {
-        newer = newer.with_own_of(older);
-    }
+    let newer = read_server(client, arguments).await?;
+    let anew = "`mcp-dev lock`, or `UPDATE_CONTRACT=1 cargo test`, writes";
     if arguments.get_flag("check") {
         let older = older.ok_or_else(|| format!("`{path}` does not exist: `mcp-dev lock` writes it"))?;
         let changes = older.compare(&newer);
-        print(format!("{changes}\n").as_bytes())?;
-        let Some(class) = changes.class() else { return Ok(ExitCode::SUCCESS) };
-        report(&format!("`mcp-dev lock`, or `UPDATE_CONTRACT=1 cargo test`, writes `{path}` anew"));
-        return Ok(if class == ChangeClass::Breaking { ExitCode::FAILURE } else { OUT_OF_DATE.into() });
+        let (class, is_compared) = (changes.class(), older.is_of_program() && newer.is_of_program());
+        let text = match (is_compared, class) {
+            (false, None) => "nothing has changed in what clients see".to_owned(),
+            _ => changes.to_string(),
+        };
+        print(format!("{text}\n").as_bytes())?;
+        let is_unknown = !newer.is_of_program();
+        if is_unknown {
+            print(NOT_COMPARED.as_bytes())?;
+        } else if !is_compared {
+            print(b"settings and scopes are not compared: the file has none\n")?;
+        }
+        let code = match class {
+            None if is_compared || is_unknown => return Ok(ExitCode::SUCCESS),
+            Some(ChangeClass::Breaking) => ExitCode::FAILURE,
+            _ => OUT_OF_DATE.into(),
+        };
+        report(&format!("{anew} `{path}` anew"));
+        return Ok(code);
+    }
+    if older.as_ref().is_some_and(Contract::is_of_program) && !newer.is_of_program() {
+        return Err(format!(
+            "`{path}` has settings and scopes, which this server does not print (`schema --json`), and is left alone\n\
+             `UPDATE_CONTRACT=1 cargo test` writes it, or `mcp-dev lock` after it is removed"
+        )
+        .into());
     }
     newer.write(path).map_err(|error| format!("`{path}` cannot be written: {error}"))?;
     if let Some(older) = older {
         print(format!("{}\n", older.compare(&newer)).as_bytes())?;
+    }
+    if !newer.is_of_program() {
+        print(NOT_COMPARED.as_bytes())?;
     }
     report(&format!("wrote `{path}`"));
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use std::{
     io::IsTerminal as _,
-    process::{self, ExitCode},
+    process::{self, ExitCode, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -13,11 +13,15 @@ use mcp_runtime::client::{
     Client, ClientBuilder, ElicitAnswer, ProgressUpdate, UrlRequest, end_children_on_signal,
 };
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 
 use crate::{Failure, Outcome, report};
 
 /// The token that is sent to servers over HTTP.
 pub(crate) const TOKEN: &str = "MCP_TOKEN";
+/// How long a program may take to print its schema, and the most that is read of it.
+const SCHEMA_TIME: Duration = Duration::from_secs(30);
+const MAX_SCHEMA: u64 = 64 << 20;
 
 const HELP: &str = "\
 The server is what follows `--`: a command and its arguments, or a URL.
@@ -145,6 +149,25 @@ impl ServerOptions {
             }
         };
         Ok(client)
+    }
+
+    /// What the command `schema --json` of a program of `mcp-runtime` prints; `None` of any other server.
+    pub(crate) async fn own_schema(&self) -> Option<Value> {
+        let Target::Command(words) = &self.target else { return None };
+        let (program, arguments) = words.split_first()?;
+        let mut command = tokio::process::Command::new(program);
+        command.args(arguments).args(["schema", "--json"]);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut child = command.spawn().ok()?;
+        let mut out = child.stdout.take()?.take(MAX_SCHEMA);
+        let read = async {
+            let mut bytes = Vec::new();
+            out.read_to_end(&mut bytes).await.ok()?;
+            child.wait().await.ok()?.success().then_some(bytes)
+        };
+        let bytes = tokio::time::timeout(SCHEMA_TIME, read).await.ok()??;
+        serde_json::from_slice::<Value>(&bytes).ok().filter(|schema| schema["scopes"].is_object())
     }
 }
 

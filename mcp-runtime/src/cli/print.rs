@@ -302,6 +302,8 @@ async fn print_schema(client: &MemoryClient, settings: Option<Value>) -> Result<
         }
     }
     insert_lists(&mut all, fetch_lists(client).await?);
+    // no list has them; the member is there without any, so that a reader knows that there are none
+    all.insert("scopes".into(), json!(client.connection.server.registry().scopes_of_tools()));
     if let Some(settings) = settings {
         all.insert("settings".into(), settings);
     }

@@ -44,8 +44,8 @@ pub(super) enum Way {
     Print,
 }
 
-/// The members of an entry without its variables, and the name of the member that has those.
-type Write = fn(&Launch) -> Option<(Members, &'static str)>;
+/// The members of an entry without its variables, of a server of that name, and the name of the member that has those.
+type Write = fn(&Launch, &str) -> Option<(Members, &'static str)>;
 
 pub(super) struct Client {
     pub(super) id: &'static str,
@@ -53,8 +53,8 @@ pub(super) struct Client {
     pub(super) way: Way,
     /// The files that a user's entry can be in: those that exist, else the first one.
     pub(super) files: fn(&Surroundings) -> Vec<PathBuf>,
-    /// The file in the folder of a project.
-    pub(super) project: Option<&'static str>,
+    /// The files that it reads in the folder of a project: the first one that exists is written, else the first.
+    pub(super) project: &'static [&'static str],
     pub(super) format: Format,
     /// The member of the file that has the servers.
     pub(super) table: &'static str,
@@ -80,10 +80,10 @@ pub(super) const CLIENTS: [Client; 15] = [
             let has_usual = usual.parent().is_some_and(|folder| folder.is_dir());
             Some(usual).filter(|_| packaged.is_empty() || has_usual).into_iter().chain(packaged).collect()
         },
-        project: None,
+        project: &[],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], None),
+        write: |launch, _| usual(launch, &[], None),
         reference: Reference::None,
         program: None,
         link: None,
@@ -93,10 +93,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Claude Code",
         way: Way::Claude,
         files: |around| vec![around.in_named("CLAUDE_CONFIG_DIR", "", ".claude.json")],
-        project: Some(".mcp.json"),
+        project: &[".mcp.json"],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[("type", "http")], "url"))),
+        write: |launch, _| usual(launch, &[], Some((&[("type", "http")], "url"))),
         // without a default, a variable that is not set is an error of the whole file
         reference: Reference::Variable("${", ":-}"),
         program: Some("claude"),
@@ -107,10 +107,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "VS Code",
         way: Way::File,
         files: |around| vec![around.in_config("Code/User/mcp.json")],
-        project: Some(".vscode/mcp.json"),
+        project: &[".vscode/mcp.json"],
         format: Format::Json,
         table: "servers",
-        write: |launch| usual(launch, &[("type", "stdio")], Some((&[("type", "http")], "url"))),
+        write: |launch, _| usual(launch, &[("type", "stdio")], Some((&[("type", "http")], "url"))),
         reference: Reference::Input,
         program: Some("code"),
         link: Some(link::vscode),
@@ -120,10 +120,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Cursor",
         way: Way::File,
         files: |around| vec![around.in_home(".cursor/mcp.json")],
-        project: Some(".cursor/mcp.json"),
+        project: &[".cursor/mcp.json"],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
         reference: Reference::Variable("${env:", "}"),
         program: Some("cursor"),
         link: Some(link::cursor),
@@ -133,10 +133,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Codex",
         way: Way::File,
         files: |around| vec![around.in_named("CODEX_HOME", ".codex", "config.toml")],
-        project: Some(".codex/config.toml"),
+        project: &[".codex/config.toml"],
         format: Format::Toml,
         table: "mcp_servers",
-        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
         reference: Reference::Forwarded("env_vars"),
         program: Some("codex"),
         link: None,
@@ -152,10 +152,10 @@ pub(super) const CLIENTS: [Client; 15] = [
             }
             Platform::Windows => vec![around.in_config("Zed/settings.json")],
         },
-        project: Some(".zed/settings.json"),
+        project: &[".zed/settings.json"],
         format: Format::Json,
         table: "context_servers",
-        write: |launch| {
+        write: |launch, _| {
             let http: &[(&str, &str)] = &[("source", "custom"), ("type", "http")];
             usual(launch, &[("source", "custom")], Some((http, "url")))
         },
@@ -168,10 +168,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Gemini CLI",
         way: Way::Gemini,
         files: |around| vec![around.in_home(".gemini/settings.json")],
-        project: Some(".gemini/settings.json"),
+        project: &[".gemini/settings.json"],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[("type", "http")], "url"))),
+        write: |launch, _| usual(launch, &[], Some((&[("type", "http")], "url"))),
         reference: Reference::Variable("${", "}"),
         program: Some("gemini"),
         link: None,
@@ -181,11 +181,11 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Copilot CLI",
         way: Way::Print,
         files: |around| vec![around.in_home(".copilot/mcp-config.json")],
-        project: Some(".github/mcp.json"),
+        project: &[".github/mcp.json", ".mcp.json"],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| {
-            let (mut members, env) = usual(launch, &[], Some((&[("type", "http")], "url")))?;
+        write: |launch, _| {
+            let (mut members, env) = usual(launch, &[("type", "stdio")], Some((&[("type", "http")], "url")))?;
             members.push(("tools", json!(["*"])));
             Some((members, env))
         },
@@ -198,10 +198,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Windsurf",
         way: Way::Print,
         files: |around| vec![around.in_home(".codeium/windsurf/mcp_config.json")],
-        project: None,
+        project: &[],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[], "serverUrl"))),
+        write: |launch, _| usual(launch, &[], Some((&[], "serverUrl"))),
         reference: Reference::None,
         program: None,
         link: None,
@@ -211,10 +211,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Antigravity",
         way: Way::Print,
         files: |around| vec![around.in_home(".gemini/config/mcp_config.json")],
-        project: None,
+        project: &[],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[], "serverUrl"))),
+        write: |launch, _| usual(launch, &[], Some((&[], "serverUrl"))),
         reference: Reference::None,
         program: None,
         link: None,
@@ -229,11 +229,12 @@ pub(super) const CLIENTS: [Client; 15] = [
                 _ => around.in_home(".config/goose/config.yaml"),
             }]
         },
-        project: None,
-        // JSON is YAML
-        format: Format::Json,
+        project: &[],
+        format: Format::Yaml,
         table: "extensions",
-        write: |launch| {
+        write: |launch, name| {
+            // the description is required
+            let mut all = vec![("name", json!(name)), ("description", json!(name))];
             let own = match launch {
                 Launch::Command { command, arguments } => vec![
                     ("type", json!("stdio")),
@@ -246,7 +247,8 @@ pub(super) const CLIENTS: [Client; 15] = [
                     vec![("type", json!("streamable_http")), ("uri", json!(url)), ("enabled", json!(true))]
                 }
             };
-            Some((own, "envs"))
+            all.extend(own);
+            Some((all, "envs"))
         },
         reference: Reference::None,
         program: Some("goose"),
@@ -256,11 +258,14 @@ pub(super) const CLIENTS: [Client; 15] = [
         id: "opencode",
         title: "OpenCode",
         way: Way::Print,
-        files: |around| vec![around.in_home(".config/opencode/opencode.json")],
-        project: Some("opencode.json"),
+        files: |around| {
+            let file = |ending: &str| around.in_home(&format!(".config/opencode/opencode.{ending}"));
+            vec![file("json"), file("jsonc")]
+        },
+        project: &["opencode.json", "opencode.jsonc"],
         format: Format::Json,
         table: "mcp",
-        write: |launch| {
+        write: |launch, _| {
             let own = match launch {
                 Launch::Command { command, arguments } => {
                     let line: Vec<&String> = std::iter::once(command).chain(arguments).collect();
@@ -284,10 +289,10 @@ pub(super) const CLIENTS: [Client; 15] = [
             let storage = "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
             vec![around.in_config(storage)]
         },
-        project: None,
+        project: &[],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[("type", "streamableHttp")], "url"))),
+        write: |launch, _| usual(launch, &[], Some((&[("type", "streamableHttp")], "url"))),
         reference: Reference::None,
         program: None,
         link: None,
@@ -297,10 +302,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "Kiro",
         way: Way::Print,
         files: |around| vec![around.in_home(".kiro/settings/mcp.json")],
-        project: Some(".kiro/settings/mcp.json"),
+        project: &[".kiro/settings/mcp.json"],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
         reference: Reference::None,
         program: Some("kiro"),
         link: Some(link::kiro),
@@ -310,10 +315,10 @@ pub(super) const CLIENTS: [Client; 15] = [
         title: "LM Studio",
         way: Way::Print,
         files: |around| vec![around.in_home(".lmstudio/mcp.json")],
-        project: None,
+        project: &[],
         format: Format::Json,
         table: "mcpServers",
-        write: |launch| usual(launch, &[], Some((&[], "url"))),
+        write: |launch, _| usual(launch, &[], Some((&[], "url"))),
         reference: Reference::None,
         program: None,
         link: Some(link::lm_studio),
@@ -390,6 +395,19 @@ impl Client {
         found.or(files.first()).cloned().into_iter().collect()
     }
 
+    /// The file in the folder of a project; `None` if the client reads none there.
+    pub(super) fn project_file(&self, around: &Surroundings) -> Option<PathBuf> {
+        let mut files = self.project.iter().map(|inside| around.folder.join(inside));
+        files
+            .find(|path| path.exists())
+            .or_else(|| self.project.first().map(|inside| around.folder.join(inside)))
+    }
+
+    /// Whether a member of an entry belongs into a user's file only.
+    pub(super) fn is_of_user(&self, member: &str) -> bool {
+        self.id == "copilot" && member == "tools"
+    }
+
     /// The members of an entry with these variables, and what VS Code is to ask.
     pub(super) fn entry(
         &self,
@@ -397,7 +415,7 @@ impl Client {
         variables: &[Variable],
         server: &str,
     ) -> Option<(Members, Vec<Value>)> {
-        let (mut members, env_key) = (self.write)(launch)?;
+        let (mut members, env_key) = (self.write)(launch, server)?;
         let (mut env, mut inputs, mut forwarded) = (Map::new(), Vec::new(), Vec::new());
         for Variable { name, value, description, .. } in variables {
             match (value, self.reference) {

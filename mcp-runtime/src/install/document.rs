@@ -16,11 +16,14 @@ pub(super) enum Format {
     /// JSON, with comments and trailing commas.
     Json,
     Toml,
+    /// Only printed.
+    Yaml,
 }
 
 pub(super) enum Document {
     Json(CstRootNode),
-    Toml(Box<DocumentMut>),
+    /// With the text that was parsed: the crate ends every line in one way.
+    Toml(Box<DocumentMut>, String),
 }
 
 /// How an entry gets its members.
@@ -39,6 +42,7 @@ impl Document {
     /// What is wrong with it, and where; nothing of its content.
     pub(super) fn parse(format: Format, text: &str) -> Result<Self, String> {
         match format {
+            Format::Yaml => Err("files in YAML are not read".to_owned()),
             Format::Json => {
                 let options = ParseOptions {
                     allow_comments: true,
@@ -64,7 +68,7 @@ impl Document {
                 }
             }
             Format::Toml => match text.parse::<DocumentMut>() {
-                Ok(document) => Ok(Self::Toml(Box::new(document))),
+                Ok(document) => Ok(Self::Toml(Box::new(document), text.to_owned())),
                 Err(error) => {
                     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
                     let line = before.matches('\n').count() + 1;
@@ -92,7 +96,7 @@ impl Document {
                     entry.value().and_then(|value| value.to_serde_value()).unwrap_or(Value::Null)
                 }))
             }
-            Self::Toml(document) => {
+            Self::Toml(document, _) => {
                 let Some(item) = document.get(table) else { return Ok(None) };
                 let servers = item.as_table_like().ok_or_else(not_table)?;
                 Ok(servers.get(name).map(toml_to_json))
@@ -122,7 +126,7 @@ impl Document {
                     }
                 }
             }
-            Self::Toml(document) => {
+            Self::Toml(document, _) => {
                 let servers = document.entry(table).or_insert_with(|| {
                     let mut servers = Table::new();
                     // without a line of its own
@@ -157,7 +161,7 @@ impl Document {
                     entry.remove();
                 }
             }
-            Self::Toml(document) => {
+            Self::Toml(document, _) => {
                 if let Some(servers) = document.get_mut(table).and_then(Item::as_table_like_mut) {
                     servers.remove(name);
                     // a table that has only tables, and now none, would appear as an empty one
@@ -211,9 +215,53 @@ impl Document {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Json(root) => root.to_string(),
-            Self::Toml(document) => document.to_string(),
+            Self::Toml(document, before) => with_line_ends(&document.to_string(), before),
         }
     }
+}
+
+/// A text whose lines end as those of another text do that are the same; new ones end as most of them.
+fn with_line_ends(text: &str, before: &str) -> String {
+    let lines = |text: &str| -> Vec<(String, &'static str)> {
+        let one = |line: &str| match (line.strip_suffix("\r\n"), line.strip_suffix('\n')) {
+            (Some(line), _) => (line.to_owned(), "\r\n"),
+            (None, Some(line)) => (line.to_owned(), "\n"),
+            (None, None) => (line.to_owned(), ""),
+        };
+        text.split_inclusive('\n').map(one).collect()
+    };
+    let (mut new, old) = (lines(text), lines(before));
+    let crlf = old.iter().filter(|(_, end)| *end == "\r\n").count();
+    let usual = if crlf * 2 > old.len() { "\r\n" } else { "\n" };
+    // one place is edited, so that most lines are the same before it or behind it
+    let start = new.iter().zip(&old).take_while(|(new, old)| new.0 == old.0).count();
+    let most = (new.len() - start).min(old.len() - start);
+    let end =
+        new.iter().rev().zip(old.iter().rev()).take(most).take_while(|(new, old)| new.0 == old.0).count();
+    let (count, new_end, old_end) = (new.len(), new.len() - end, old.len() - end);
+    let mut between = old.get(start..old_end).unwrap_or_default().iter();
+    for (index, (line, own)) in new.iter_mut().enumerate() {
+        if own.is_empty() {
+            continue;
+        }
+        *own = match index {
+            _ if index < start => old.get(index).map_or(usual, |(_, end)| end),
+            _ if index >= new_end => old.get(index - new_end + old_end).map_or(usual, |(_, end)| end),
+            _ => {
+                let mut rest = between.clone();
+                let found = rest.find(|(old, _)| old == line).map(|(_, end)| *end);
+                if found.is_some() {
+                    between = rest;
+                }
+                found.unwrap_or(usual)
+            }
+        };
+        // the last line of the old text may have had none
+        if own.is_empty() && index + 1 < count {
+            *own = usual;
+        }
+    }
+    new.into_iter().flat_map(|(line, end)| [line, end.to_owned()]).collect()
 }
 
 /// The list of what VS Code asks its user.
@@ -342,6 +390,26 @@ fn toml_to_json(item: &Item) -> Value {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_a_file_with_ends_of_both_kinds_keeps_its_own() {
+        let before = "a = 1\r\n# one\nb = 2\r\n\r\n[mcp_servers.x]\r\ncommand = \"x\" # mine\nenv = { A = \"1\" }\r\n\n[z]\nc = 3";
+        let mut document = Document::parse(Format::Toml, before).expect("a document");
+        assert_eq!(document.text(), before);
+        let members = vec![("command", Value::from("y")), ("args", serde_json::json!(["1"]))];
+        document.set("mcp_servers", "x", &members, Change::Merge);
+        let after = before
+            .replace("\"x\" # mine\n", "\"y\" # mine\r\n")
+            .replace("\"1\" }\r\n", "\"1\" }\r\nargs = [\"1\"]\r\n");
+        assert_eq!(document.text(), after);
+        document.remove("mcp_servers", "x");
+        assert_eq!(document.text(), "a = 1\r\n# one\nb = 2\r\n\r\n[z]\nc = 3");
+    }
+}
+
 /// An entry that is set is there, one that is removed is not, and everything else stays.
 #[cfg(any(test, fuzzing))]
 fn fuzz(data: &[u8]) {
@@ -353,7 +421,7 @@ fn fuzz(data: &[u8]) {
             Document::Json(root) => {
                 root.value().and_then(|value| value.to_serde_value()).unwrap_or_else(|| Map::new().into())
             }
-            Document::Toml(document) => toml_to_json(document.as_item()),
+            Document::Toml(document, _) => toml_to_json(document.as_item()),
         };
         let is_empty = all.get_mut(TABLE).and_then(Value::as_object_mut).is_some_and(|servers| {
             servers.remove("a");

@@ -50,6 +50,11 @@ pub(super) fn vscode(name: &str, entry: &Value) -> String {
     format!("vscode:mcp/install?{}", encode(&entry.to_string()))
 }
 
+/// A link of VS Code for pages that open no links but those of the web, such as Markdown on GitHub.
+pub(super) fn on_page(link: &str) -> String {
+    format!("https://insiders.vscode.dev/redirect?url={}", encode(link))
+}
+
 pub(super) fn goose(name: &str, entry: &Value) -> String {
     let name = encode(name);
     let Some(command) = entry["cmd"].as_str() else {
@@ -102,6 +107,10 @@ mod tests {
         assert_eq!(
             vscode("n", &json!({ "command": "x" })),
             "vscode:mcp/install?%7B%22command%22%3A%22x%22%2C%22name%22%3A%22n%22%7D"
+        );
+        assert_eq!(
+            on_page("vscode:mcp/install?%7B%22"),
+            "https://insiders.vscode.dev/redirect?url=vscode%3Amcp%2Finstall%3F%257B%2522"
         );
         let entry = json!({ "cmd": "/bin/x", "args": ["a", "b&c"] });
         assert_eq!(

@@ -10,6 +10,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod write;
+mod yaml;
 
 use std::{
     fmt::Write as _,
@@ -22,7 +23,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use client::{CLIENTS, Client, Launch, Reference, Variable, VariableValue, Way};
-use document::{Change, Document, Members};
+use document::{Change, Document, Format, Members};
 use options::{Options, is_name, usage};
 use surroundings::Surroundings;
 use write::TextFile;
@@ -146,6 +147,40 @@ fn to_name(name: &str) -> String {
     if is_name(&name) { name } else { "server".to_owned() }
 }
 
+/// The variable and the flag of a secret setting, and the value that was given to the flag.
+type GivenSecret = (String, String, String);
+
+/// Takes the flags of secret settings out of arguments: an entry has them as variables, which are masked where they are shown.
+///
+/// # Errors
+/// A flag has no value, or is given twice; the message has no value.
+fn take_secrets(
+    arguments: Vec<String>,
+    settings: &[SettingToInstall],
+) -> std::result::Result<(Vec<String>, Vec<GivenSecret>), String> {
+    let (mut others, mut secrets) = (Vec::new(), Vec::<GivenSecret>::new());
+    let mut arguments = arguments.into_iter().peekable();
+    while let Some(argument) = arguments.next() {
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (&*argument, None),
+        };
+        let flag = name.strip_prefix("--").unwrap_or_default();
+        let Some(setting) = settings.iter().find(|setting| setting.is_secret && setting.flag == flag) else {
+            others.push(argument);
+            continue;
+        };
+        let SettingToInstall { variable, flag, .. } = setting;
+        let value = value.or_else(|| arguments.next_if(|next| !next.starts_with("--")));
+        let value = value.ok_or_else(|| format!("`--{flag}` needs a value"))?;
+        if secrets.iter().any(|(known, ..)| known == variable) {
+            return Err(format!("`--{flag}` is given twice\nwrite one `--env {variable}=..` before `--`"));
+        }
+        secrets.push((variable.clone(), flag.clone(), value));
+    }
+    Ok((others, secrets))
+}
+
 /// The name of a server by its program, unless that runs others.
 fn name_of_command(command: &[String]) -> std::result::Result<String, &'static str> {
     const RUNNERS: [&str; 14] = [
@@ -245,6 +280,8 @@ struct Planned {
     variables: Vec<Variable>,
     /// What the user should know.
     notes: Vec<String>,
+    /// Whether it goes into the file of a project.
+    is_for_project: bool,
 }
 
 impl Installer<'_> {
@@ -285,10 +322,11 @@ impl Installer<'_> {
         server: &ToInstall,
         options: &Options,
     ) -> std::result::Result<String, String> {
-        let files = match (options.project, client.project) {
-            (true, Some(inside)) => vec![self.around.folder.join(inside)],
+        let files = match (options.project, client.project_file(&self.around)) {
+            (true, Some(file)) => vec![file],
             (true, None) => {
-                let others = CLIENTS.iter().filter(|client| client.project.is_some()).map(|client| client.id);
+                let others =
+                    CLIENTS.iter().filter(|client| !client.project.is_empty()).map(|client| client.id);
                 return Err(format!(
                     "{} has no file in projects\nthese have: {}",
                     client.title,
@@ -313,9 +351,20 @@ impl Installer<'_> {
                 self.install_by_command(client, server, options, planned, first)
             }
             _ => {
+                // what stops one of several files stops all of them, before the first is written
+                if let [_, _, ..] = &files[..] {
+                    let dry = Options { dry_run: true, ..options.clone() };
+                    for path in &files {
+                        self.install_in_file(client, server, &dry, &planned, path)?;
+                        TextFile::read(path, options.project)?.check_writable().map_err(|problem| {
+                            format!("`{}` is as it was: {problem}", self.around.shown(path))
+                        })?;
+                    }
+                }
                 let mut report = String::new();
                 for path in &files {
-                    report += &self.install_in_file(client, server, options, &planned, path)?;
+                    let done = self.install_in_file(client, server, options, &planned, path);
+                    report += &done.map_err(|error| format!("{report}{error}"))?;
                 }
                 Ok(report)
             }
@@ -324,11 +373,26 @@ impl Installer<'_> {
 
     /// How the server starts, and what it needs.
     fn plan(&self, server: &ToInstall, options: &Options) -> std::result::Result<Planned, String> {
-        let mut notes = Vec::new();
+        let (mut notes, mut secrets) = (Vec::new(), Vec::new());
         let launch = match (&options.http, &server.command) {
             (Some(url), _) => Some(Launch::Url(url.clone())),
             (None, Some((command, arguments))) => {
                 let (mut command, mut arguments) = (command.clone(), arguments.clone());
+                (arguments, secrets) = take_secrets(arguments, &server.settings)?;
+                if options.project {
+                    notes.extend(secrets.iter().map(|(variable, flag, _)| {
+                        format!("the value of `--{flag}` is not written, and `{variable}` is it: the file of a project is committed")
+                    }));
+                    let is_own = |flag: &str| server.settings.iter().any(|setting| setting.flag == flag);
+                    let flags = arguments
+                        .iter()
+                        .filter_map(|argument| Some(argument.strip_prefix("--")?.split('=').next()?));
+                    let doubtful =
+                        flags.filter(|flag| !is_own(flag) && sounds_secret(&flag.replace('-', "_")));
+                    notes.extend(doubtful.map(|flag| {
+                        format!("the file of a project is committed: if the value of `--{flag}` is secret, remove it")
+                    }));
+                }
                 if options.project {
                     (command, arguments) = self.portable(server, &command, &arguments, &mut notes)?;
                 } else if server.is_own && is_build(Path::new(&command)) {
@@ -343,9 +407,16 @@ impl Installer<'_> {
         let mut variables: Vec<Variable> = Vec::new();
         if matches!(launch, Some(Launch::Command { .. })) {
             for setting in &server.settings {
-                let SettingToInstall { variable, given, description, is_secret, is_required } = setting;
+                let SettingToInstall { variable, given, description, is_secret, is_required, .. } = setting;
+                let flag = secrets.iter().find(|(own, ..)| own == variable).map(|(.., value)| value);
+                if !setting.is_used && flag.is_none() {
+                    continue;
+                }
                 let value = match (given, options.project) {
-                    (_, _) if *is_secret => VariableValue::Reference,
+                    (_, is_for_project) if *is_secret => match flag {
+                        Some(secret) if !is_for_project => VariableValue::Secret(secret.clone()),
+                        _ => VariableValue::Reference,
+                    },
                     (Some(text), false) => VariableValue::Text(text.clone()),
                     (None, _) if !*is_required => continue,
                     (Some(_), true) if !*is_required => {
@@ -375,7 +446,7 @@ impl Installer<'_> {
                 variables.push(Variable { name: name.clone(), value, description, is_required: true });
             }
         }
-        Ok(Planned { launch, variables, notes })
+        Ok(Planned { launch, variables, notes, is_for_project: options.project })
     }
 
     /// A command without paths of this machine.
@@ -481,7 +552,9 @@ impl Installer<'_> {
                 variable.value = VariableValue::Text(format!("<{}>", variable.name));
             }
         }
-        client.entry(planned.launch.as_ref()?, &variables, &server.name)
+        let (mut members, inputs) = client.entry(planned.launch.as_ref()?, &variables, &server.name)?;
+        members.retain(|(member, _)| !(planned.is_for_project && client.is_of_user(member)));
+        Some((members, inputs))
     }
 
     /// The entry, its place and the link.
@@ -498,10 +571,14 @@ impl Installer<'_> {
         let (members, inputs) =
             Self::shown_entry(client, server, planned).ok_or_else(|| without_url(client))?;
         let mut text = format!("{} reads `{}`:\n\n", client.title, self.around.shown(path));
-        let mut document = Document::parse(client.format, "")?;
-        document.set(client.table, &server.name, &members, Change::Replace);
-        document.add_inputs(&inputs);
-        text += document.text().trim_end();
+        if client.format == Format::Yaml {
+            text += yaml::snippet(client.table, &server.name, &members).trim_end();
+        } else {
+            let mut document = Document::parse(client.format, "")?;
+            document.set(client.table, &server.name, &members, Change::Replace);
+            document.add_inputs(&inputs);
+            text += document.text().trim_end();
+        }
         text.push('\n');
         if let Some(link) = client.link {
             // a link has no value that a placeholder stands for
@@ -511,7 +588,18 @@ impl Installer<'_> {
             let entry =
                 planned.launch.as_ref().and_then(|launch| client.entry(launch, &variables, &server.name));
             let entry = entry.map(|(members, _)| to_object(&members)).unwrap_or_default();
-            let _result = write!(text, "\nor open {}\n", link(&server.name, &entry));
+            let link = link(&server.name, &entry);
+            let _result = write!(text, "\nor open {link}\n");
+            if client.id == "vscode" {
+                let page = link::on_page(&link);
+                let mut own = entry;
+                own["name"] = server.name.as_str().into();
+                let _result = write!(
+                    text,
+                    "\nor, on a page that opens no such links, {page}\n\nor run code --add-mcp {}\n",
+                    quoted(&own.to_string())
+                );
+            }
         }
         if let Way::Claude | Way::Gemini = client.way {
             let arguments = command_of(client, server, &members);
@@ -571,7 +659,12 @@ impl Installer<'_> {
         let kept = present.clone().filter(|_| is_same).unwrap_or_default();
         let mut variables = planned.variables.clone();
         self.resolve(client, options, &mut variables, &kept);
-        let resolved = Planned { launch: Some(launch.clone()), variables, notes: planned.notes.clone() };
+        let resolved = Planned {
+            launch: Some(launch.clone()),
+            variables,
+            notes: planned.notes.clone(),
+            is_for_project: planned.is_for_project,
+        };
         let entry = client.entry(launch, &resolved.variables, &server.name);
         let (mut members, inputs) = entry.ok_or_else(|| without_url(client))?;
         keep_forwarded(client, &mut members, &kept);

@@ -3,7 +3,7 @@
 use super::client::{CLIENTS, Way};
 use crate::schema::nearest;
 
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Options {
     pub(super) client: Option<String>,
     pub(super) is_help: bool,

@@ -53,6 +53,8 @@ fn server() -> ToInstall {
         description: "What it is for".to_owned(),
         is_secret,
         is_required: is_secret,
+        is_used: true,
+        flag: variable.to_lowercase().replace("ledger_", ""),
     };
     ToInstall {
         program: "ledger".to_owned(),
@@ -154,6 +156,93 @@ fn claude_desktop_as_a_package_of_windows_gets_the_entry_in_its_own_folder() {
         report.contains("already") && report.contains("added `ledger` to `~/AppData/Roaming"),
         "{report}"
     );
+}
+
+#[test]
+fn one_of_two_files_that_cannot_be_changed_leaves_the_other_as_it_was() {
+    let packaged = "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude/claude_desktop_config.json";
+    let usual = "AppData/Roaming/Claude/claude_desktop_config.json";
+    let other = r#"{ "mcpServers": { "ledger": { "command": "other" } } }"#;
+    for (text, problem) in [("{", "it is not valid JSON"), (other, "another server is named `ledger`")] {
+        let machine = Machine::new("two-files");
+        machine.file(usual, "{}");
+        machine.file(packaged, text);
+        for line in ["claude-desktop", "claude-desktop --remove"] {
+            let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), line, None);
+            let report = report.expect_err("the second file");
+            assert!(report.contains(problem) && report.contains("Claude_pzs8"), "{report}");
+            assert_eq!((machine.read(usual).as_str(), machine.read(packaged).as_str()), ("{}", text));
+        }
+    }
+    // and what only writing shows does not hide what was done
+    let machine = Machine::new("two-files-late");
+    machine.file(usual, "{}");
+    machine.file("AppData/Local/Packages/Claude_pzs8/LocalCache", "a file where a folder belongs");
+    let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let report = report.expect_err("the second file");
+    let is_changed = machine.read(usual).contains("ledger");
+    assert_eq!(report.contains("added `ledger` to `~/AppData/Roaming"), is_changed, "{report}");
+}
+
+#[test]
+fn a_secret_flag_is_a_variable_of_the_entry() {
+    let line = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let settings = server().settings;
+    let (rest, secrets) =
+        take_secrets(line("serve --key planted --timeout 9 --key-file x --other"), &settings)
+            .expect("arguments");
+    assert_eq!(rest, line("serve --timeout 9 --key-file x --other"));
+    assert_eq!(secrets, [("LEDGER_KEY".to_owned(), "key".to_owned(), "planted".to_owned())]);
+    assert_eq!(take_secrets(line("--key=a=b"), &settings).expect("arguments").1[0].2, "a=b");
+    for (text, part) in
+        [("--key", "needs a value"), ("--key --x", "needs a value"), ("--key a --key planted", "twice")]
+    {
+        let error = take_secrets(line(text), &settings).expect_err(text);
+        assert!(error.contains(part) && error.contains("`--key`") && !error.contains("planted"), "{error}");
+    }
+}
+
+#[test]
+fn clients_that_are_printed_have_what_they_read() {
+    let machine = Machine::new("printed");
+    let print = |line: &str| {
+        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        report.expect("a report")
+    };
+    let (user, project) = (print("copilot"), print("copilot --project"));
+    assert!(user.contains("\"type\": \"stdio\"") && user.contains("\"tools\": ["), "{user}");
+    assert!(project.contains("\"type\": \"stdio\"") && !project.contains("tools"), "{project}");
+    assert!(project.contains(".github/mcp.json"), "{project}");
+    machine.file("project/.mcp.json", "{}");
+    assert!(print("copilot --project").contains("`~/project/.mcp.json`"));
+    let goose = print("goose");
+    let entry = "\n\nextensions:\n  ledger:\n    name: \"ledger\"\n    description: \"ledger\"\n    type: \"stdio\"\n    \
+                 cmd: \"/opt/ledger\"\n    args: []\n    enabled: true\n    timeout: 300\n    envs:\n";
+    assert!(goose.contains(entry), "{goose}");
+    for variable in ["\n      LEDGER_TIMEOUT: \"9s\"\n", "\n      LEDGER_KEY: \"<LEDGER_KEY>\"\n"] {
+        assert!(goose.contains(variable), "{goose}");
+    }
+    let goose = print("goose --http https://example.com/mcp");
+    assert!(
+        goose.contains("    type: \"streamable_http\"\n    uri: \"https://example.com/mcp\"\n"),
+        "{goose}"
+    );
+    assert!(print("opencode").contains("opencode.json`"));
+    machine.file(".config/opencode/opencode.jsonc", "{}");
+    machine.file("project/opencode.jsonc", "{}");
+    assert!(print("opencode").contains("opencode.jsonc`"));
+    assert!(print("opencode --project").contains("project/opencode.jsonc`"));
+    let code = print("vscode --print");
+    assert!(
+        code.contains("https://insiders.vscode.dev/redirect?url=vscode%3Amcp%2Finstall%3F%257B"),
+        "{code}"
+    );
+    let entry = code.split_once("or run code --add-mcp '").and_then(|(_, rest)| rest.split_once("'\n"));
+    let entry: Value = serde_json::from_str(entry.expect("a command").0).expect("JSON");
+    let expected = json!({
+        "name": "ledger", "type": "stdio", "command": "/opt/ledger", "args": [], "env": { "LEDGER_TIMEOUT": "9s" }
+    });
+    assert_eq!(entry, expected);
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl ServerBuilder {
                         state.insert(value);
                         Made::Done
                     }
-                    Err(error) => Made::Failed(format!("`{}`: {}", short_name(own), in_full(&*error))),
+                    Err(error) => Made::Failed(short_name(own), in_full(&*error)),
                 },
                 (None, Some(unmade)) => Made::Unmade(unmade.0.clone()),
                 (None, None) => Made::WithoutSource(format!(
@@ -150,8 +150,8 @@ enum Made {
     Done,
     /// What it would be made of does not exist, for this reason.
     Unmade(Arc<str>),
-    /// The function has failed.
-    Failed(String),
+    /// The function for this type has failed, with this message.
+    Failed(&'static str, String),
     /// What it would be made of is not registered.
     WithoutSource(String),
     /// There is such a value.
@@ -233,9 +233,9 @@ impl PendingSettings for Pending {
             let reason = match (maker.make)(state, self.skips_state) {
                 Made::Done => continue,
                 Made::Unmade(reason) => reason,
-                Made::Failed(line) => {
+                Made::Failed(of, message) => {
                     // the error may have quoted what it could not use
-                    let line = [reading.without_secrets(&line)];
+                    let line = [format!("`{of}`: {}", reading.error_of_program(&message))];
                     failures.extend(line.clone());
                     reading.report(&[], &line).unwrap_or_else(|| Arc::from(""))
                 }
@@ -265,7 +265,9 @@ impl PendingSettings for Pending {
         for maker in self.makers {
             let text = match (maker.make)(state, false) {
                 Made::Done | Made::Unmade(_) => continue,
-                Made::Failed(line) => format!("the server that is mounted as `{prefix}`: {line}"),
+                Made::Failed(of, message) => {
+                    format!("the server that is mounted as `{prefix}`: `{of}`: {message}")
+                }
                 Made::WithoutSource(text) | Made::Twice(text) => text,
             };
             errors.push(BuildError::new(text));

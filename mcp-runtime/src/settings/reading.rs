@@ -153,6 +153,8 @@ pub(super) struct Reading {
     schema: Value,
     /// The texts of secret values.
     secrets: Vec<String>,
+    /// Whether a secret is too short to be found in other texts.
+    has_short_secret: bool,
     /// What is wrong with flags and file as a whole.
     common: Vec<String>,
     has_wrong_flags: bool,
@@ -181,6 +183,7 @@ impl Reading {
             settings: Vec::new(),
             schema: joined_schema(schemas),
             secrets: Vec::new(),
+            has_short_secret: false,
             common,
             has_wrong_flags: !flags.problems.is_empty(),
             problems: None,
@@ -214,7 +217,7 @@ impl Reading {
                 set(&mut members, &setting.path, value.clone());
             }
             if let Some(value) = value.as_ref().filter(|_| setting.is_secret) {
-                collect_texts(value, &mut self.secrets);
+                self.has_short_secret |= collect_texts(value, &mut self.secrets);
             }
             #[cfg(feature = "install")]
             let given = value
@@ -355,6 +358,15 @@ impl Reading {
         text
     }
 
+    /// The text of an error of the program's own code, which may quote any value.
+    pub(super) fn error_of_program(&self, text: &str) -> String {
+        if self.has_short_secret {
+            return "the message is withheld: it may contain a secret, and one of less than 4 characters cannot be found in it"
+                .to_owned();
+        }
+        self.without_secrets(text)
+    }
+
     /// What is missing or wrong as a text, with the state that could not be made; `None` if nothing is.
     pub(super) fn report(&self, own: &[String], state: &[String]) -> Option<Arc<str>> {
         let mut lines = self.common.clone();
@@ -381,19 +393,30 @@ fn hidden(path: &str, expected: &[(String, String)]) -> String {
     }
 }
 
-/// The texts in a value that are long enough to be found in others.
-fn collect_texts(value: &Value, texts: &mut Vec<String>) {
+/// Collects the texts in a value that are long enough to be found in others; returns whether one is not.
+fn collect_texts(value: &Value, texts: &mut Vec<String>) -> bool {
     const SHORTEST: usize = 4;
     match value {
         Value::String(text) => {
             let escaped = Value::from(text.as_str()).to_string();
             let escaped = escaped.trim_matches('"').to_owned();
             texts.extend([text.clone(), escaped].into_iter().filter(|text| text.len() >= SHORTEST));
+            (1..SHORTEST).contains(&text.len())
         }
-        Value::Number(number) => texts.extend(Some(number.to_string()).filter(|text| text.len() >= SHORTEST)),
-        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
-        Value::Object(members) => members.values().for_each(|member| collect_texts(member, texts)),
-        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => {
+            let text = number.to_string();
+            let is_short = text.len() < SHORTEST;
+            texts.extend(Some(text).filter(|_| !is_short));
+            is_short
+        }
+        // each of them, also behind one that is short
+        Value::Array(items) => {
+            items.iter().fold(false, |is_short, item| collect_texts(item, texts) | is_short)
+        }
+        Value::Object(members) => {
+            members.values().fold(false, |is_short, member| collect_texts(member, texts) | is_short)
+        }
+        Value::Null | Value::Bool(_) => false,
     }
 }
 
@@ -618,10 +641,14 @@ impl ServerSettings for Reading {
                 description: setting.description().to_owned(),
                 is_secret: setting.is_secret,
                 is_required: setting.is_required && !is_in_file,
+                is_used: true,
+                flag: setting.flag.clone(),
             });
         }
-        // a secret that is optional and not used is none that the user must add
-        all.retain(|one| !one.is_secret || one.is_required || self.has(&one.variable));
+        for one in &mut all {
+            // a secret that is optional and not used is none that the user must add
+            one.is_used = !one.is_secret || one.is_required || self.has(&one.variable);
+        }
         if let Some(path) = self.file.path.as_ref().filter(|_| self.file.is_named) {
             all.push(SettingToInstall {
                 variable: format!("{}CONFIG", self.prefix),
@@ -629,6 +656,8 @@ impl ServerSettings for Reading {
                 description: "the file of settings".to_owned(),
                 is_secret: false,
                 is_required: false,
+                is_used: true,
+                flag: "config".to_owned(),
             });
         }
         all

@@ -113,7 +113,9 @@ pub(crate) fn with_loop(mut arguments: Vec<String>) -> Vec<String> {
     let has = |name: &str| {
         arguments.iter().any(|argument| argument == name || argument.starts_with(&format!("{name}=")))
     };
-    let names_server = ["--", "--http", "--remove", "--help", "-h"].into_iter().any(has);
+    // what is removed by its name need not be this program
+    let names_server =
+        ["--", "--http", "--help", "-h"].into_iter().any(has) || (has("--remove") && has("--name"));
     let (false, Ok(manifest), Ok(folder)) =
         (names_server, std::fs::read_to_string("Cargo.toml"), std::env::current_dir())
     else {

@@ -4,11 +4,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, Setting, archive::Archive, input_kind, program::Program, settings};
+use super::{Input, Kind, Setting, Source, archive::Archive, program::Program, settings};
 use crate::Failure;
 
 /// The version of the manifest's format, the newest that is documented.
 const FORMAT: &str = "0.3";
+
+/// The width and height of an icon.
+const ICON: u32 = 512;
 
 /// A file of the bundle.
 struct Entry {
@@ -72,8 +75,16 @@ fn make_one(input: &Input, programs: &[&Program], ending: &str) -> Result<String
         Some(icon) => {
             let bytes = std::fs::read(icon)
                 .map_err(|error| format!("`{}` cannot be read: {error}", icon.display()))?;
-            if !bytes.starts_with(b"\x89PNG") {
-                return Err(format!("`{}` is not a PNG", icon.display()).into());
+            match size_of_png(&bytes) {
+                Some((ICON, ICON)) => {}
+                Some((width, height)) => {
+                    return Err(format!(
+                        "`{}` is {width} by {height}, and an icon is {ICON} by {ICON}",
+                        icon.display()
+                    )
+                    .into());
+                }
+                None => return Err(format!("`{}` is not a PNG", icon.display()).into()),
             }
             entries.push(Entry { path: "icon.png".to_owned(), bytes, is_program: false });
             true
@@ -91,6 +102,13 @@ fn make_one(input: &Input, programs: &[&Program], ending: &str) -> Result<String
     let written = mcp_runtime::__dev::replace_file(&path, &archive(&entries)?);
     written.map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
     Ok(path.display().to_string())
+}
+
+/// Width and height of an image, by its first chunk.
+fn size_of_png(bytes: &[u8]) -> Option<(u32, u32)> {
+    let header = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")?;
+    let number = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
+    Some((number(0)?, number(4)?))
 }
 
 fn archive(entries: &[Entry]) -> Result<Vec<u8>, Failure> {
@@ -137,12 +155,17 @@ fn launcher(bin: &str, programs: &[&Program]) -> Result<Vec<u8>, Failure> {
 fn manifest(input: &Input, first: &str, windows: Option<&str>, systems: &[&str], has_icon: bool) -> Value {
     let Input { info, schema, .. } = input;
     let settings = settings(schema);
-    let mut launch = json!({ "command": format!("${{__dirname}}/{first}"), "args": [] });
-    if !settings.is_empty() {
-        let env = settings.iter().map(|setting| {
-            (setting.variable.clone(), Value::from(format!("${{user_config.{}}}", setting.key)))
-        });
-        launch["env"] = env.collect::<Map<_, _>>().into();
+    let (mut env, mut arguments) = (Map::new(), Vec::new());
+    for Setting { key, source, .. } in &settings {
+        let value = format!("${{user_config.{key}}}");
+        match source {
+            Source::Variable(name) => drop(env.insert(name.clone(), value.into())),
+            Source::Flag(flag) => arguments.push(format!("{flag}={value}")),
+        }
+    }
+    let mut launch = json!({ "command": format!("${{__dirname}}/{first}"), "args": arguments });
+    if !env.is_empty() {
+        launch["env"] = env.into();
     }
     if let Some(windows) = windows {
         launch["platform_overrides"] = json!({ "win32": { "command": format!("${{__dirname}}/{windows}") } });
@@ -200,8 +223,7 @@ fn manifest(input: &Input, first: &str, windows: Option<&str>, systems: &[&str],
 
 /// What the client asks its user.
 fn question(setting: &Setting) -> Value {
-    let Setting { key, schema, is_required, .. } = setting;
-    let kind = input_kind(schema);
+    let Setting { key, kind, schema, is_required, .. } = setting;
     let words = key.replace('_', " ");
     let mut letters = words.chars();
     let title =
@@ -212,7 +234,7 @@ fn question(setting: &Setting) -> Value {
         let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
         description += &format!(" (one of {})", values.join(", "));
     }
-    let mut asked = json!({ "type": kind, "title": title, "description": description });
+    let mut asked = json!({ "type": kind.in_bundle(), "title": title, "description": description });
     if schema["writeOnly"] == true {
         asked["sensitive"] = true.into();
     }
@@ -222,10 +244,10 @@ fn question(setting: &Setting) -> Value {
     match &schema["default"] {
         value @ (Value::String(_) | Value::Number(_) | Value::Bool(_)) => asked["default"] = value.clone(),
         // one without a value would be the name of its variable; a variable without a text is not set
-        _ if !is_required && kind == "string" => asked["default"] = "".into(),
+        _ if !is_required && !matches!(kind, Kind::Number | Kind::Boolean) => asked["default"] = "".into(),
         _ => {}
     }
-    if kind == "number" {
+    if *kind == Kind::Number {
         for (bound, keyword) in [("min", "minimum"), ("max", "maximum")] {
             if let Some(value) = schema.get(keyword).filter(|value| value.is_number()) {
                 asked[bound] = value.clone();

@@ -3,6 +3,7 @@
 
 mod archive;
 mod crate_info;
+mod folder;
 mod mcpb;
 mod npm;
 mod program;
@@ -147,26 +148,74 @@ fn read_schema(file: &str) -> Result<Value, Failure> {
     Ok(serde_json::from_str(&text).map_err(|error| format!("`{file}` is not JSON: {error}"))?)
 }
 
-/// Of what kind the value of a setting is: `number`, `boolean` or `string`.
-fn input_kind(schema: &Value) -> &'static str {
-    let types: Vec<&str> = match &schema["type"] {
-        Value::Array(types) => {
-            types.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect()
+/// Of what kind the value of a setting is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Boolean,
+    Text,
+    /// A path of a file, or of a folder if the name of the setting says so.
+    File,
+    Directory,
+}
+
+impl Kind {
+    fn of(name: &str, schema: &Value) -> Self {
+        let alternatives = schema["anyOf"].as_array().into_iter().flatten();
+        let schema = alternatives.clone().find(|one| one["type"] != "null").unwrap_or(schema);
+        let types: Vec<&str> = match &schema["type"] {
+            Value::Array(types) => {
+                types.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect()
+            }
+            name => name.as_str().into_iter().collect(),
+        };
+        let is_folder = |word: &str| {
+            ["dir", "directory", "folder", "root", "workspace", "home"].contains(&&*word.to_ascii_lowercase())
+        };
+        match types.as_slice() {
+            ["integer" | "number"] => Self::Number,
+            ["boolean"] => Self::Boolean,
+            ["string"] if schema["format"] != "path" => Self::Text,
+            ["string"] if name.split(['_', '-']).any(is_folder) => Self::Directory,
+            ["string"] => Self::File,
+            _ => Self::Text,
         }
-        name => name.as_str().into_iter().collect(),
-    };
-    match types.as_slice() {
-        ["integer" | "number"] => "number",
-        ["boolean"] => "boolean",
-        _ => "string",
     }
+
+    /// Its name in bundles, which ask for a path by a dialog.
+    fn in_bundle(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Text => "string",
+            Self::File => "file",
+            Self::Directory => "directory",
+        }
+    }
+
+    /// Its name in the registry of servers.
+    fn in_registry(self) -> &'static str {
+        match self {
+            Self::File | Self::Directory => "filepath",
+            other => other.in_bundle(),
+        }
+    }
+}
+
+/// How a server gets the value of a setting.
+enum Source {
+    /// By a variable of this name.
+    Variable(String),
+    /// By a flag, with `--`, if no variable is known.
+    Flag(String),
 }
 
 /// A setting of the server, as clients ask for it.
 struct Setting {
     /// Its path, joined by `_`.
     key: String,
-    variable: String,
+    source: Source,
+    kind: Kind,
     schema: Value,
     is_required: bool,
 }
@@ -179,10 +228,12 @@ fn settings(schema: &Value) -> Vec<Setting> {
             let key: String =
                 format!("{path}{name}").replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "_");
             let is_required = is_required && required.iter().any(|required| required == name);
-            match property["x-env"].as_str() {
-                Some(variable) => found.push(Setting {
+            let text = |key: &str| property[key].as_str().map(str::to_owned);
+            match text("x-env").map(Source::Variable).or_else(|| text("x-flag").map(Source::Flag)) {
+                Some(source) => found.push(Setting {
+                    kind: Kind::of(&key, property),
                     key,
-                    variable: variable.to_owned(),
+                    source,
                     schema: property.clone(),
                     is_required: is_required && property.get("default").is_none(),
                 }),

@@ -1,14 +1,11 @@
 //! Packages of npm: one that starts the program of this machine, and one for each target, of which npm installs the one that
 //! fits. Nothing runs during the installation.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::Path};
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, program::Program};
+use super::{Input, folder, program::Program};
 use crate::Failure;
 
 const LAUNCHER: &str = include_str!("../../template/launcher.js.txt");
@@ -28,7 +25,7 @@ pub(super) fn make(input: &Input) -> Result<Vec<String>, Failure> {
         let name = format!("{}-{}", info.npm, program.platform());
         let file = format!("{}{}", info.bin, program.suffix());
         optional.insert(name.clone(), info.version.as_str().into());
-        for processor in program.processors {
+        for processor in processors(input, program) {
             let key = format!("{}-{processor}", program.system);
             let entry = json!({ "name": name, "file": file, "musl": program.is_musl });
             match table.entry(key).or_insert_with(|| json!([])) {
@@ -81,11 +78,21 @@ fn described(input: &Input, name: &str) -> Value {
     all
 }
 
+/// The processors on which a program runs: Windows on Arm runs the one for x64, unless there is one of its own.
+fn processors(input: &Input, program: &Program) -> Vec<&'static str> {
+    let mut all = program.processors.to_vec();
+    let is_arm = |other: &Program| other.system == "win32" && other.processors.contains(&"arm64");
+    if program.system == "win32" && !input.programs.iter().any(is_arm) {
+        all.push("arm64");
+    }
+    all
+}
+
 fn of_program(input: &Input, program: &Program, name: &str) -> Value {
     let mut all = described(input, name);
     all["description"] = format!("{} ({})", input.info.description, program.platform()).into();
     all["os"] = json!([program.system]);
-    all["cpu"] = json!(program.processors);
+    all["cpu"] = json!(processors(input, program));
     let has_other = input.programs.iter().any(|other| {
         other.system == program.system
             && other.processors == program.processors
@@ -137,12 +144,9 @@ fn write_folder(parent: &Path, name: &str, files: &[(&str, Vec<u8>, bool)]) -> R
         Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {}
         Err(_) => return Err(format!("`{shown}` is not a package, and is left alone").into()),
     }
-    let beside = |ending: &str| -> PathBuf {
-        let mut name = folder.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.{ending}", std::process::id()));
-        folder.with_file_name(name)
-    };
-    let (new, old) = (beside("new"), beside("old"));
+    let mut beside = folder.file_name().unwrap_or_default().to_owned();
+    beside.push(format!(".{}.new", std::process::id()));
+    let new = folder.with_file_name(beside);
     let written = (|| {
         for (path, bytes, is_program) in files {
             let path = new.join(path);
@@ -156,22 +160,10 @@ fn write_folder(parent: &Path, name: &str, files: &[(&str, Vec<u8>, bool)]) -> R
             #[cfg(not(unix))]
             let _ = is_program;
         }
-        let was_there = folder.exists();
-        if was_there {
-            fs::rename(&folder, &old)?;
-        }
-        if let Err(error) = fs::rename(&new, &folder) {
-            if was_there {
-                fs::rename(&old, &folder)?;
-            }
-            return Err(error);
-        }
-        Ok(())
+        folder::replace(&new, &folder)
     })();
     // of a failure the new one, of a success the old one
-    for left in [&new, &old] {
-        let _result = fs::remove_dir_all(left);
-    }
+    let _result = fs::remove_dir_all(&new);
     written.map_err(|error: io::Error| format!("`{shown}` cannot be written: {error}"))?;
     Ok(shown)
 }

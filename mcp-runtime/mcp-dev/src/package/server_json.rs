@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::{Setting, crate_info::CrateInfo, input_kind, program, program::Program, settings};
+use super::{Setting, Source, crate_info::CrateInfo, program, program::Program, settings};
 use crate::{Outcome, print, report};
 
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
@@ -109,7 +109,13 @@ fn make(info: &CrateInfo, settings: &[Setting], out: &Path, problems: &mut Vec<S
     if let Some((url, source)) = info.repository.as_deref().and_then(|url| Some((url, source_of(url)?))) {
         all["repository"] = json!({ "url": url, "source": source });
     }
-    let variables: Vec<Value> = settings.iter().map(variable).collect();
+    let (mut variables, mut arguments) = (Vec::new(), Vec::new());
+    for setting in settings {
+        match setting.source {
+            Source::Variable(_) => variables.push(input(setting)),
+            Source::Flag(_) => arguments.push(input(setting)),
+        }
+    }
     let mut packages = Vec::new();
     for kind in &info.packages {
         let described = match kind.as_str() {
@@ -130,6 +136,9 @@ fn make(info: &CrateInfo, settings: &[Setting], out: &Path, problems: &mut Vec<S
         if !variables.is_empty() {
             package["environmentVariables"] = variables.clone().into();
         }
+        if !arguments.is_empty() {
+            package["packageArguments"] = arguments.clone().into();
+        }
     }
     if !packages.is_empty() {
         all["packages"] = packages.into();
@@ -141,9 +150,14 @@ fn make(info: &CrateInfo, settings: &[Setting], out: &Path, problems: &mut Vec<S
     all
 }
 
-fn variable(setting: &Setting) -> Value {
-    let Setting { variable, schema, is_required, .. } = setting;
-    let mut all = json!({ "name": variable, "format": input_kind(schema) });
+/// A variable or an argument, as the registry has it.
+fn input(setting: &Setting) -> Value {
+    let Setting { source, kind, schema, is_required, .. } = setting;
+    let mut all = match source {
+        Source::Variable(name) => json!({ "name": name }),
+        Source::Flag(name) => json!({ "type": "named", "name": name }),
+    };
+    all["format"] = kind.in_registry().into();
     if let Some(text) = schema["description"].as_str() {
         all["description"] = text.into();
     }

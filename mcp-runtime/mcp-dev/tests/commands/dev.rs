@@ -458,4 +458,50 @@ fn install_in_a_crate_registers_the_loop_unless_a_server_is_named() {
     assert_eq!(own["notes"]["command"], env!("CARGO_BIN_EXE_mcp-dev"));
     let named = entry(&["install", "cursor", "--name", "other", "--", "npx", "a-server"], ".cursor/mcp.json");
     assert_eq!(named["other"]["args"], json!(["a-server"]));
+    // and it is removed as it was added, by its name or without; the server's own entry of that name is not
+    let left = entry(&["install", "cursor", "--remove"], ".cursor/mcp.json");
+    assert!(left.get("notes").is_none() && left.get("other").is_some(), "{left}");
+    let left = entry(&["install", "cursor", "--remove", "--name", "other"], ".cursor/mcp.json");
+    assert!(left.get("other").is_none(), "{left}");
+    entry(&["install", "cursor", "--name", "notes", "--", "notes"], ".cursor/mcp.json");
+    let refused = folder.run(&["install", "cursor", "--remove"]);
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("another server is named `notes`"), "{text}");
+}
+
+/// A program in the place of the client's own, which writes down its arguments, one a line.
+#[cfg(unix)]
+#[test]
+fn install_registers_the_loop_by_the_clients_own_command() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    fs::write(folder.0.join("Cargo.toml"), "[package]\nname = \"notes\"\n").expect("a file");
+    let program = folder.0.join("bin/claude");
+    fs::create_dir(folder.0.join("bin")).expect("a folder");
+    fs::write(&program, "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$HOME/called\"\n").expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let run = |line: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
+        command.args(line).current_dir(&folder.0).env("HOME", &folder.0);
+        command.env("PATH", format!("{}:/usr/bin:/bin", folder.0.join("bin").display()));
+        command.env_remove("CLAUDE_CONFIG_DIR").output().expect("the program")
+    };
+    let output = run(&["install", "claude-code"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("added `notes` to Claude Code"), "{output:?}");
+    let called = fs::read_to_string(folder.0.join("called")).expect("the arguments");
+    let words: Vec<&str> = called.lines().collect();
+    assert_eq!(words[..5], ["mcp", "add-json", "-s", "user", "notes"], "{called}");
+    let entry: Value = serde_json::from_str(words[5]).expect("JSON");
+    let place = folder.0.to_str().expect("a path");
+    assert_eq!(entry, json!({ "command": env!("CARGO_BIN_EXE_mcp-dev"), "args": ["dev", "--dir", place] }));
+    assert!(!folder.0.join(".claude.json").exists(), "the client's own file is its command's");
+    // as the client writes it down
+    let state = json!({ "mcpServers": { "notes": entry } });
+    fs::write(folder.0.join(".claude.json"), state.to_string()).expect("a file");
+    assert!(String::from_utf8_lossy(&run(&["install", "claude-code"]).stdout).contains("already"));
+    assert!(run(&["install", "claude-code", "--remove"]).status.success());
+    let called = fs::read_to_string(folder.0.join("called")).expect("the arguments");
+    let words: Vec<&str> = called.lines().skip(6).collect();
+    assert_eq!(words, ["mcp", "remove", "-s", "user", "notes"]);
 }

@@ -6,6 +6,8 @@ mod dev;
 #[allow(dead_code)]
 #[path = "../../src/examine.rs"]
 mod examine;
+#[path = "../../src/package/folder.rs"]
+mod folder;
 mod page;
 mod product;
 mod proxy;
@@ -191,7 +193,9 @@ fn a_lock_is_written_and_says_what_has_changed() {
     folder.stdout(&["lock"]);
     let written = fs::read_to_string(&lock).expect("a file");
     assert!(written.contains("\n    \"echo\": {\"description\""), "{written}");
-    assert_eq!(folder.stdout(&["lock", "--check"]), "nothing has changed\n");
+    let unknown = "settings and scopes are not compared: the server does not print them (`schema --json`)\n";
+    let unchanged = format!("nothing has changed in what clients see\n{unknown}");
+    assert_eq!(folder.stdout(&["lock", "--check"]), unchanged);
     for (old, new, code, report) in [
         ("Takes its time.", "Is slow.", 3, "routing   tool slow: its description has changed\n"),
         (
@@ -207,10 +211,20 @@ fn a_lock_is_written_and_says_what_has_changed() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(code), "{text}");
         assert!(text.starts_with(report) && text.contains(" version"), "{text}");
+        assert!(text.ends_with(unknown), "{text}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("`mcp-dev lock`"));
         assert_eq!(fs::read_to_string(&lock).expect("a file"), written);
     }
-    // what it cannot read it does not replace
+    // what it cannot read of the server it does not replace
+    fs::write(folder.0.join("server.py"), SERVER).expect("a file");
+    let of_program = written.replacen("\"format\"", "\"source\": \"program\",\n  \"format\"", 1);
+    fs::write(&lock, &of_program).expect("a file");
+    let refused = folder.run_with_server(&["lock"]);
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(1) && text.contains("is left alone"), "{text}");
+    assert_eq!(fs::read_to_string(&lock).expect("a file"), of_program);
+    assert_eq!(folder.stdout(&["lock", "--check"]), unchanged);
+    // nor what is not a contract
     fs::write(&lock, "{").expect("a file");
     for arguments in [&["lock"][..], &["lock", "--check"]] {
         assert_eq!(folder.run_with_server(arguments).status.code(), Some(1));
@@ -256,4 +270,41 @@ fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
         text.starts_with("error    tool echo!: its name has characters") && !text.contains('\u{1b}'),
         "{text}"
     );
+}
+
+#[test]
+fn a_folder_is_there_at_every_moment_while_it_is_replaced() {
+    let parent = Folder::new();
+    let (folder, new) = (parent.0.join("package"), parent.0.join("package.new"));
+    let write = |path: &std::path::Path, text: &str| {
+        fs::create_dir_all(path.join("bin")).expect("a folder");
+        fs::write(path.join("bin/launch.js"), text).expect("a file");
+    };
+    write(&new, "0");
+    folder::replace(&new, &folder).expect("a new folder");
+    assert!(!new.exists());
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let watcher = threads.spawn(|| {
+            let (mut looks, mut gaps) = (0_u64, 0_u64);
+            while !is_over.load(Ordering::Relaxed) || looks == 0 {
+                looks += 1;
+                gaps += u64::from(!folder.is_dir());
+            }
+            gaps
+        });
+        for round in 1..=2000 {
+            write(&new, &round.to_string());
+            folder::replace(&new, &folder).expect("a folder that is replaced");
+            let _was_left = fs::remove_dir_all(&new);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        if cfg!(any(target_os = "linux", target_vendor = "apple")) {
+            assert_eq!(watcher.join().expect("the watcher"), 0, "moments without a folder");
+        }
+    });
+    assert_eq!(fs::read_to_string(folder.join("bin/launch.js")).expect("a file"), "2000");
+    let left: Vec<_> =
+        fs::read_dir(&parent.0).expect("a folder").flatten().map(|one| one.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains(".old")), "{left:?}");
 }

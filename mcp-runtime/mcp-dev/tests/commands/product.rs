@@ -208,6 +208,13 @@ fn is_packaged(made: &Made, server: &str) {
         (&linux["os"], &linux["cpu"], &linux["libc"]),
         (&json!(["linux"]), &json!(["x64"]), &json!(["glibc"]))
     );
+    // Windows on Arm runs the program for x64
+    assert_eq!(read("dist/npm/product-walk-win32-x64/package.json")["cpu"], json!(["x64", "arm64"]));
+    let launcher = fs::read_to_string(made.path("dist/npm/product-walk/bin/launch.js")).expect("a launcher");
+    let table = launcher.split_once("const PROGRAMS = ").and_then(|(_, rest)| rest.split_once(";\n"));
+    let table: Value = serde_json::from_str(table.expect("a table").0).expect("JSON");
+    assert_eq!(table["win32-arm64"], table["win32-x64"]);
+    assert_eq!(table["win32-arm64"][0]["name"], "product-walk-win32-x64");
     assert_eq!(read("dist/npm/product-walk-darwin-universal/package.json")["cpu"], json!(["arm64", "x64"]));
     let line = [&["--offline", "--yes", "./dist/npm/product-walk"], &call[..]].concat();
     let started = made.run(Path::new("npx"), &line);
@@ -222,6 +229,8 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
         "key": { "type": "string", "x-env": "LISTED_KEY", "writeOnly": true, "description": "Of the service" },
         "limit": { "type": "integer", "x-env": "LISTED_LIMIT", "default": 5 },
         "mode": { "type": "string", "x-env": "LISTED_MODE", "enum": ["a", "b"] },
+        "notes": { "type": ["string", "null"], "format": "path", "x-flag": "--notes", "x-env": "LISTED_NOTES" },
+        "level": { "type": "integer", "x-flag": "--level", "default": 3 },
     } } });
     fs::write(made.path("schema.json"), schema.to_string()).expect("a file");
     let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
@@ -252,8 +261,12 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
             { "name": "LISTED_KEY", "format": "string", "description": "Of the service", "isRequired": true, "isSecret": true },
             { "name": "LISTED_LIMIT", "format": "number", "default": "5" },
             { "name": "LISTED_MODE", "format": "string", "choices": ["a", "b"] },
+            { "name": "LISTED_NOTES", "format": "filepath" },
         ])
     );
+    // a setting without a variable
+    let level = json!([{ "type": "named", "name": "--level", "format": "number", "default": "3" }]);
+    assert_eq!(package["packageArguments"], level);
     assert_eq!(text(&line(&["--check"]).stdout), "nothing has changed\n");
     // what the author adds is kept, and what has changed is said
     let mut own = all.clone();
@@ -371,6 +384,18 @@ fn packages_are_refused_before_anything_is_written() {
         "{output:?}"
     );
     let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
+    let with_icon = manifest.replace("[package.metadata.mcp]", "[package.metadata.mcp]\nicon = \"icon.png\"");
+    fs::write(made.path("Cargo.toml"), with_icon).expect("a manifest");
+    for (icon, message) in [
+        (&b"GIF89a"[..], "is not a PNG"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\0\0\0", "is not a PNG"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\0\0\0\x01\0", "is 512 by 256, and an icon is 512 by 512"),
+    ] {
+        fs::write(made.path("icon.png"), icon).expect("a file");
+        let output = made.mcp_dev(&["package", "mcpb", "--schema", "schema.json", "--binary", arm]);
+        assert!(text(&output.stderr).contains(message), "{output:?}");
+        assert!(!made.path("dist/refused-0.1.0-linux-arm64.mcpb").exists());
+    }
     fs::write(made.path("Cargo.toml"), manifest.replace("author = \"Ada Lovelace\"", ""))
         .expect("a manifest");
     let output = made.mcp_dev(&["package", "mcpb", "--schema", "schema.json", "--binary", arm]);
@@ -443,6 +468,12 @@ fn has_classes_of_changes(made: &Made, server: &str) {
         (output.to_owned(), Value::Null, "additive", 3),
         ("/capabilities/prompts".to_owned(), json!({}), "breaking", 1),
         ("/capabilities/tools".to_owned(), Value::Null, "additive", 3),
+        // what no list has, and the program prints
+        (format!("{tool}/scopes"), json!(["greet"]), "additive", 3),
+        ("/settings/greeting".to_owned(), Value::Null, "additive", 3),
+        ("/settings/greeting/required".to_owned(), json!(true), "additive", 3),
+        ("/settings/gone".to_owned(), json!({ "required": false, "schema": {} }), "breaking", 1),
+        ("/settings/greeting/schema/x-env".to_owned(), json!("OLDER"), "breaking", 1),
     ];
     assert!(changes.len() >= 20);
     for (pointer, value, class, code) in changes {
@@ -457,6 +488,13 @@ fn has_classes_of_changes(made: &Made, server: &str) {
         let (found, report) = check();
         assert!(report.starts_with(class) && found == Some(code), "{pointer} = {value}: {found:?} {report}");
     }
+    // a file of another time, without what only the program knows, is out of date
+    let mut listed: Value = serde_json::from_str(&original).expect("JSON");
+    let members = listed.as_object_mut().expect("an object");
+    members.remove("source").and(members.remove("settings")).expect("settings of the program");
+    fs::write(&lock, listed.to_string()).expect("the lock");
+    let (code, report) = check();
+    assert!(code == Some(3) && report.contains("the file has none"), "{code:?} {report}");
     // and it is written as the tests write it
     let output = made.mcp_dev(&["lock", "--", server]);
     assert!(

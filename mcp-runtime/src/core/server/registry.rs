@@ -37,7 +37,7 @@ impl Registry {
     }
 
     /// The scopes of tools that have some, by the tools' names.
-    #[cfg(any(feature = "testing", test))]
+    #[cfg(any(feature = "testing", feature = "cli", test))]
     pub(crate) fn scopes_of_tools(&self) -> std::collections::BTreeMap<String, Vec<String>> {
         let scoped = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
         scoped.map(|tool| (tool.spec.item.name.to_string(), tool.spec.item.scopes.to_vec())).collect()

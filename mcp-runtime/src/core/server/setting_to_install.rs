@@ -9,4 +9,8 @@ pub(crate) struct SettingToInstall {
     pub(crate) is_secret: bool,
     /// Whether it has to be set, and the file of settings does not.
     pub(crate) is_required: bool,
+    /// Whether an entry has it: it is required, or given. Others are here for their flags.
+    pub(crate) is_used: bool,
+    /// Its flag, without `--`.
+    pub(crate) flag: String,
 }

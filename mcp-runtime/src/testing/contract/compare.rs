@@ -37,7 +37,7 @@ impl<'c> ItemChangeList<'c> {
 pub(super) fn compare(older: &Contract, newer: &Contract) -> ContractChanges {
     let mut found = Vec::new();
     compare_server(older, newer, &mut ItemChangeList::new("server".to_owned(), &mut found));
-    let knows_own = older.has_own() && newer.has_own();
+    let knows_own = older.is_of_program() && newer.is_of_program();
     for (section, kind, _) in SECTIONS {
         let mut added: Vec<(&String, &Value)> =
             newer.items(section).filter(|(name, _)| item(older, section, name).is_none()).collect();

@@ -31,13 +31,15 @@ const SECTIONS: [(&str, &str, &str); 5] = [
 ///
 /// The file is canonical: members are sorted, and each item is one line. [`TestServer::contract`] reads the contract of
 /// a server of this program, with settings and scopes; the tool `mcp-dev` reads the lists that any server shows to its
-/// clients.
+/// clients, and those two from programs of this crate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contract(Map<String, Value>);
 
 impl Contract {
     /// The contract in the lists of a server: `described` has the members `server`, `instructions`, `capabilities`, `tools`,
-    /// `prompts`, `resources`, `resourceTemplates` and `events`, each as the wire has it, as far as they are there.
+    /// `prompts`, `resources`, `resourceTemplates` and `events`, each as the wire has it, as far as they are there. What only
+    /// the program knows is in `settings`, a schema, and `scopes`, lists by the names of tools, as `schema` of its command
+    /// line prints them; without `scopes`, it is unknown.
     #[must_use]
     pub fn of_lists(described: &Value) -> Self {
         let mut members = Map::new();
@@ -74,7 +76,15 @@ impl Contract {
                 members.insert(section.to_owned(), items.into());
             }
         }
-        Self(members)
+        let mut contract = Self(members);
+        if let Some(scopes) = described["scopes"].as_object() {
+            let texts = |list: &Value| {
+                list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+            };
+            let scopes = scopes.iter().map(|(tool, list)| (tool.clone(), texts(list))).collect();
+            contract.add_own(described.get("settings"), &scopes);
+        }
+        contract
     }
 
     /// Adds what only the program knows: its settings, and the scopes of tools.
@@ -101,26 +111,10 @@ impl Contract {
         }
     }
 
-    /// Takes over from an older contract what is not in lists: settings and scopes, of items that are still there.
+    /// Whether it has what only a program knows: its settings, and the scopes of tools. Two contracts are compared in these
+    /// only if both have them.
     #[must_use]
-    pub fn with_own_of(mut self, older: &Self) -> Self {
-        if !older.has_own() || self.has_own() {
-            return self;
-        }
-        let scopes = older.items("tools").filter_map(|(name, tool)| {
-            let scopes = tool["scopes"].as_array()?.iter().filter_map(Value::as_str);
-            Some((name.clone(), scopes.map(str::to_owned).collect()))
-        });
-        let scopes = scopes.collect();
-        self.add_own(None, &scopes);
-        if let Some(settings) = older.0.get("settings") {
-            self.0.insert("settings".into(), settings.clone());
-        }
-        self
-    }
-
-    /// Whether it has what only a program knows.
-    fn has_own(&self) -> bool {
+    pub fn is_of_program(&self) -> bool {
         self.0.get("source").is_some_and(|source| source == "program")
     }
 

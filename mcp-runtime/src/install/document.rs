@@ -231,8 +231,8 @@ fn with_line_ends(text: &str, before: &str) -> String {
         text.split_inclusive('\n').map(one).collect()
     };
     let (mut new, old) = (lines(text), lines(before));
-    let crlf = old.iter().filter(|(_, end)| *end == "\r\n").count();
-    let usual = if crlf * 2 > old.len() { "\r\n" } else { "\n" };
+    let count_of = |kind: &str| old.iter().filter(|(_, end)| *end == kind).count();
+    let usual = if count_of("\r\n") > count_of("\n") { "\r\n" } else { "\n" };
     // one place is edited, so that most lines are the same before it or behind it
     let start = new.iter().zip(&old).take_while(|(new, old)| new.0 == old.0).count();
     let most = (new.len() - start).min(old.len() - start);

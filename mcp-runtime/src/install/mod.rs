@@ -386,7 +386,7 @@ impl Installer<'_> {
                     let is_own = |flag: &str| server.settings.iter().any(|setting| setting.flag == flag);
                     let flags = arguments
                         .iter()
-                        .filter_map(|argument| Some(argument.strip_prefix("--")?.split('=').next()?));
+                        .filter_map(|argument| argument.strip_prefix("--")?.split('=').next());
                     let doubtful =
                         flags.filter(|flag| !is_own(flag) && sounds_secret(&flag.replace('-', "_")));
                     notes.extend(doubtful.map(|flag| {

@@ -481,7 +481,7 @@ fn install_registers_the_loop_by_the_clients_own_command() {
     fs::write(&program, "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$HOME/called\"\n").expect("a file");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
     let run = |line: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
         command.args(line).current_dir(&folder.0).env("HOME", &folder.0);
         command.env("PATH", format!("{}:/usr/bin:/bin", folder.0.join("bin").display()));
         command.env_remove("CLAUDE_CONFIG_DIR").output().expect("the program")

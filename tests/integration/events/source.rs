@@ -17,7 +17,7 @@ use mcp_runtime::{
     prelude::*,
     testing::TestServer,
 };
-use mcp_tests::support::{SUBSCRIPTION, Transport};
+use mcp_tests::support::{SUBSCRIPTION, Transport, within};
 use serde_json::{Value, json};
 
 use super::fixture::{Poller, connect};
@@ -447,34 +447,37 @@ fn timed(#[mcp(position)] since: Option<Position>, timed: &Timed) -> Result<Even
 
 #[tokio::test]
 async fn the_age_that_a_client_asks_for_bounds_what_its_stream_begins_with_and_nothing_without_a_cursor() {
-    let ticks = Timed::default();
-    let server = mcp_runtime::server!().state(ticks.clone()).add(event::of::<timed>()).build().unwrap();
-    let hour = Duration::from_secs(3600);
-    let mut poller = Poller::begin(&server, Transport::Stdio, "timed", json!({})).await;
-    for age in [hour, hour, Duration::ZERO, hour] {
-        ticks.tick(age);
-    }
-    let mut client = connect(&server, Transport::Stdio).await;
-    let stream = json!({ "name": "timed", "cursor": poller.cursor, "maxAgeMs": 60_000 });
-    client.stream_events(stream).await;
-    let mut numbers = async |count: usize| {
-        let mut numbers = Vec::new();
-        while numbers.len() < count {
-            let message = client.next_message().await;
-            numbers.extend(message["params"]["data"]["n"].as_u64());
+    within(async {
+        let ticks = Timed::default();
+        let server = mcp_runtime::server!().state(ticks.clone()).add(event::of::<timed>()).build().unwrap();
+        let hour = Duration::from_secs(3600);
+        let mut poller = Poller::begin(&server, Transport::Stdio, "timed", json!({})).await;
+        for age in [hour, hour, Duration::ZERO, hour] {
+            ticks.tick(age);
         }
-        numbers
-    };
-    assert_eq!(numbers(2).await, [3, 4], "the first one that is not too old, and what follows");
-    ticks.tick(hour);
-    assert_eq!(numbers(1).await, [5], "what comes late is not too old");
-    let polled = poller.poll(json!({ "maxAgeMs": 60_000 })).await;
-    let polled = polled["events"].as_array().unwrap().iter().map(|event| event["data"]["n"].as_u64());
-    assert_eq!(polled.collect::<Vec<_>>(), [Some(3), Some(4), Some(5)]);
+        let mut client = connect(&server, Transport::Stdio).await;
+        let stream = json!({ "name": "timed", "cursor": poller.cursor, "maxAgeMs": 60_000 });
+        client.stream_events(stream).await;
+        let mut numbers = async |count: usize| {
+            let mut numbers = Vec::new();
+            while numbers.len() < count {
+                let message = client.next_message().await;
+                numbers.extend(message["params"]["data"]["n"].as_u64());
+            }
+            numbers
+        };
+        assert_eq!(numbers(2).await, [3, 4], "the first one that is not too old, and what follows");
+        ticks.tick(hour);
+        assert_eq!(numbers(1).await, [5], "what comes late is not too old");
+        let polled = poller.poll(json!({ "maxAgeMs": 60_000 })).await;
+        let polled = polled["events"].as_array().unwrap().iter().map(|event| event["data"]["n"].as_u64());
+        assert_eq!(polled.collect::<Vec<_>>(), [Some(3), Some(4), Some(5)]);
 
-    // a stream without a cursor begins where its source does
-    let mut client = connect(&server, Transport::Stdio).await;
-    let active = client.stream_events(json!({ "name": "timed", "maxAgeMs": 60_000 })).await;
-    assert_eq!(active["truncated"], false);
-    assert_eq!(client.next_message().await["params"]["data"]["n"], 1);
+        // a stream without a cursor begins where its source does
+        let mut client = connect(&server, Transport::Stdio).await;
+        let active = client.stream_events(json!({ "name": "timed", "maxAgeMs": 60_000 })).await;
+        assert_eq!(active["truncated"], false);
+        assert_eq!(client.next_message().await["params"]["data"]["n"], 1);
+    })
+    .await;
 }

@@ -63,7 +63,7 @@ pub(super) fn strip_item(item: TokenStream) -> TokenStream {
     }
 }
 
-/// What a struct with `#[derive(Tool)]` gets.
+/// The error for a struct with `#[derive(Tool)]`.
 pub(crate) fn report_derived_tool() -> TokenStream {
     syn::Error::new(
         Span::call_site(),

@@ -19,7 +19,7 @@ use crate::syntax::types::{is_object, option_inner, peel, type_to_string};
 /// A parameter of a rule: an argument of the item, or what the server provides.
 struct RuleParameter {
     name: Ident,
-    /// What the reference points to.
+    /// The target type of the reference.
     ty: Type,
     is_optional: bool,
 }

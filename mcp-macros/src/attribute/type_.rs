@@ -84,7 +84,7 @@ fn all_attrs(item: &Item) -> Vec<&Attribute> {
     }
 }
 
-/// What precedes the fields of a type.
+/// The part of a type before its fields.
 struct TypeHead {
     attrs: Vec<Attribute>,
     keyword: Ident,

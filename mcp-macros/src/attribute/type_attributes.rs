@@ -65,7 +65,7 @@ fn report(attribute: &Group, options: TokenStream, errors: &Errors) {
     errors.at(tokens, format_args!("`#[mcp(..)]` is for parameters, and this is a field\n{fix}"));
 }
 
-/// What serde and schemars call an option.
+/// The attribute of serde or schemars that replaces an option.
 fn instead(entry: &Entry) -> Option<String> {
     let value = || match &entry.form {
         Form::Value(value) => value.to_token_stream().to_string(),

@@ -43,7 +43,7 @@ fn report_fields(fields: &Fields, rule: Option<&str>, errors: &Errors) {
     }
 }
 
-/// What the `#[serde(..)]` attributes of a type, a variant or a field say about names.
+/// The names that the `#[serde(..)]` attributes of a type, a variant or a field set.
 #[derive(Default)]
 struct Names {
     rename: Option<LitStr>,

@@ -425,7 +425,8 @@ fn describe_argument(
     quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#calls;)
 }
 
-/// What a type looks like. If it cannot be an argument, this chooses the message, and nothing else.
+/// The kind of type that the tokens of an argument suggest. It only selects the message for a type that cannot be an
+/// argument.
 enum ArgumentLook<'a> {
     Data,
     /// Has the name of a type that the server provides.

@@ -15,7 +15,7 @@ use crate::syntax::types::{leaf, replace_self};
 
 /// The attributes that the derives read, or that change what the copy consists of.
 const COPIED: [&str; 7] = ["serde", "schemars", "validate", "garde", "doc", "cfg", "repr"];
-/// What serde does with a type without looking at its fields, or at them alone.
+/// Options that make serde ignore the fields of a type, or use nothing else of it.
 const OPAQUE: [&str; 7] = ["remote", "from", "try_from", "into", "transparent", "bound", "getter"];
 /// Options of fields and variants whose types need not be sent.
 const UNCHECKED: [&str; 7] = [

@@ -1,8 +1,8 @@
 //! The function that the runtime calls: decodes the arguments, injects the rest, calls the user's function, and converts
 //! what it returns. It returns a future only if that function is `async` or a parameter has to be awaited.
 //!
-//! What is here is compiled for every item of every user, again and again: each closure, future and generic call costs a
-//! crate of many items more than a line of the runtime does.
+//! This code is compiled for every item of every user: each closure, future and generic call costs a crate with many items
+//! more than a line of the runtime does.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};

@@ -1,5 +1,5 @@
-//! What `#[mcp_config]` adds to a struct: a constant for each field, which describes it as one describes an argument, and the
-//! impls that read the struct from flags, variables and a file, and as a part of other settings.
+//! The items that `#[mcp_config]` adds to a struct: a constant for each field, which describes it in the way of an argument,
+//! and the impls that read the struct from flags, variables and a file, and as a part of other settings.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -18,7 +18,7 @@ pub(crate) struct ConfigStruct<'a> {
     pub(crate) attrs: &'a [Attribute],
     pub(crate) vis: &'a Visibility,
     pub(crate) ident: &'a Ident,
-    /// What names variables and file.
+    /// The name from which those of the variables and of the file derive.
     pub(crate) name: Option<&'a LitStr>,
     pub(crate) krate: Option<&'a Path>,
 }

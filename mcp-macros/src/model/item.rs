@@ -59,7 +59,7 @@ pub(crate) struct CommonOptions {
     pub(crate) scopes: Vec<LitStr>,
     /// The features that the client must support, of [`known::FEATURES`].
     pub(crate) requires: Vec<&'static str>,
-    /// What makes each of its layers, outermost first.
+    /// The expressions that make its layers, outermost first.
     pub(crate) layers: Vec<Expr>,
     /// The rules over its arguments.
     pub(crate) validate: Vec<Path>,

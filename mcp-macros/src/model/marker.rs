@@ -14,7 +14,7 @@ const PRIMITIVES: [&str; 17] = [
     "usize", "f32", "f64",
 ];
 
-/// What the type is called.
+/// The name of the marker type.
 #[derive(Default)]
 pub(crate) enum Marker {
     /// The name of the function. Not of one whose name a primitive type has, or whose own tokens use it as the first

@@ -230,8 +230,8 @@ fn report_presence(option: &Entry, ty: &Type, errors: &Errors) {
     );
 }
 
-/// What to write instead of an extractor of another framework, such as `State(db): State<Db>`. The names decide about
-/// the wording only: each of these patterns is an error.
+/// The fix for an extractor of another framework, such as `State(db): State<Db>`. The names only affect the wording: each
+/// of these patterns is an error.
 fn extractor_fix(pattern: &Pat, ty: &Type) -> Option<String> {
     let Pat::TupleStruct(pattern) = pattern else { return None };
     let (extractor, inner) = generic_argument(ty)?;
@@ -397,7 +397,7 @@ fn type_attribute(attr: &Attribute) -> Option<&'static str> {
     ["serde", "schemars", "validate", "garde"].into_iter().find(|other| *other == name)
 }
 
-/// What to write instead of an attribute that derives of types read.
+/// The fix for an attribute that only derives read.
 fn name_option_instead(attr: &Attribute) -> String {
     // `#[serde(rename = "x")]`
     let ignored = Errors::new();

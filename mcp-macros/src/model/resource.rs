@@ -107,7 +107,7 @@ impl ItemOptions for ResourceOptions {
 }
 
 impl ResourceOptions {
-    /// What only some callers may read must not be in a cache that all of them share.
+    /// A resource that only some callers may read must not be in a cache that all callers share.
     fn check_cache(&self, common: &CommonOptions, errors: &Errors) {
         if let Some(Cache { key, public: true, .. }) = &self.cache
             && !common.scopes.is_empty()

@@ -19,7 +19,7 @@ const SETTINGS: &str = "write `ui(prefers_border)`, `ui(csp(connect(\"https://ap
 pub(crate) struct ToolUi {
     /// The URI of the page.
     pub(crate) resource: Option<LitStr>,
-    /// Who sees the tool, of [`known::VISIBILITY`]; empty if not set.
+    /// The audiences that see the tool, from [`known::VISIBILITY`]; empty if not set.
     pub(crate) visibility: Vec<&'static str>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) form: Form,
 }
 
-/// What follows the key of an option.
+/// The part of an option after its key.
 pub(crate) enum Form {
     /// Nothing: `key`.
     Bare,
@@ -379,7 +379,7 @@ impl Entry {
         self.quantity(size::parse_bytes, expected, errors)
     }
 
-    /// What a string literal says; `expected` is what it has to be, and how that is written.
+    /// Parses the string literal of the entry; `expected` describes a valid value and how to write it.
     fn quantity<T>(&self, parse: fn(&str) -> Option<T>, expected: &str, errors: &Errors) -> Option<T> {
         let literal = self.string(errors)?;
         let text = literal.value();

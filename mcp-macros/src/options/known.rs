@@ -160,7 +160,7 @@ pub(crate) const ERROR_VARIANT: &[&str] = &["public"];
 pub(crate) const SERVICE: &[&str] = &["markers", "crate"];
 pub(crate) const CRATE: &[&str] = &["crate"];
 
-/// What other frameworks call an option, and its name here; used for suggestions only.
+/// Names that other frameworks give to an option, and the name here; used for suggestions only.
 const ALIASES: &[(&str, &str)] = &[
     ("about", "description"),
     ("doc", "description"),
@@ -217,7 +217,7 @@ pub(crate) fn suggest(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// What an option belongs to, if it belongs to one thing only.
+/// The only item or parameter that has this option, if there is just one.
 fn find_owner(name: &str) -> Option<&'static str> {
     let owners = [
         (PARAMETER, "a parameter: `#[mcp(..)]`"),

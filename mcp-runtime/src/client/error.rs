@@ -1,5 +1,5 @@
-//! What can go wrong between a client and its server, as kinds that a program can match on. No error contains a token or
-//! a header that was sent.
+//! Errors between a client and its server, as kinds that a program can match on. No error contains a token or a header that
+//! was sent.
 
 use std::{fmt, process::ExitStatus, time::Duration};
 
@@ -20,12 +20,12 @@ use crate::core::{jsonrpc::ProtocolError, protocol};
 pub enum Error {
     /// No connection to the server: it was not reached, or the connection broke before the response.
     NotConnected {
-        /// What happened, for people.
+        /// The reason, for people.
         reason: String,
     },
     /// The server does not declare this capability, or has no version of the protocol that this client has.
     Unsupported {
-        /// What is not supported.
+        /// The name of the missing capability or version.
         what: String,
     },
     /// The server has no resource with this URI (`-32002`, or `-32602` for `resources/read`).
@@ -41,7 +41,7 @@ pub enum Error {
     /// The client could not authorize itself (feature `client-oauth`): the user did not, or the authorization server
     /// refused it, cannot be reached, or is not one that may be used. It is not tried again before the next call.
     Authorization {
-        /// What happened.
+        /// The error that caused this one.
         cause: Box<Error>,
     },
     /// HTTP 403: the credentials do not suffice.
@@ -94,7 +94,7 @@ pub enum Error {
     },
     /// The server sends too many of something: pages, entries, or requests of its own.
     TooMany {
-        /// What exceeds which limit.
+        /// A description of the value and of the limit that it exceeds.
         what: String,
         /// The option of [`ClientLimits`](super::ClientLimits) that sets it.
         option: &'static str,
@@ -110,19 +110,19 @@ pub enum Error {
     },
     /// A message of the server, or a value given to the client, is not what the protocol or a schema requires.
     Invalid {
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         what: String,
     },
     /// A rule of this program does not allow it; of the [`agent`](super::agent) module.
     Denied {
-        /// What is not allowed; it names neither a URI nor an argument.
+        /// A description of the refused operation; it names neither a URI nor an argument.
         what: String,
     },
     /// A function of this program that answers requests of the server failed.
     Handler {
         /// The method of the server's request.
         method: String,
-        /// What the function returned.
+        /// The message that the function returned.
         message: String,
     },
 }

@@ -21,7 +21,7 @@ pub(in crate::client) async fn run_elsewhere<T: Send + 'static>(
     spawn_blocking(f).await.map_err(|_| Error::invalid("a message of the server could not be read"))
 }
 
-/// What `parse` makes of a text; of a large one on a thread that may block.
+/// Parses a text with `parse`; a large text is parsed on a thread that may block.
 ///
 /// # Errors
 /// Those of `parse`.

@@ -1,6 +1,6 @@
-//! What one call of the program may take: one deadline and one budget of bytes for everything that it causes, such as the
-//! pages of a list, the rounds and tasks of a call, a new handshake, or waiting for another call. Whatever the server
-//! does, [`Operation::run`] returns in time; links and lists charge the bytes that they receive.
+//! Limits of one call of the program: one deadline and one budget of bytes for everything that it causes, such as the pages
+//! of a list, the rounds and tasks of a call, a new handshake, or waiting for another call. [`Operation::run`] returns in
+//! time regardless of the server; links and lists charge the bytes that they receive.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -21,7 +21,7 @@ use crate::core::sync::Mutex;
 /// The shortest wait for the end of a pause.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(10);
 
-/// What an operation is, which decides about its default time limit.
+/// The kind of an operation, which determines its default time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum OperationKind {
     /// A handshake, from the first byte to a connection that can be used.

@@ -34,7 +34,7 @@ pub struct ArtifactRef {
     pub filename: Option<String>,
     /// The SHA-256 digest of the content, in hexadecimal.
     pub sha256: String,
-    /// Who may read it.
+    /// The scope of callers that may read it.
     pub scope: String,
 }
 

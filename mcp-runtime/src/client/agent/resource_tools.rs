@@ -40,7 +40,7 @@ pub(super) fn resource_tools() -> impl Iterator<Item = ToolInfo> {
     })
 }
 
-/// What a model needs of a resource.
+/// The members of a resource that a model needs.
 pub(super) fn resource_entry(resource: &ResourceInfo) -> Value {
     brief(resource.raw(), &["uri", "name", "title", "description", "mimeType", "size"])
 }

@@ -35,7 +35,7 @@ pub(super) struct ToolSource {
     /// How it is connected, also again.
     connect: Option<ConnectFn>,
     link: tokio::sync::Mutex<SourceLink>,
-    /// What it listed last.
+    /// The tools of the last successful list.
     listed: Mutex<Option<Arc<Vec<SourceEntry>>>>,
     /// Why it was not there when it was last used.
     pub(super) failure: Mutex<Option<Error>>,
@@ -90,7 +90,7 @@ impl ToolSource {
         }
     }
 
-    /// What the server has now, as far as its client may not use what it kept.
+    /// Lists the tools that the server has now, unless its client may use a kept list.
     pub(super) async fn list(&self) -> Result<Arc<Vec<SourceEntry>>, Error> {
         let listed = self.list_now().await;
         self.note(&listed);

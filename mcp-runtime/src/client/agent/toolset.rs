@@ -103,7 +103,7 @@ impl ToolsetTool {
     }
 }
 
-/// What a toolset has counted since it was made.
+/// Counters of a toolset since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolsetCounters {

@@ -54,7 +54,7 @@ pub(in crate::client) fn remember(key: String, revision: Revision) {
     remembered.insert(key, revision);
 }
 
-/// What the server says of itself.
+/// The server's description of itself.
 #[derive(Debug, Clone, Default)]
 pub(in crate::client) struct ServerFacts {
     pub(in crate::client) name: String,
@@ -70,7 +70,7 @@ pub(in crate::client) struct Agreement {
     pub(in crate::client) server: ServerFacts,
 }
 
-/// What `server/discover` showed.
+/// The outcome of `server/discover`.
 enum Discovery {
     Modern(Agreement),
     /// The server names only these, of which the newest that this client has is a legacy one.

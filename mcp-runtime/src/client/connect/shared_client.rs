@@ -91,7 +91,7 @@ pub(in crate::client) struct CallOptions {
     pub(in crate::client) timeout: Option<Duration>,
     /// Of each request.
     pub(in crate::client) request_timeout: Option<Duration>,
-    /// What the call may take with everything that it causes; `None` for streams without an end.
+    /// The limits of the call and of everything that it causes; `None` for streams without an end.
     pub(in crate::client) operation: Option<Operation>,
     /// Whether progress begins the time limit of a request anew.
     pub(in crate::client) progress_extends: bool,
@@ -128,13 +128,13 @@ pub(in crate::client) struct SharedClient {
     is_without_session: AtomicBool,
     next_id: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
-    /// What every modern request says about the client, as members of JSON.
+    /// The description of the client in every modern request, as members of JSON.
     client_meta: OnceLock<Vec<u8>>,
     pub(in crate::client) lists: ListCaches,
     pub(in crate::client) reads: ReadCache,
     pub(in crate::client) tools: KnownTools,
     pub(in crate::client) subscriptions: SubscriptionState,
-    /// What is sent for calls and tasks that were dropped.
+    /// Sends cancellations for calls and tasks that were dropped.
     pub(in crate::client) cleanup: Arc<Cleanup>,
 }
 
@@ -333,7 +333,7 @@ impl SharedClient {
         }
     }
 
-    /// What the server is remembered by; `None` if it is not the same the next time.
+    /// The key under which the server is remembered; `None` if it is not the same the next time.
     fn source_key(&self) -> Option<String> {
         match &self.source {
             LinkSource::Command(command) => Some(format!("{command:?}")),

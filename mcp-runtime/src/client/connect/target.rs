@@ -1,4 +1,4 @@
-//! What a client connects to: a command line, a command, a URL, two byte streams, or a server in this process.
+//! The targets that a client connects to: a command line, a command, a URL, two byte streams, or a server in this process.
 
 use std::{fmt, process::Command};
 

@@ -14,7 +14,7 @@ use super::request_params::RequestParams;
 /// Rounds of one request.
 const MAX_ROUNDS: u32 = 16;
 
-/// What all results have in common.
+/// The members that all results have in common.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultHead<'a> {
@@ -33,7 +33,7 @@ pub(crate) struct InputRounds {
     round: u32,
 }
 
-/// What the result of a round is.
+/// The outcome of a round.
 #[derive(Debug)]
 pub(crate) enum RoundOutcome {
     /// The result of the request.

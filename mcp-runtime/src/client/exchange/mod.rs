@@ -1,5 +1,5 @@
-//! What every client writes and reads, whatever carries it: the params of requests, rounds of input, and pages of lists.
-//! It needs no crate; the command line and the test kit use it with a server in memory.
+//! The parts of the protocol that every client writes and reads on any transport: the params of requests, rounds of input,
+//! and pages of lists. The module needs no crate; the command line and the test kit use it with a server in memory.
 
 mod input_rounds;
 mod list_pages;

@@ -1,5 +1,5 @@
-//! What a server that refuses a request says in `WWW-Authenticate`: which scopes and which error, and where its metadata
-//! is.
+//! The `WWW-Authenticate` challenge of a server that refuses a request: the scopes, the error, and the location of its
+//! metadata.
 //!
 //! See [RFC 9110, section 11.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-11.6.1).
 

@@ -27,7 +27,7 @@ impl BrokenResponse {
         self.ids.is_empty() || self.ids.contains(&id)
     }
 
-    /// What can be read of a message that is not valid; `None` if it is not a response.
+    /// Reads the legible parts of an invalid message; `None` if it is not a response.
     pub(super) fn read(text: &[u8], malformed: &MalformedMessage) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let text = text.trim();

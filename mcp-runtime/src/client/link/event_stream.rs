@@ -19,7 +19,7 @@ pub(in crate::client) struct StreamEvent {
 /// A parser of one stream.
 #[derive(Debug)]
 pub(in crate::client) struct EventStreamParser {
-    /// What is left of an incomplete line.
+    /// The incomplete line at the end of the last chunk.
     rest: Vec<u8>,
     event: StreamEvent,
     has_data: bool,

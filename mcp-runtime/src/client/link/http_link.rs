@@ -795,7 +795,7 @@ fn encode_value(text: &str) -> HeaderValue {
     })
 }
 
-/// What a client encodes for a header, a server decodes.
+/// Checks that a server decodes each header value to the text that the client encoded.
 #[cfg(any(test, fuzzing))]
 fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -23,15 +23,15 @@ pub(in crate::client) struct OutgoingRequest<'a> {
     pub(in crate::client) method: &'a str,
     pub(in crate::client) body: Vec<u8>,
     pub(in crate::client) revision: Revision,
-    /// What the header `Mcp-Name` repeats.
+    /// The value that the header `Mcp-Name` repeats.
     pub(in crate::client) name: Option<&'a str>,
     /// The names and values of `Mcp-Param-*`, not yet encoded.
     pub(in crate::client) param_headers: Vec<(String, String)>,
-    /// What is charged for the response.
+    /// The operation that the response is charged to.
     pub(in crate::client) operation: Option<&'a Operation>,
 }
 
-/// What the `_meta` of a request has besides that of its params.
+/// The members of a request's `_meta` besides those of its params.
 #[derive(Debug)]
 pub(in crate::client) struct RequestMeta<'a> {
     /// The program's own.

@@ -108,7 +108,7 @@ struct TimedRequest {
     limit: Option<TimeLimit>,
 }
 
-/// What comes from the server, and goes to those who wait for it.
+/// Routes messages from the server to the callers that wait for them.
 #[derive(Clone)]
 pub(super) struct Received {
     shared: Arc<StreamShared>,

@@ -53,7 +53,7 @@ const LEEWAY: u64 = 30;
 /// The length of all scopes together, which are a part of URLs.
 const MAX_SCOPES: usize = 8 << 10;
 
-/// What is kept for a server.
+/// The stored entry of a server.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct KeptTokens {
@@ -164,7 +164,7 @@ pub(in crate::client) struct Authorizer {
     user_acts: watch::Sender<bool>,
 }
 
-/// What a refused token led to.
+/// The result of handling a refused token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum NewToken {
     /// A renewed one, or that of another call.
@@ -335,7 +335,7 @@ impl Authorizer {
         self.attempts.load(Ordering::SeqCst)
     }
 
-    /// What the MCP server may refer to, which is at that address.
+    /// The addresses that the MCP server may refer to, given that it is at `peer`.
     fn reach(&self, peer: Option<IpAddr>) -> Reach {
         if self.oauth.any_address { Reach::Any } else { Reach::of_server(&self.server, peer) }
     }
@@ -344,8 +344,8 @@ impl Authorizer {
         Fetcher::of_client(reach, self.tls.clone())
     }
 
-    /// What is kept, for one call at a time; loaded from the store at first. The error is that of an authorization that
-    /// failed while this one waited.
+    /// Locks the stored entry for one call at a time; the first call loads it from the store. The error is that of an
+    /// authorization that failed while this one waited.
     async fn kept(&self) -> Result<(OwnedMutexGuard<KeptTokens>, Option<Error>), Error> {
         let failures = self.failures.load(Ordering::SeqCst);
         let mut kept = self.kept.clone().lock_owned().await;
@@ -547,7 +547,7 @@ impl Authorizer {
         self.with_store(move |store, server| store.save(server, &value)).await
     }
 
-    /// What is asked for: the challenge's scopes and those that were granted before, else what the server supports.
+    /// The scopes to request: the challenge's and those granted before, else the ones that the server supports.
     fn scopes(
         &self,
         kept: &KeptTokens,
@@ -907,7 +907,7 @@ fn secret_method(server: &ServerMetadata) -> &'static str {
     }
 }
 
-/// What an authorization server says of a refusal: its `error`, and nothing else of the body.
+/// The error for a refusal of the authorization server: its `error` member, and nothing else of the body.
 fn refusal(what: &str, body: &str) -> Error {
     let body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
     let error = body.get("error").and_then(Value::as_str);

@@ -1,5 +1,5 @@
-//! What servers publish about authorization: the protected resource's metadata, and the authorization server's. Addresses
-//! must be `https:`, or of this machine.
+//! The metadata that servers publish about authorization: that of the protected resource, and that of the authorization
+//! server. Addresses must be `https:`, or on this machine.
 
 use http::{HeaderMap, Method};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -137,7 +137,7 @@ fn places_of(issuer: &Url) -> Vec<String> {
     places
 }
 
-/// What servers of 2025-03-26 have, which are their own authorization servers.
+/// The metadata of servers of 2025-03-26, which are their own authorization servers.
 pub(super) async fn own_server_metadata(fetcher: &Fetcher, url: &Url) -> Result<ServerMetadata, Error> {
     let origin = url.origin().ascii_serialization();
     let place = format!("{origin}/.well-known/oauth-authorization-server");

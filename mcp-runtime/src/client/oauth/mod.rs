@@ -63,7 +63,7 @@ enum Grant {
     Enterprise(EnterpriseIdp),
 }
 
-/// Who visits the authorization server.
+/// The program or browser that visits the authorization server.
 #[derive(Clone)]
 enum FrontEnd {
     /// The program shows the URL, and returns the one that the user was redirected to.

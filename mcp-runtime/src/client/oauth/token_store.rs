@@ -13,9 +13,9 @@ use crate::core::{crypto::random_id, sync::Mutex};
 
 /// Keeps what a client knows of servers, as JSON by the server's URL.
 ///
-/// What is kept are secrets: no other user may read it.
+/// The entries are secrets: no other user may be able to read them.
 pub trait TokenStore: Send + Sync {
-    /// What was kept for this server.
+    /// The entry for this server.
     ///
     /// # Errors
     /// It cannot be read.

@@ -36,12 +36,12 @@ const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(in crate::client) struct SubscriptionState {
     is_driven: AtomicBool,
-    /// What is wanted has changed.
+    /// Notifies the driver that the wanted filter has changed.
     changed: Notify,
     acknowledged: watch::Sender<Acknowledged>,
 }
 
-/// What the server has agreed to, of the filter that was sent last.
+/// The part of the filter sent last that the server has agreed to.
 #[derive(Default, Clone)]
 struct Acknowledged {
     requested: Value,

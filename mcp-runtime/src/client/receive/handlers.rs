@@ -25,14 +25,14 @@ pub(in crate::client) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Se
 pub(in crate::client) type AsyncHandler<A, R> = Arc<dyn Fn(A) -> AnswerFuture<R> + Send + Sync>;
 pub(in crate::client) type Listener<A> = Arc<dyn Fn(A) + Send + Sync>;
 
-/// What a function that answers the server returns: a future.
+/// The return type of a function that answers the server: a future.
 #[diagnostic::on_unimplemented(
     message = "a function that answers the server returns a future, and this one returns `{Self}`",
     label = "does not return a future",
     note = "write `|request| async move {{ .. }}`"
 )]
 pub trait AsyncAnswer {
-    /// What the future returns.
+    /// The output of the future.
     type Answer;
     #[doc(hidden)]
     fn answer(self) -> AnswerFuture<Self::Answer>
@@ -64,7 +64,7 @@ where
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FormRequest {
-    /// What to show the user.
+    /// The message to show to the user.
     pub message: String,
     /// The wire's `requestedSchema`: an object of strings, numbers, booleans and choices.
     pub schema: Value,
@@ -74,7 +74,7 @@ pub struct FormRequest {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UrlRequest {
-    /// What to show the user.
+    /// The message to show to the user.
     pub message: String,
     /// The URL. Show it to the user, and do not open it without consent.
     pub url: String,
@@ -148,7 +148,7 @@ pub struct SampleRequest {
     pub params: Value,
 }
 
-/// What the model answered.
+/// The answer of the model.
 #[derive(Debug, Clone)]
 pub struct SampleAnswer(pub(in crate::client) Value);
 
@@ -186,11 +186,11 @@ pub struct LogMessage {
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct ProgressUpdate {
-    /// What has been done. A task that says so in words alone is one further with each message.
+    /// The amount of work done. A task that reports progress only in words adds one with each message.
     pub progress: f64,
-    /// What there is to do, if the server knows.
+    /// The total amount of work, if the server knows it.
     pub total: Option<f64>,
-    /// What the server is doing, for people.
+    /// A description of the current step, for people.
     pub message: Option<String>,
 }
 
@@ -221,7 +221,7 @@ pub enum ChangeEvent {
     ToolDropped {
         /// The tool's name; empty if that cannot be read either.
         name: String,
-        /// What is wrong with its definition.
+        /// The reason why its definition is invalid.
         reason: String,
     },
 }

@@ -1,5 +1,5 @@
-//! What the server sends on its own: requests are answered by the program's functions, notifications reach those who wait
-//! for them. Every transport delivers here.
+//! Messages that the server initiates: the program's functions answer requests, and notifications reach the callers that
+//! wait for them. Every transport delivers here.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -36,10 +36,10 @@ const MAX_ID: usize = 1024;
 const MAX_NOTIFICATION: usize = 1 << 20;
 /// The largest one with an event, which no request asks for again.
 const MAX_EVENT: usize = 16 << 20;
-/// What the methods of notifications of events begin with.
+/// The prefix of the methods of event notifications.
 const EVENTS: &str = "notifications/events/";
 
-/// Requests beyond that number whose refusal is on its way; others get none.
+/// The number of pending requests whose refusals are sent; requests beyond it get no response.
 const MAX_REFUSALS: usize = 64;
 
 /// Sends the responses to requests of the server.
@@ -142,7 +142,7 @@ struct ProgressEntry {
     last: Option<LastProgress>,
 }
 
-/// What is kept of an update: not its message, which may be large.
+/// The kept part of an update. Its message is dropped because it may be large.
 struct LastProgress {
     progress: f64,
     total: Option<f64>,

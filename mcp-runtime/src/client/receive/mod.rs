@@ -1,4 +1,4 @@
-//! What the server sends on its own: requests, which functions of the program answer, and notifications.
+//! Messages that the server initiates: requests, which functions of the program answer, and notifications.
 
 pub(super) mod change_stream;
 pub(super) mod handlers;

@@ -56,7 +56,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What completes an argument: a prompt's, or a variable of a template.
+/// The target of a completion: an argument of a prompt, or a variable of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionOf<'a> {
     /// An argument of the prompt with this name.

@@ -1,4 +1,4 @@
-//! What a program asks of a server: the client's methods, what is kept of their results, and typed calls.
+//! Requests of a program to a server: the client's methods, the caches of their results, and typed calls.
 
 pub(super) mod client_handle;
 pub(super) mod known_tools;

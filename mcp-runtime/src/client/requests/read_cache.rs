@@ -90,7 +90,7 @@ struct KeptRead {
 }
 
 impl KeptRead {
-    /// What counts against the budget: a server may choose the URIs as well, by links.
+    /// The size that counts against the budget. URIs count too, because a server may choose them, by links.
     fn size(json: &str, uri: &str) -> usize {
         json.len() + uri.len()
     }
@@ -145,7 +145,7 @@ impl ReadCache {
         Self { bounds, state: Mutex::default() }
     }
 
-    /// What is kept for this caller, or for all; `fallback` is how long what has no lifetime of its own may be used.
+    /// The entry for this caller, or for all callers; `fallback` is the lifetime of entries that have none themselves.
     fn get(&self, principal: Caller, uri: &str, fallback: Option<Duration>) -> Option<Arc<str>> {
         let mut state = self.state.lock();
         state.uses += 1;

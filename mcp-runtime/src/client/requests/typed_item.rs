@@ -292,7 +292,7 @@ fn check(
 pub trait TypedSignature {
     /// The arguments as a tuple.
     type Arguments;
-    /// What the function returns.
+    /// The return type of the function.
     type Output;
 
     #[doc(hidden)]
@@ -306,7 +306,7 @@ pub trait TypedSignature {
     note = "call `call_for_result` for the content blocks"
 )]
 pub trait TypedOutput {
-    /// What a call returns.
+    /// The value that a call returns.
     type Value: Send + 'static;
 
     #[doc(hidden)]
@@ -462,7 +462,7 @@ impl<T: TypedOutput, E> TypedOutput for Result<T, E> {
     note = "call `read_for_result` for the contents"
 )]
 pub trait TypedContents {
-    /// What a read returns.
+    /// The value that a read returns.
     type Value: Send + 'static;
 
     #[doc(hidden)]

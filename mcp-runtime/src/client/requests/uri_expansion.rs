@@ -91,7 +91,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// What a template expands to, it matches, with the same values.
+/// Checks that a template matches its own expansions, with the same values.
 #[cfg(any(test, fuzzing))]
 fn fuzz(data: &[u8]) {
     use crate::core::arguments::TextArgument;

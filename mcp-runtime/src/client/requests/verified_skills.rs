@@ -127,7 +127,7 @@ impl SkillInfo {
         Ok(directory)
     }
 
-    /// What the server must have sent for `uri`; `None` if the files are not listed.
+    /// The listed entry that the contents of `uri` must match; `None` if the files are not listed.
     fn expected(&self, uri: &str) -> Result<Option<SkillFileInfo<'_>>, Error> {
         let directory = self.check()?;
         let foreign = || Error::invalid(format!("`{uri}` is not a file of the skill `{}`", self.name()));

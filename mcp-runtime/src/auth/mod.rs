@@ -1,4 +1,4 @@
-//! Who may call a server over HTTP: the [`Claims`] of a caller and, with the feature `auth`, the authentication of callers.
+//! Callers of a server over HTTP: the [`Claims`] of a caller and, with the feature `auth`, the authentication of callers.
 //!
 #![cfg_attr(
     feature = "auth",

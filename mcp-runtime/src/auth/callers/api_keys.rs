@@ -143,7 +143,7 @@ fn split_entries(line: &str) -> Vec<String> {
     entries.into_iter().map(|entry| entry.trim().to_owned()).collect()
 }
 
-/// What an entry grants to its caller.
+/// The permissions that an entry grants to its caller.
 #[derive(Default)]
 struct Grants<'a> {
     scopes: Vec<&'a str>,
@@ -259,7 +259,7 @@ impl ApiKeys {
         Self { source: KeyList::Fixed, known: Ok(Arc::new(RwLock::new(known))) }
     }
 
-    /// What is wrong with the keys.
+    /// The problem with the keys, if there is one.
     pub(super) fn problem(&self) -> Option<&str> {
         self.known.as_ref().err().map(String::as_str)
     }

@@ -129,13 +129,13 @@ pub(crate) struct Authenticator {
     log_limit: LogLimit,
     /// How long it may take to find out whose a token is.
     timeout: Duration,
-    /// What the names of scopes begin with for the authorization server, and not in its tokens.
+    /// The prefix that scopes have at the authorization server, but not in its tokens.
     scope_prefix: String,
 }
 
 /// The metadata of the protected resource, and where it is served.
 pub(crate) struct ResourceDocument {
-    /// What clients ask for tokens for.
+    /// The resource for which clients request tokens.
     resource: String,
     /// Its URL, for challenges.
     url: String,
@@ -143,12 +143,12 @@ pub(crate) struct ResourceDocument {
     pub(crate) json: Vec<u8>,
 }
 
-/// What the client of a request gets that is not served.
+/// The response to a request that is refused.
 #[derive(Debug)]
 pub(crate) struct RefusedCaller {
     pub(crate) status: StatusCode,
     pub(crate) message: Cow<'static, str>,
-    /// What operators are told.
+    /// The reason, for operators.
     pub(crate) reason: Reason,
     /// The scopes that it lacks, separated by spaces.
     pub(crate) scopes: Box<str>,
@@ -156,15 +156,15 @@ pub(crate) struct RefusedCaller {
     pub(crate) caller: Option<Arc<Principal>>,
     /// The values of `WWW-Authenticate`.
     pub(crate) challenges: Vec<String>,
-    /// What its next proof of possession has to contain: the value of `DPoP-Nonce`.
+    /// The value of `DPoP-Nonce`, which its next proof of possession must contain.
     pub(crate) nonce: Option<Box<str>>,
-    /// When it may try again.
+    /// The time after which it may try again.
     pub(crate) retry_after: Option<Duration>,
 }
 
 type VerifiedCaller = Result<Arc<Principal>, RefusedCaller>;
 
-/// Who sent a request, as far as it is known without waiting.
+/// The sender of a request, as far as it is known without waiting.
 pub(crate) enum Verification<'a> {
     Ready(VerifiedCaller),
     Pending(Pin<Box<dyn Future<Output = VerifiedCaller> + Send + 'a>>),
@@ -467,7 +467,7 @@ impl Authenticator {
         self.challenge(self.scheme(), Some(("insufficient_scope", description)), &scopes)
     }
 
-    /// What a client is told to ask for first, separated by spaces: what it needs in any case, or else all there is.
+    /// The scopes that a client should request first, separated by spaces: the required ones, or else all scopes.
     fn first_scopes(&self) -> String {
         if self.required_scopes.is_empty() { self.scopes.join(" ") } else { self.required_scopes.join(" ") }
     }
@@ -543,7 +543,7 @@ impl Authenticator {
     }
 }
 
-/// What a client is told whose address has presented too many invalid tokens.
+/// The refusal for a client whose address has presented too many invalid tokens.
 #[cold]
 fn refuse_guess(wait: Duration) -> RefusedCaller {
     RefusedCaller {
@@ -660,7 +660,7 @@ async fn poll_contained(mut verdict: VerdictFuture<'_>) -> Result<Arc<Principal>
 }
 
 impl ResourceDocument {
-    /// What clients ask for tokens for: the URL of the endpoint.
+    /// The resource for which clients request tokens: the URL of the endpoint.
     pub(crate) fn resource(&self) -> &str {
         &self.resource
     }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{core::reason::Reason, schema::has_duplicate_keys};
 
-/// What is wrong with a token, for operators, and what its client is told.
+/// The reason why a token is invalid: one part for operators, one for its client.
 pub(super) type TokenFault = (Reason, &'static str);
 
 /// A signature algorithm of [RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1) or
@@ -84,7 +84,7 @@ pub(super) struct JoseHeader {
 pub(super) struct CompactJwt<'a> {
     pub(super) header: JoseHeader,
     pub(super) algorithm: SigningAlgorithm,
-    /// What is signed.
+    /// The signed bytes.
     signed: &'a [u8],
     signature: Vec<u8>,
     payload: &'a str,
@@ -97,7 +97,7 @@ impl<'a> CompactJwt<'a> {
     /// Takes a token apart; `algorithms` are those that are allowed.
     ///
     /// # Errors
-    /// What operators and the client are told.
+    /// The reason for operators, and the description for the client.
     pub(super) fn parse(text: &'a str, algorithms: &[SigningAlgorithm]) -> Result<Self, TokenFault> {
         const MALFORMED: TokenFault = (Reason::TokenMalformed, "the token is not a signed JWT");
         let (signed, signature) = text.rsplit_once('.').ok_or(MALFORMED)?;
@@ -125,7 +125,7 @@ impl<'a> CompactJwt<'a> {
     /// The payload, if the key has signed it. It has no member twice: readers of JSON disagree about which one counts.
     ///
     /// # Errors
-    /// What operators and the client are told.
+    /// The reason for operators, and the description for the client.
     pub(super) fn verify(&self, key: &VerifyingKey) -> Result<Vec<u8>, TokenFault> {
         if !key.verifies(self.algorithm, self.signed, &self.signature) {
             return Err((Reason::TokenSignature, "the signature of the token is not valid"));

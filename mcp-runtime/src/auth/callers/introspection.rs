@@ -58,10 +58,10 @@ impl Introspector {
         self.discovered.get_or_try_init(|| discover).await.map(String::as_str).map_err(Denied::unavailable)
     }
 
-    /// What the authorization server says about a token.
+    /// Asks the authorization server about a token.
     ///
     /// # Errors
-    /// The token is not active, or the server cannot be asked: that is never taken for a yes.
+    /// The token is not active, or the server cannot be asked: a failed request never counts as a positive answer.
     pub(super) async fn ask(&self, token: &str) -> Result<TokenClaims, Denied> {
         let _question = self
             .questions

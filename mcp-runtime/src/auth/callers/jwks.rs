@@ -42,7 +42,7 @@ pub(super) struct KeyTimes {
     pub(super) cooldown: Duration,
 }
 
-/// What an authorization server publishes: RFC 8414, or OpenID Connect Discovery.
+/// The metadata that an authorization server publishes: RFC 8414, or OpenID Connect Discovery.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct IssuerMetadata {
     issuer: String,
@@ -135,11 +135,11 @@ struct KeyState {
 struct KnownKey {
     kid: Option<String>,
     key: Arc<VerifyingKey>,
-    /// What the set said, to see whether it has changed.
+    /// The JSON of the set, to detect changes.
     source: Value,
 }
 
-/// What is known of the key that a token names.
+/// The result of looking up the key that a token names.
 enum Lookup {
     Found {
         /// Those of that name, which need not be one: names are not unique while keys are replaced.

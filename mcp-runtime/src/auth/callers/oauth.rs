@@ -36,7 +36,7 @@ const MAX_SKEW: Duration = Duration::from_secs(60);
 const CACHED_TOKENS: usize = 10_000;
 /// How long an answer of the authorization server is believed, unless the options say otherwise.
 const BELIEVED: Duration = Duration::from_secs(30);
-/// What a verdict is kept for at most, however long its token is valid.
+/// The maximum time for which a verdict is kept, however long its token is valid.
 const MAX_CACHED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Accepts the access tokens of one OAuth authorization server; pass it to
@@ -374,7 +374,7 @@ impl Oauth {
         self
     }
 
-    /// What is wrong with the options of introspection.
+    /// The first problem with the options of introspection.
     fn check_introspection(&self) -> Option<String> {
         let set = [
             (self.introspection_url.is_some(), "introspection_endpoint"),
@@ -482,7 +482,7 @@ impl Oauth {
 /// Checks the URL of a resource.
 ///
 /// # Errors
-/// What to write instead.
+/// A message that says what to write instead.
 pub(super) fn parse_resource(resource: &str) -> Result<Url, String> {
     if resource.is_empty() {
         return Err("`Oauth` does not say which resource it protects\n\
@@ -557,7 +557,7 @@ impl OauthMethod {
         principal
     }
 
-    /// What is left to check for each request, once the token is known to be valid.
+    /// Runs the checks that each request needs after its token is known to be valid.
     fn admit<'a>(
         &'a self,
         principal: Arc<Principal>,

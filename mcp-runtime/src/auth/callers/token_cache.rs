@@ -1,5 +1,5 @@
-//! What was found out about tokens, until they expire: by a keyed digest of a token, so that the tokens themselves are not
-//! in memory. The table is bounded, and one principal has a share of it; what does not fit is verified each time.
+//! Verdicts on tokens until they expire, by a keyed digest of the token, so that the tokens themselves are not in memory.
+//! The table is bounded, and each principal has a share of it; tokens that do not fit are verified each time.
 
 use std::{
     fmt,
@@ -79,10 +79,10 @@ struct CachedTokens {
     entries: usize,
 }
 
-/// Who bears a token, and until when that is believed.
+/// The bearer of each token, and the time until which the verdict holds.
 type TokenTable = OwnedTable<TokenDigest, (Arc<Principal>, SystemTime), SystemTime>;
 
-/// How many tokens one principal may have in the cache, in percent of it.
+/// The share of the cache for tokens of one principal, in percent.
 const SHARE_PERCENT: u8 = 5;
 
 fn empty(entries: usize) -> TokenTable {
@@ -97,12 +97,12 @@ impl TokenCache {
         Ok(Self { hasher: TokenHasher::new()?, cached })
     }
 
-    /// What a token is kept by.
+    /// The key of a token in the table.
     pub(super) fn digest(&self, token: &str) -> TokenDigest {
         self.hasher.digest(token)
     }
 
-    /// Who bears a token, if it was accepted before, with keys that have not changed since.
+    /// The bearer of a token, if the token was accepted before with keys that have not changed since.
     pub(super) fn get(
         &self,
         token: &TokenDigest,

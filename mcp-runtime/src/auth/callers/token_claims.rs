@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::verifier::Denied;
 use crate::core::{connection::Principal, reason::Reason};
 
-/// What the claims of a token must say.
+/// The values that the claims of a token must have.
 #[derive(Debug, Clone)]
 pub(super) struct ExpectedClaims {
     pub(super) issuer: String,
@@ -42,14 +42,14 @@ pub(super) enum ClaimSource {
     Answer,
 }
 
-/// What the subjects of machines begin with where those of users are another claim than `sub`.
+/// The prefix of the subjects of machines, where a claim other than `sub` names users.
 const MACHINE: &str = "client:";
 
 /// The claims of a token whose origin is certain.
 #[derive(Debug, Clone)]
 pub(super) struct TokenClaims(pub(super) Map<String, Value>);
 
-/// What a token is bound to.
+/// The proof of possession that a token is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Binding {
     /// Anyone who bears it may use it.
@@ -103,7 +103,7 @@ impl TokenClaims {
         }
     }
 
-    /// What the token is bound to: the claim `cnf`.
+    /// The binding of the token: its claim `cnf`.
     pub(super) fn binding(&self) -> Binding {
         match self.0.get("cnf") {
             None => Binding::Bearer,
@@ -190,10 +190,10 @@ impl TokenClaims {
         Ok(())
     }
 
-    /// Who calls. A machine calls for itself: its token has no user's subject, or its client's id as the subject.
+    /// The caller. A machine calls for itself: its token has no user's subject, or its client's id as the subject.
     ///
     /// # Errors
-    /// The token does not say it.
+    /// The token does not name a caller.
     fn subject(&self, names: &ClaimNames, source: ClaimSource) -> Result<String, Denied> {
         let absent = |text: &'static str| Denied::token(Reason::TokenClaims, text);
         let claim = names.subject.as_deref().unwrap_or("sub");

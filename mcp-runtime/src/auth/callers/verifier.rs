@@ -1,4 +1,4 @@
-//! What verifies a token: a trait that users implement, and why a token is refused.
+//! Token verification: a trait that users implement, and the reasons for refusing a token.
 
 use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 
@@ -37,8 +37,8 @@ use crate::core::{bound::Texts, connection::Principal, reason::Reason};
 /// # }
 /// ```
 pub trait Verifier: Send + Sync + 'static {
-    /// Who calls with this token; `request` is the head of the request, whose body has not been read yet. It runs for
-    /// every request, so keep what is slow to find out.
+    /// Returns the principal that calls with this token. `request` is the head of the request, whose body has not been read
+    /// yet. The method runs for every request, so cache results of slow look-ups.
     ///
     /// A principal that has [expired](Principal::with_expiry) is refused like one with an invalid token.
     ///
@@ -51,13 +51,13 @@ pub trait Verifier: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Denied {
     pub(super) reason: DeniedReason,
-    /// What the client is told: the wire's `error_description`.
+    /// The description for the client: the wire's `error_description`.
     pub(super) description: Cow<'static, str>,
     /// The token is one that the authorization server has issued: no one has guessed it.
     pub(super) is_genuine: bool,
     /// The same would be said a moment later.
     pub(super) is_lasting: bool,
-    /// What operators are told.
+    /// The reason, for operators.
     pub(super) cause: Reason,
     /// The caller, if it is known.
     pub(super) caller: Option<Arc<Principal>>,
@@ -81,7 +81,7 @@ pub(super) enum DeniedReason {
     Unavailable(String),
 }
 
-/// What is wrong with a token, as the audit log, metrics and log messages name it: one of the
+/// The reason why a token is invalid, as the audit log, metrics and log messages name it: one of the
 /// [reasons](crate::guide::telemetry#reasons).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -224,7 +224,7 @@ pub(super) struct PresentedToken<'a> {
 
 pub(super) type VerdictFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<Principal>, Denied>> + Send + 'a>>;
 
-/// What a method of authentication says about a token.
+/// The verdict of an authentication method on a token.
 pub(super) enum Verdict<'a> {
     Ready(Result<Arc<Principal>, Denied>),
     Pending(VerdictFuture<'a>),

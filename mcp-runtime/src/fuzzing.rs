@@ -1,7 +1,8 @@
-//! What reads bytes of others, as functions that `cargo fuzz` calls (`tests/fuzz`) and a test calls with what was found
-//! and with random changes of it. Each function is beside the code that it is about, and panics if a promise is broken.
+//! Functions that feed arbitrary bytes to the code that reads untrusted input. `cargo fuzz` (`tests/fuzz`) calls them, and
+//! a test calls them with the recorded findings and with random changes of those. Each function is beside the code that it
+//! checks, and panics if a promise is broken.
 //!
-//! Compiled for tests, and with `--cfg fuzzing`; no release has it.
+//! Compiled for tests, and with `--cfg fuzzing`; no release contains it.
 
 #[cfg(test)]
 #[path = "../../tests/fuzz/changes.rs"]

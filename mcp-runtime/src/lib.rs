@@ -41,7 +41,7 @@ pub mod skill {
     pub use crate::capability::skills::SkillsDir;
 }
 
-/// What `mcp-dev` shares with the command line of a server; it changes without notice.
+/// The items that `mcp-dev` shares with the command line of a server; they change without notice.
 #[doc(hidden)]
 #[cfg(feature = "cli")]
 pub mod __dev {

@@ -1,6 +1,6 @@
-//! What programs try where this crate does not have it: methods of features that are off, options in another group, and
-//! options of a server that is built already. Each is one error that says what to write: no call of these methods compiles,
-//! and rustdoc shows none.
+//! Methods that programs try on a type that does not have them: methods of features that are off, options of another group,
+//! and options of a server that is already built. Each gives one error that says what to write. No call of these methods
+//! compiles, and rustdoc shows none of them.
 
 #[cfg(any(feature = "client", not(feature = "http"), not(feature = "stdio")))]
 use std::future::Ready;
@@ -23,12 +23,12 @@ use crate::core::{
     server::{Result, Server, ServerBuilder},
 };
 
-/// What is called. It has a lifetime, so that a bound on it is checked where a method is called, and not where it is
-/// declared.
+/// The receiver of a misplaced call. It has a lifetime, so that its bounds are checked where a method is called and not
+/// where it is declared.
 #[derive(Debug)]
 pub struct Misplaced<'a>(PhantomData<&'a ()>);
 
-/// What a method of [`Client`] returns.
+/// The return type of the misplaced methods of [`Client`].
 #[cfg(feature = "client")]
 type Answer<R> = Ready<std::result::Result<R, ClientError>>;
 

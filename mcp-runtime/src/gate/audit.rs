@@ -52,7 +52,7 @@ use crate::core::{
     sync::Mutex,
 };
 
-/// What gets the lines.
+/// The destination of the lines.
 type Sink = Box<dyn FnMut(&str) + Send>;
 
 /// The value of a field of a principal.
@@ -74,10 +74,10 @@ const MAX_FIELDS: usize = 8;
 const MAX_NAME: usize = 120;
 /// Names of arguments in one line, at most.
 const MAX_NAMES: usize = 64;
-/// What a text ends with that was cut.
+/// The suffix of a text that was cut.
 const CUT: &str = "…";
 
-/// The members that a field may not be named like.
+/// The members whose names a field must not have.
 const MEMBERS: [&str; 21] = [
     "time",
     "event",
@@ -222,7 +222,7 @@ impl Audit {
         self
     }
 
-    /// What is wrong with the fields.
+    /// Checks the names and the number of the fields.
     fn check_fields(&self) -> Result<(), String> {
         let names: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_str()).collect();
         if names.len() > MAX_FIELDS {
@@ -246,7 +246,7 @@ impl Audit {
         Ok(())
     }
 
-    /// What opens the log.
+    /// A function that opens the log.
     pub(crate) fn opener(self) -> OpenAudit {
         Box::new(|| self.open())
     }

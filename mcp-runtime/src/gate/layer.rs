@@ -62,7 +62,7 @@ use crate::{
 /// result that [is an error](ToolResult::is_error).
 pub type Outcome = Result<CallOutput, ToolError>;
 
-/// What a call resulted in, by the kind of its item.
+/// The output of a call, by the kind of its item.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum CallOutput {
@@ -240,7 +240,7 @@ pub(crate) trait LayeredFunction: Send + Sync {
     fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome>;
 }
 
-/// What is inside of a layer: the next layer, or the function.
+/// The inner part of a layer: the next layer, or the function.
 #[derive(Clone)]
 pub struct Next {
     layers: Arc<[ItemLayer]>,

@@ -1,6 +1,6 @@
-//! What operators see of a server: the duration and the outcome of each request, by OpenTelemetry's conventions for MCP.
-//! Spans are `tracing`'s, and made by dispatch; numbers go to the meter of OpenTelemetry (feature `otel`) and to a registry
-//! that Prometheus reads (feature `metrics`). No name that a client made up gets here.
+//! Telemetry of a server for operators: the duration and the outcome of each request, by OpenTelemetry's conventions for
+//! MCP. Dispatch makes the spans, which are `tracing`'s; numbers go to the meter of OpenTelemetry (feature `otel`) and to a
+//! registry that Prometheus reads (feature `metrics`). No name that a client made up reaches them.
 //!
 //! See [the conventions](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/).
 
@@ -29,7 +29,7 @@ const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 #[cfg(any(feature = "otel", feature = "metrics"))]
 const STORE_BUCKETS: [f64; 11] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.2, 0.5, 2.0];
 
-/// What is recorded of requests, and which log messages clients get; for
+/// Options for the recording of requests and for the log messages that clients get; for
 /// [`ServerBuilder::telemetry`](crate::ServerBuilder::telemetry).
 ///
 /// Every request has a `tracing` span, named `mcp.server.request`, if the program's subscriber wants it. See

@@ -106,7 +106,7 @@ impl Key {
 /// Different bytes of a key at least. Of 32 random bytes more than 28 are different, nearly always.
 const MIN_DISTINCT: usize = 12;
 
-/// What is wrong with a key.
+/// The reason why a key is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyError {
     Malformed,

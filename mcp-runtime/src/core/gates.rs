@@ -1,5 +1,5 @@
-//! What the calls of an item pass before its function starts, in this order: the limits on their callers, then the wait
-//! for `max_concurrency`. An item has gates only if it has limits. A gate that decides at once allocates nothing.
+//! The checks that each call of an item passes before its function starts, in this order: the limits on its callers, then
+//! the wait for `max_concurrency`. An item has gates only if it has limits. A gate that decides at once allocates nothing.
 
 use std::{fmt, sync::Arc};
 
@@ -27,7 +27,7 @@ impl<T> Decision<T> {
     }
 }
 
-/// What limits the calls of an item.
+/// A limit on the calls of an item.
 pub(crate) trait Gate: fmt::Debug + Send + Sync {
     /// Lets a call of this caller in, or refuses it. The call holds the permit as long as its function runs.
     fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>>;

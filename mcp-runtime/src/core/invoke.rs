@@ -45,7 +45,7 @@ pub(crate) enum Ended {
     Suspended(Box<dyn Suspension>, Running),
 }
 
-/// What an error message or log entry is about.
+/// The item that an error message or log entry is about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorContext<'a> {
     /// Such as `tool`.
@@ -57,7 +57,7 @@ pub(crate) struct ErrorContext<'a> {
     pub(crate) log_limits: &'a ItemLogLimits,
 }
 
-/// What a client is told about a function that failed.
+/// The client's view of a function that failed.
 pub(crate) enum ClientError {
     /// The arguments are invalid; the text is the report.
     Arguments(String),
@@ -70,7 +70,7 @@ pub(crate) enum ClientError {
 }
 
 impl Failure {
-    /// What the client is told: a public message, else only that the function failed; the log gets the chain of causes.
+    /// The client's error: a public message, else only that the function failed; the log gets the chain of causes.
     pub(crate) fn into_client_error(self, context: ErrorContext<'_>, revision: Revision) -> ClientError {
         let ErrorContext { kind, name, detailed, log_limits } = context;
         let reason = self.reason();

@@ -1,4 +1,4 @@
-//! What tools, resources and prompts have in common: name and texts, arguments, source location, and the error that
+//! The common part of tools, resources and prompts: name and texts, arguments, source location, and the error that
 //! `build()` reports for one.
 
 use std::{
@@ -75,7 +75,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// What the attribute of any kind of item sets.
+/// The options that the attribute of any kind of item sets.
 #[derive(Clone, Copy)]
 pub struct ItemDescriptor {
     /// The wire's `name`, without the prefix of a mount.
@@ -88,7 +88,7 @@ pub struct ItemDescriptor {
     pub icons: &'static [Icon],
     /// JSON text of `_meta`.
     pub meta: Option<&'static str>,
-    /// What a caller must have been granted.
+    /// The scopes that a caller must have been granted.
     pub scopes: &'static [&'static str],
     /// Capabilities that the client must declare.
     pub requires: &'static [ClientFeature],
@@ -180,7 +180,7 @@ pub(crate) struct ItemSpec {
     pub(crate) max_concurrency_per_caller: Option<usize>,
     /// How many bytes a result may have.
     pub(crate) max_result: Option<ResultLimit>,
-    /// What its calls pass on this server before its function starts, if anything.
+    /// The gates of its calls on this server, if it has any.
     pub(crate) gates: Option<Arc<Gates>>,
     /// How long its function may take: its own limit, and once it is registered, that of the server if it has none.
     pub(crate) timeout: Option<Duration>,
@@ -278,7 +278,7 @@ pub(crate) struct Function {
     /// The rules over its arguments.
     pub(crate) rules: Vec<BoundRule>,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
-    /// What it takes at most to decode arguments that are JSON in a text.
+    /// The maximum cost of decoding arguments that are JSON in a text.
     pub(crate) text_limit: TextLimit,
     /// Whether the warning that it holds up its client was logged.
     slow_logged: AtomicBool,
@@ -348,14 +348,14 @@ impl<C> fmt::Debug for ItemFunction<C> {
     }
 }
 
-/// What a handler returns.
+/// The return type of a handler.
 #[diagnostic::on_unimplemented(
     message = "a handler returns a future, and this one returns `{Self}`",
     label = "does not return a future",
     note = "write `|call| async move {{ .. }}`; a plain closure goes to `blocking_handler`"
 )]
 pub trait AsyncReply {
-    /// What the future returns.
+    /// The output of the future.
     type Reply;
     /// The reply, once the future is ready.
     fn reply(self) -> impl Future<Output = Self::Reply> + Send

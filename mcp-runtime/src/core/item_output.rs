@@ -1,5 +1,5 @@
-//! What the function of an item returned, whatever the kind of the item: one type, so that what is around functions is
-//! compiled once.
+//! The output of an item's function, whatever the kind of the item: one type, so that the code around functions is compiled
+//! once.
 
 use std::any::Any;
 
@@ -10,7 +10,7 @@ use crate::{
     resource::ResourceResult,
 };
 
-/// What a function returned.
+/// The output of a function.
 #[derive(Debug)]
 pub enum ItemOutput {
     /// Of a tool.
@@ -25,7 +25,7 @@ pub enum ItemOutput {
     Entries(Vec<Vec<u8>>, Option<Vec<u8>>),
     /// Of an item that only its capability knows.
     Other(Box<dyn Any + Send>),
-    /// What its layers pass on if the function needs the client's input.
+    /// The request that its layers pass on if the function needs the client's input.
     InputRequired(PendingInput),
     /// The failure of a call whose function has not failed: one of its layers has made it.
     OfLayer(Box<Result<ItemOutput, Failure>>),

@@ -80,7 +80,7 @@ pub(crate) struct ItemLogLimits {
     others: LogLimit,
 }
 
-/// What one item has written.
+/// The log entries of one item.
 #[derive(Debug)]
 struct ItemLog {
     failures: Arc<LogLimit>,
@@ -88,7 +88,7 @@ struct ItemLog {
     given: Vec<Advice>,
 }
 
-/// What the log tells the author of an item, once for each item.
+/// Advice to the author of an item, logged once for each item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advice {
     /// No client was told the cause of a failure.
@@ -139,7 +139,7 @@ impl ItemLogLimits {
     }
 }
 
-/// What one server writes to the log about its clients.
+/// The log entries of one server about its clients.
 #[derive(Debug, Default)]
 pub(crate) struct ServerLogLimits {
     /// Functions that failed.

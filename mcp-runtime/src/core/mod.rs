@@ -1,5 +1,5 @@
-//! What every server has: messages, items and their calls, and the builder. It imports nothing from around it but what
-//! a short list of `tests/hygiene.rs` names.
+//! The parts that every server has: messages, items and their calls, and the builder. The core imports nothing from the
+//! folders around it except a short list of names in `tests/hygiene.rs`.
 
 pub(crate) mod admission;
 pub(crate) mod arguments;

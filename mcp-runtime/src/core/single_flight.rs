@@ -37,7 +37,7 @@ impl<T: Copy + Send + Sync + 'static> SingleFlight<T> {
 }
 
 impl<T: Copy> Flight<T> {
-    /// What the run returned; `None` if it has panicked, or was dropped with its runtime.
+    /// The result of the run; `None` if it has panicked, or was dropped with its runtime.
     pub(crate) async fn outcome(mut self) -> Option<T> {
         self.0.wait_for(Option::is_some).await.ok().and_then(|outcome| *outcome)
     }

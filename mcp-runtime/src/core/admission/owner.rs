@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// Who uses a share of each limit. Owners say nothing about permissions: clients behind one address are one owner.
+/// The owner of a share of each limit. Owners say nothing about permissions: clients behind one address are one owner.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Owner(Arc<str>);
 

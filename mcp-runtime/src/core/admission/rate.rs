@@ -75,7 +75,7 @@ impl Rate {
         }
     }
 
-    /// What a client may send at this rate.
+    /// The requests that a client may send at this rate, in words.
     pub(super) fn of_requests(&self) -> String {
         format!("{} in {}", count(self.times, "request"), in_words(self.period))
     }

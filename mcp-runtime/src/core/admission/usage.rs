@@ -8,9 +8,9 @@ use super::Owner;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) limit: usize,
-    /// What any owner may use.
+    /// The maximum for any owner.
     pub(super) share: usize,
-    /// What the only owner there is may use.
+    /// The maximum for an owner that is alone.
     alone: usize,
 }
 
@@ -27,12 +27,12 @@ impl Quota {
         Self::new(limit, 50)
     }
 
-    /// What is not limited in total, but for each owner.
+    /// A limit for each owner, without one in total.
     pub(crate) fn of_each_owner(share: usize) -> Self {
         Self { limit: usize::MAX, share, alone: share }
     }
 
-    /// What is only limited in total.
+    /// A limit in total, without one for each owner.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn undivided(limit: usize) -> Self {
         Self::new(limit, 100)

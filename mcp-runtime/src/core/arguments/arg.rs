@@ -137,7 +137,7 @@ headers!(IntHeaderArg: i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 impl<T: HeaderArg> HeaderArg for Option<T> {}
 impl<T: IntHeaderArg> IntHeaderArg for Option<T> {}
 
-/// What an attribute says about an argument, whatever its type.
+/// The options that an attribute sets for an argument, whatever its type.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgOptions {
     name: &'static str,
@@ -669,7 +669,7 @@ impl dyn AnyArg + '_ {
     }
 }
 
-/// What is wrong with the declarations of these arguments, each with its name.
+/// The errors in the declarations of these arguments, each with its name.
 pub(crate) fn declaration_errors(args: &[&'static dyn AnyArg]) -> Vec<String> {
     let of_one = |arg: &&'static dyn AnyArg| {
         let name = arg.name();
@@ -704,7 +704,7 @@ pub(crate) fn is_always_object(arg: &'static dyn AnyArg) -> bool {
     is_object(reference.and_then(|name| definitions.get(name)).unwrap_or(&schema))
 }
 
-/// What an argument without a `complete` function completes to: the choices of its attribute, else those of its type.
+/// The completions of an argument without a `complete` function: the choices of its attribute, else those of its type.
 pub(crate) fn choices(arg: &'static dyn AnyArg) -> Vec<String> {
     let declared = arg.options().choices;
     if !declared.is_empty() {

@@ -73,7 +73,7 @@ type BorrowingFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Whether a function is [`Plain`] or [`Async`].
 pub trait FnKind: Sized + 'static {
-    /// What a call with borrowed values returns.
+    /// The return type of a call with borrowed values.
     type Returned<'a, T: 'a>;
 
     /// Runs a function to its end; `blocking` is for plain ones.
@@ -193,7 +193,7 @@ impl_injected_fn! {
     (A a)(B b)(C c)(D d);
 }
 
-/// What a function named by an attribute may return for a `T`; `N` marks the way.
+/// The return types of a function that an attribute names, for a `T`; `N` marks the conversion.
 pub trait IntoOutput<T, N> {
     #[doc(hidden)]
     fn into_output(self) -> Result<T, Failure>;

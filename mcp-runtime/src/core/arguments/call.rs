@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// What a [`Call`] is made of.
+/// The parts of a [`Call`].
 #[allow(missing_debug_implementations)] // borrows trait objects
 pub(crate) struct CallParts<'a> {
     pub(crate) input: Input<'a>,
@@ -121,7 +121,7 @@ pub(crate) fn call_handler<R: 'static>(
     repair_and_call(handler, parts, context, arguments, checked.err())
 }
 
-/// What a handler returns; `None` if it refuses an argument.
+/// The result of a handler; `None` if it refuses an argument.
 #[inline]
 fn try_handler<R>(
     handler: fn(&Call<'_>) -> HandlerResult<R>,
@@ -174,7 +174,7 @@ fn repair_and_call<R: 'static>(
     if is_filled { report.with_rules(&call, None) } else { Err(Failure::Arguments(report.text(&[]))) }
 }
 
-/// What an item's handler has made of valid arguments, once the rules accept them.
+/// Passes on the outcome of a handler for valid arguments, once the rules accept them.
 #[inline(never)]
 fn check_rules<R: 'static>(
     outcome: Result<MaybeFuture<R>, Failure>,
@@ -258,7 +258,7 @@ struct CheckError {
     has_duplicates: bool,
     /// A key is not valid text, so that not all members were found.
     is_unreadable: bool,
-    /// What the validator refused, if it was asked for that.
+    /// The validator's errors, if it was asked for them.
     violations: Option<Vec<ValidationError>>,
 }
 
@@ -594,7 +594,7 @@ impl<'a> RawArguments<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct InvalidArgument;
 
-/// What the keys of an `arguments` object were.
+/// The keys that an `arguments` object had.
 #[derive(Debug, Clone, Copy, Default)]
 struct FoundKeys {
     /// One names no parameter.
@@ -692,7 +692,7 @@ fn object_keys(text: &str) -> Vec<String> {
 pub struct ValueError {
     /// The path from the argument to the value, as in `due_before` or `[0]`; empty for the argument itself.
     pub(super) path: String,
-    /// What is wrong with it, with the value in the text.
+    /// The reason why it is invalid, with the value in the text.
     pub(super) message: String,
     /// Whether it is an array or an object, of which a part that is not known may be what was rejected.
     pub(super) is_whole_object: bool,
@@ -763,7 +763,7 @@ pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> R
     })
 }
 
-/// What a handler returns: a result, a future of one, or why there is none.
+/// The return type of a handler: a result, a future of one, or the reason why there is none.
 pub type HandlerResult<R> = Result<MaybeFuture<R>, HandlerError>;
 
 /// Why a handler returns neither a result nor a future.

@@ -1,4 +1,4 @@
-//! What the issuer of a caller says about it, as a type of the user's.
+//! The issuer's claims about a caller, as a type of the user's.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

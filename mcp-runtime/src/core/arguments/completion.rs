@@ -79,7 +79,7 @@ impl fmt::Debug for ArgumentCompletion {
     }
 }
 
-/// What is being completed: the text so far, and the arguments chosen before.
+/// The argument to complete: the text so far, and the arguments chosen before.
 ///
 /// See [completion](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion).
 #[derive(Debug, Clone, Default)]
@@ -87,7 +87,7 @@ impl fmt::Debug for ArgumentCompletion {
 pub struct Completion {
     /// The parameter's wire name.
     pub argument: String,
-    /// What has been typed.
+    /// The text typed so far.
     pub value: String,
     /// The other arguments that are chosen already, by wire name.
     pub arguments: BTreeMap<String, String>,

@@ -79,7 +79,7 @@ impl fmt::Debug for Cursor {
     }
 }
 
-/// What distinguishes an opened cursor from a text that a client has made up, wherever it is in the arguments.
+/// A mark that distinguishes an opened cursor from a text that a client has made up, wherever it is in the arguments.
 static OPENED: LazyLock<String> = LazyLock::new(|| {
     // without randomness no cursor was sealed either, and an empty mark is refused
     random_id().unwrap_or_default()

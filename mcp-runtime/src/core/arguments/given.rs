@@ -16,12 +16,12 @@ pub(crate) enum ArgumentChange {
     Hide,
 }
 
-/// What a function gets in place of what clients send.
+/// The arguments that a function gets in place of those that clients send.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GivenArguments {
     /// The arguments that clients do not see, with their value if they have one.
     pub(crate) hidden: Vec<(String, Option<Value>)>,
-    /// What is added where it is absent.
+    /// The values that are added where they are absent.
     pub(crate) defaults: Vec<(String, Value)>,
 }
 

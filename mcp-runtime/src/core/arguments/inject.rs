@@ -29,7 +29,7 @@ pub trait StateValue: Any + Send + Sync {}
 #[diagnostic::do_not_recommend]
 impl<T: Any + Send + Sync> StateValue for T {}
 
-/// What opens the capability that a parameter names.
+/// Opens the capability that a parameter names.
 #[derive(Debug, Clone, Copy)]
 pub struct Opens(pub(crate) Option<Open>);
 
@@ -96,12 +96,12 @@ impl Inject {
         Self { opens: opens.0, ..self }
     }
 
-    /// What opens the capability that a function which takes it may use.
+    /// Opens the capability that a function with this parameter may use.
     pub(crate) fn opens(&self) -> Option<Open> {
         self.opens
     }
 
-    /// What to write if nothing provides it.
+    /// The fix if nothing provides it.
     pub(crate) fn fix(&self, state: &Extensions) -> String {
         let ty = self.name();
         match self.pointee {

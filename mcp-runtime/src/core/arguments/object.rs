@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{core::context::Context, schema::ValidationError};
 
-/// What a handler makes of an object; `None` if it refuses a member. What `flatten` takes has the members that no other
-/// descriptor names.
+/// Converts an object with a handler; `None` if the handler refuses a member. A `flatten` argument takes the members that
+/// no other descriptor names.
 pub(crate) fn decode_object<R: 'static>(
     handler: fn(&Call<'_>) -> HandlerResult<R>,
     args: &[&'static dyn AnyArg],
@@ -39,8 +39,8 @@ pub(crate) fn decode_object<R: 'static>(
     }
 }
 
-/// What is wrong with the members of an object that is refused, besides what `violations` of its schema say: a line for
-/// each mistake, which begins with its path.
+/// The errors of the members of a refused object, besides the `violations` of its schema: one line for each mistake, which
+/// begins with its path.
 pub(crate) fn object_errors(
     args: &[&'static dyn AnyArg],
     schema: &Value,

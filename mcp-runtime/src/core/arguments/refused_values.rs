@@ -22,7 +22,7 @@ const MAX_DECODED_RECURSIVE: usize = 12;
 /// The most values of an object that are tried one by one.
 const MAX_TRIED: usize = 40;
 
-/// What may be written in place of a value: one of these fits most types.
+/// Values to write in place of a refused one: one of these fits most types.
 const SAMPLES: [&str; 22] = [
     r#""""#,
     "1",
@@ -325,7 +325,7 @@ fn is_of_alternatives(error: &ValueError) -> bool {
     error.message.contains("did not match any variant of untagged enum")
 }
 
-/// What is wrong with an integer in whose place another integer is accepted.
+/// The error for an integer in whose place another integer is accepted.
 fn out_of_range(own: &str, sample: &str) -> Option<String> {
     sample.parse::<i64>().ok()?;
     let number: serde_json::Number = serde_json::from_str(own).ok()?;

@@ -1,5 +1,5 @@
-//! What happens to arguments that were rejected: harmless mistakes are repaired, else one report names everything that
-//! is invalid.
+//! Repair and report of rejected arguments: harmless mistakes are repaired, else one report names everything that is
+//! invalid.
 
 use std::{cell::OnceCell, sync::OnceLock};
 
@@ -36,11 +36,11 @@ const BYTES_PER_REPAIRED: usize = 64;
 #[derive(Debug)]
 pub(crate) struct ToolInput {
     pub(crate) name: String,
-    /// What reports call it.
+    /// The noun for it in reports.
     pub(crate) noun: &'static str,
-    /// What arguments are checked against.
+    /// The schema that arguments are checked against.
     pub(crate) schema: Value,
-    /// What clients see, if it differs.
+    /// The schema that clients see, if it differs.
     published: Option<Value>,
     /// Whether some arguments are out of the reach of clients, so that reports are about the schema that they see.
     has_hidden: bool,
@@ -49,7 +49,7 @@ pub(crate) struct ToolInput {
     /// Whether absent members with a `default` are added, which typed decoding does by itself.
     adds_defaults: bool,
     compiled: OnceLock<Option<Validator>>,
-    /// What the rules over several arguments say of themselves.
+    /// The descriptions of the rules over several arguments.
     pub(crate) rules: Vec<&'static str>,
     /// The most values that arguments may have.
     pub(crate) max_values: usize,
@@ -105,7 +105,7 @@ impl ToolInput {
         !self.has_hidden || self.published()["properties"].get(name).is_some()
     }
 
-    /// What is wrong with a value of one argument, by the schema.
+    /// The errors of a value of one argument, by the schema.
     pub(crate) fn value_errors(&self, name: &str, value: &Value) -> Vec<String> {
         let path = member_path(name);
         let sample = Value::Object([(name.to_owned(), value.clone())].into_iter().collect());
@@ -179,7 +179,7 @@ impl ToolInput {
         self.compiled.get_or_init(|| self.compile()).as_ref()
     }
 
-    /// What the schema expects of the value at a path, in words: its message about a value of another kind.
+    /// The value that the schema expects at a path, in words: its message about a value of another kind.
     pub(super) fn expected_at(&self, path: &str) -> Option<String> {
         let validator = self.validator()?;
         let wrong = [Value::Null, Value::Bool(true), Value::Array(Vec::new()), Value::from("")];

@@ -52,7 +52,7 @@ impl RuleDescriptor {
         Self { name: "", description: None, params: &[], check: |_| Box::pin(async { Ok(()) }) };
 }
 
-/// What a rule says about the arguments.
+/// The verdict of a rule on the arguments.
 type RuleFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 impl fmt::Debug for RuleDescriptor {
@@ -90,7 +90,7 @@ impl RuleParam {
     }
 }
 
-/// What a rule can borrow of an argument.
+/// The forms in which a rule can borrow an argument.
 pub trait RuleArgument {
     /// The type of the argument.
     type Owned: Any + Send;
@@ -119,7 +119,7 @@ impl<T: Any + Send> RuleArgument for [T] {
     }
 }
 
-/// What a rule takes.
+/// The values that a rule takes.
 #[allow(missing_debug_implementations)] // values of users' types
 pub struct RuleValues {
     /// By parameter; none of what the server provides.
@@ -148,7 +148,7 @@ impl RuleValues {
     }
 }
 
-/// What a rule has returned.
+/// The result of a rule.
 ///
 /// # Errors
 /// That of the rule.
@@ -186,14 +186,13 @@ impl ItemRules {
         self.arguments.iter().position(|(name, _)| *name == param.name && param.argument.is_some())
     }
 
-    /// What its rules take of the server, by rule.
+    /// The values that its rules take from the server, by rule.
     pub(crate) fn injects(&self) -> impl Iterator<Item = Inject> {
         let params = self.rules.iter().flat_map(|rule| rule.params);
         params.filter(|param| self.slot(param).is_none()).map(|param| param.inject)
     }
 
-    /// What to write for a parameter that is not an argument and that the server does not provide: it may be a misspelt
-    /// argument.
+    /// The fix for a parameter that is not an argument and that the server does not provide: it may be a misspelt argument.
     pub(crate) fn fix(&self, inject: &Inject) -> Option<String> {
         let mut params = self.rules.iter().flat_map(|rule| rule.params);
         let param =

@@ -17,7 +17,7 @@ use crate::schema::{MAX_PATTERN_TEXT, TextPattern, link_patterns, truncate};
 
 type RulesFn<T> = fn(Option<&T>, &mut Rules);
 
-/// What a visit of the rules collects.
+/// The result that a visit of the rules collects.
 enum RulesVisit<'a> {
     /// Whether the value satisfies all rules, without messages: the fast path.
     Accept(bool),
@@ -64,7 +64,7 @@ impl<'a> Rules<'a> {
         Self::new(RulesVisit::Invalid(Vec::new()))
     }
 
-    /// What is wrong with the value, or with the declaration.
+    /// The errors of the value, or of the declaration.
     pub(super) fn into_messages(self) -> Vec<String> {
         match self.visit {
             RulesVisit::Violations(list) | RulesVisit::Invalid(list) => list,

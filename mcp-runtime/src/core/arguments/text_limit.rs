@@ -10,7 +10,7 @@ use crate::{
     schema::{Attempts, generator, hoist_defs},
 };
 
-/// What it takes at most to decode the arguments of one function.
+/// The maximum cost of decoding the arguments of one function.
 #[derive(Debug)]
 pub(crate) struct TextLimit {
     /// How many values may be read, each as often as it is read, beside two for each byte.

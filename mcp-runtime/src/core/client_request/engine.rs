@@ -29,11 +29,11 @@ use crate::core::{
 /// Times that a malformed response is requested again.
 const MAX_ATTEMPTS: u8 = 3;
 
-/// What the builders of client requests become when they are awaited.
+/// The future that the builders of client requests become when they are awaited.
 pub(super) type ResponseFuture<'c, T> =
     Pin<Box<dyn Future<Output = Result<T, ClientRequestError>> + Send + 'c>>;
 
-/// What a call needs from its client before its function can continue.
+/// The input that a call needs from its client before its function can continue.
 pub(crate) enum InputRequired {
     /// The client does not declare these.
     Missing(Vec<ClientFeature>),
@@ -102,8 +102,8 @@ impl ClientRequestState {
 }
 
 impl ClientRequests {
-    /// What the call must end with: its function awaits responses that only a retry can bring, or that no client gives
-    /// which does not declare more.
+    /// The result that the call must end with: its function awaits responses that only a retry can bring, or that need
+    /// capabilities which the client does not declare.
     pub(crate) fn take_input_required(&self) -> InputRequired {
         let mut state = self.lock();
         if !state.missing.is_empty() {

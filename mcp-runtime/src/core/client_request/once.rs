@@ -35,7 +35,7 @@ impl Context {
     /// keeps the result.
     ///
     /// # Errors
-    /// What `work` fails with; the key was used for something else in this call.
+    /// The error of `work`, or that the key was used for another purpose in this call.
     ///
     /// ```
     /// use mcp_runtime::prelude::*;

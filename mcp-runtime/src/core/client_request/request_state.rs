@@ -34,7 +34,7 @@ const SKEW: u64 = 60;
 /// Levels of nested arguments that are canonicalised; what is deeper counts as it is written.
 const MAX_DEPTH: usize = 32;
 
-/// What a retry brought for one client request.
+/// The response that a retry brought for one client request.
 #[derive(Debug, Default)]
 pub(super) struct ReturnedResponse {
     pub(super) value: Option<RawJson>,
@@ -208,7 +208,7 @@ fn text(members: &Members, key: &str) -> Option<String> {
 }
 
 impl RequestState {
-    /// What [`StateSealer::seal`] has written. A derived implementation would be several times as large in every program.
+    /// Parses the output of [`StateSealer::seal`]. A derived implementation would be several times as large in every program.
     fn parse(json: &str) -> Option<Self> {
         let state = members(json)?;
         Some(Self {

@@ -7,13 +7,13 @@ use crate::capability::{events::EventLimits, tasks::TaskOptions};
 
 /// A bound on what clients make a server keep, run or wait for.
 struct Budget {
-    /// What it limits.
+    /// The resource that it limits.
     what: &'static str,
     default: BudgetDefault,
     /// The option that sets it; none if it is fixed.
     option: Option<&'static str>,
     shared: Shared,
-    /// What a client gets beyond it.
+    /// The response that a client gets beyond it.
     beyond: &'static str,
     /// The file that counts it, below `src`.
     file: &'static str,
@@ -32,7 +32,7 @@ enum BudgetDefault {
     Unlimited,
 }
 
-/// Who shares a budget.
+/// The clients that share a budget.
 enum Shared {
     /// All clients; one of them uses a share of it.
     All,

@@ -21,7 +21,7 @@ use crate::core::{
     store::SealedStore,
 };
 
-/// What is kept of events for clients that resume a stream.
+/// Bounds of the events that are kept for clients that resume a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventBounds {
     /// Bytes of all events.
@@ -56,7 +56,7 @@ pub(crate) struct ReadinessCheck {
     pub(crate) run: Arc<dyn Fn() -> BoxFuture<bool> + Send + Sync>,
 }
 
-/// What probes find.
+/// The endpoints for health probes.
 #[derive(Clone)]
 pub(crate) struct HealthOptions {
     /// Of liveness and readiness; `None` if neither is served.
@@ -101,7 +101,7 @@ pub(crate) trait Documents: fmt::Debug + Send + Sync {
     /// The response to a request for the one of this number.
     fn answer(&self, document: usize, request: &Parts) -> Response<Vec<u8>>;
 
-    /// What operators are warned of when the server starts.
+    /// A warning to operators when the server starts.
     fn warning(&self) -> Option<&str>;
 }
 
@@ -154,7 +154,7 @@ pub struct HttpOptions {
     pub(crate) max_unread_bytes: usize,
     /// Whether events have ids.
     pub(crate) resumable: bool,
-    /// What is kept of them.
+    /// Bounds of the events that are kept of them.
     pub(crate) event_bounds: EventBounds,
     pub(crate) caller: Option<FindCaller>,
     /// Authenticates callers, instead of `caller`.
@@ -166,7 +166,7 @@ pub struct HttpOptions {
     pub(crate) client_address: Option<FindAddress>,
     /// Proxies that name the address of a client.
     pub(crate) trusted_proxies: TrustedProxies,
-    /// What is wrong with those that were given.
+    /// The problems with the given proxies.
     proxy_errors: Vec<String>,
     /// Whether their header was named.
     has_forwarded_header: bool,

@@ -1,10 +1,10 @@
-//! What a server says about itself: the wire's `serverInfo` and `instructions`.
+//! The server's description of itself: the wire's `serverInfo` and `instructions`.
 
 #[cfg(feature = "http")]
 use super::MakeDocuments;
 use crate::core::content::Icon;
 
-/// What a server says about itself: the wire's `serverInfo` and `instructions`.
+/// The server's description of itself: the wire's `serverInfo` and `instructions`.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ServerInfo {

@@ -91,7 +91,7 @@ impl Options {
         rules
     }
 
-    /// What is wrong with the scopes that something needs: no caller can have one of them.
+    /// The problem with the scopes of an item: no caller can have one of them.
     pub(crate) fn check_scopes(&self, scopes: &[String]) -> Option<String> {
         #[cfg(feature = "auth")]
         {
@@ -228,10 +228,10 @@ impl Limits {
     /// Sets how many invalid tokens may come from one address, with which callers authenticate over HTTP: `"60/1m"` by
     /// default.
     ///
-    /// What is guessed beyond that is refused with `429` and `Retry-After`, without being looked at. Tokens that were
-    /// accepted from the address before are verified as always; one that is new there is verified when it comes again
-    /// after the time that it was told. A token that comes again counts once, and one that the authorization server has
-    /// issued, an expired one for example, does not count. See
+    /// Further guesses are refused with `429` and `Retry-After`, without being verified. Tokens that were accepted from the
+    /// address before are verified as always; a new one is verified if it comes again after the time in `Retry-After`. A
+    /// repeated token counts once, and a token that the authorization server has issued, such as an expired one, does not
+    /// count. See
     /// [guesses](crate::guide::authorization#guesses).
     ///
     /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
@@ -537,7 +537,7 @@ impl ListOptions {
 #[must_use]
 pub struct StdioOptions {
     pub(crate) max_line: usize,
-    /// Who the client is.
+    /// The caller, if it is known.
     pub(crate) caller: Option<Arc<Principal>>,
 }
 
@@ -584,21 +584,21 @@ impl StdioOptions {
 pub(crate) struct Sharing {
     pub(crate) store: Arc<dyn Shared>,
     pub(crate) seal: SealStore,
-    /// What makes replicas tell each other of changes.
+    /// Opens the relay through which replicas notify each other of changes.
     pub(crate) open_relay: OpenRelay,
 }
 
-/// What replicas of a server share: its keys, and where it keeps what all of them read. By default nothing: the key is
-/// random, and the rest is in this process's memory.
+/// State that the replicas of a server share: its keys, and the store that all of them read. By default nothing is shared:
+/// the key is random, and the store is in this process's memory.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Stores {
-    /// What replicas share; unset for a store in memory.
+    /// The shared store; unset for a store in memory.
     pub(crate) shared: Option<Sharing>,
     /// Whether sessions go on while it cannot be found out whether they have ended.
     #[cfg(feature = "http")]
     pub(crate) allows_unchecked_sessions: bool,
-    /// What clients carry for the server is sealed with these; or what is wrong with them.
+    /// The keys that seal the state which clients carry for the server; or the reason why they are invalid.
     keys: Option<Result<KeyRing, String>>,
     /// Where the keys are, if they are in a file.
     key_file: Option<PathBuf>,

@@ -13,7 +13,7 @@ use std::{
 use super::Principal;
 use crate::core::sort::sort_by;
 
-/// What kind of item something is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ItemKind {
@@ -30,7 +30,7 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    /// What messages call it.
+    /// The noun for it in messages.
     pub(crate) const fn noun(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -52,7 +52,7 @@ pub struct ItemView<'a> {
 }
 
 impl<'a> ItemView<'a> {
-    /// What kind of item it is.
+    /// The kind of the item.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
         self.kind
@@ -111,7 +111,7 @@ impl fmt::Debug for AccessRules {
     }
 }
 
-/// What a request may see and call.
+/// The items that a request may see and call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) caller: Option<&'a Principal>,
@@ -137,7 +137,7 @@ impl<'a> Access<'a> {
     /// Access to everything, for servers that do not identify callers.
     pub(crate) const TRUSTED: Self = Self { caller: None, rules: None };
 
-    /// Who has it; `None` for an anonymous caller, or if callers are not told apart.
+    /// The caller; `None` for an anonymous caller, or if callers are not told apart.
     pub(crate) fn caller(self) -> Option<&'a Principal> {
         self.caller
     }

@@ -102,7 +102,7 @@ pub(crate) trait ClientConnection: Send + Sync {
     }
 }
 
-/// What telemetry has of the head of an HTTP request.
+/// The head of an HTTP request, for telemetry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HttpHead<'a> {
     /// The version of HTTP, such as `1.1`.
@@ -123,7 +123,7 @@ pub(crate) struct HeaderParam {
     pub(crate) path: Vec<String>,
 }
 
-/// What a legacy client sets for the rest of its session.
+/// The state that a legacy client sets for the rest of its session.
 pub(crate) trait SessionState: Send + Sync {
     /// The minimum level of log messages that the client has set.
     fn level(&self) -> Option<LogLevel>;

@@ -66,7 +66,7 @@ impl TakenMessages {
     }
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
     Queued,

@@ -15,7 +15,7 @@ use crate::core::{crypto::random_id, sync::Mutex};
 /// Raw JSON of a result, or of an error.
 pub(crate) type ClientResponse = Result<Box<str>, Box<str>>;
 
-/// What the ids of requests begin with.
+/// The prefix of the ids of requests.
 const PREFIX: &str = "mcp-";
 
 /// The identity of a client's session.

@@ -1,4 +1,4 @@
-//! Who calls: the subject that an issuer vouches for, and what is known of its authentication.
+//! Callers: the subject that an issuer vouches for, and the details of its authentication.
 
 use std::{
     fmt,
@@ -128,13 +128,13 @@ impl Principal {
         self
     }
 
-    /// Who vouches for the subject.
+    /// The issuer that vouches for the subject.
     #[must_use]
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// Who calls, unique within the issuer.
+    /// The subject, unique within the issuer.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject
@@ -152,13 +152,13 @@ impl Principal {
         &self.scopes
     }
 
-    /// What the issuer says about the subject, by the names of the claims.
+    /// The issuer's claims about the subject, by name.
     #[must_use]
     pub fn claims(&self) -> Option<&Map<String, Value>> {
         self.claims.as_deref()
     }
 
-    /// Who acts for the subject; JSON with `sub`, and `iss` or an `act` of its own where the issuer says so.
+    /// The party that acts for the subject; JSON with `sub`, and with `iss` or a nested `act` where the issuer says so.
     #[must_use]
     pub fn actor(&self) -> Option<&Value> {
         self.actor.as_deref()

@@ -45,7 +45,7 @@ impl ClientFeature {
         self != Self::Elicitation || found.contains_key("form") || !found.contains_key("url")
     }
 
-    /// What a client with these capabilities lacks if it does not have these features.
+    /// The capabilities that a client with `declared` lacks for these features.
     pub(crate) fn required(features: &[Self], declared: &Value) -> Value {
         let mut all = Map::new();
         for feature in features {

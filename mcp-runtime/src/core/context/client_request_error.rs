@@ -28,14 +28,14 @@ pub enum ClientRequestError {
     },
     /// The client's revision of the protocol does not support the request.
     Revision {
-        /// What the revision does not support.
+        /// The feature that the revision does not support.
         what: &'static str,
     },
     /// The response was still malformed after several tries.
     MalformedMessage {
         /// The key of the request.
         key: Box<str>,
-        /// What is wrong with the last response.
+        /// The reason why the last response is invalid.
         reason: String,
     },
     /// The client responded with an error.
@@ -66,7 +66,7 @@ pub enum ClientRequestError {
     Unfit {
         /// The key of the request.
         key: Box<str>,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         reason: String,
     },
     /// Two client requests have the same key, or a request and a saved result.

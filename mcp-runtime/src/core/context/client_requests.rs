@@ -27,7 +27,7 @@ pub(crate) type RawJson = Box<RawValue>;
 pub(crate) struct PendingRequest {
     /// Unique within a call.
     pub(crate) key: Box<str>,
-    /// What the client must have declared.
+    /// The feature that the client must have declared.
     pub(crate) requires: ClientFeature,
     pub(crate) method: &'static str,
     /// A JSON object, encoded for the call's revision.
@@ -115,7 +115,7 @@ pub(crate) struct InputRequest {
     pub(crate) attempts: u8,
 }
 
-/// What a client sends when it retries a call.
+/// The state and responses that a client sends when it retries a call.
 #[derive(Debug, Default)]
 pub(crate) struct Retry {
     /// Absent if the client sent no `requestState`.

@@ -170,7 +170,7 @@ impl Context {
         })
     }
 
-    /// What all runs of the call's function share.
+    /// The state that all runs of the call's function share.
     fn call(&self) -> &ContextInner {
         match &self.0.parent {
             None => &self.0,

@@ -53,7 +53,7 @@ impl Context {
         }
     }
 
-    /// What the last poll of the function has recorded, of the function that uses this context.
+    /// Takes the suspension that the last poll of the function with this context recorded.
     pub(crate) fn take_suspension(&self) -> Option<Box<dyn Suspension>> {
         let ContextInner { suspension, .. } = self.call();
         let is_run = self.inner().parent.is_some();

@@ -35,7 +35,7 @@ pub(crate) trait ItemCall: Send + Sync {
     where
         Self: Sized;
 
-    /// What is called, if the function is that of an item.
+    /// The called item, if the function is that of an item.
     fn item(&self) -> Option<&ItemSpec> {
         None
     }
@@ -43,7 +43,7 @@ pub(crate) trait ItemCall: Send + Sync {
     /// The state of the item's builder.
     fn state(&self) -> &Arc<Extensions>;
 
-    /// What identifies the call: a client's retry of it is bound to this.
+    /// The identity of the call: a client's retry is bound to it.
     fn binding(&self) -> CallBinding<'_>;
 
     /// Whether the function may send requests to its client.
@@ -115,7 +115,7 @@ impl SuspendedCall {
         self.running.context()
     }
 
-    /// What a client's retry of the call is bound to.
+    /// The identity of the call that a client's retry is bound to.
     pub(crate) fn binding(&self) -> CallBinding<'_> {
         self.call.binding()
     }

@@ -1,4 +1,4 @@
-//! What a server declares about itself: `server/discover` since 2026-07-28, `initialize` before.
+//! The server's declarations about itself: `server/discover` since 2026-07-28, `initialize` before.
 
 use super::{
     Request,

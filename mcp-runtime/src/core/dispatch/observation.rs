@@ -1,6 +1,6 @@
 //! Watches a request from its arrival to its reply, if someone wants to know: a span, a duration, a line of the audit log.
-//! What is watched is a value: the request's reply is pending for as long as it lives, and a reply that never comes is a
-//! cancelled one.
+//! An observation is a value: the request's reply is pending for as long as it lives, and a reply that never comes counts as
+//! a cancelled one.
 
 use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Instant};
 
@@ -90,7 +90,7 @@ pub(crate) struct Observation {
     ended: bool,
 }
 
-/// What a line of the audit log has besides how the call ended.
+/// The members of an audit log's line besides the outcome of the call.
 struct AuditedCall {
     /// The name or URI that the client sent, if it is not secret.
     name: Option<String>,

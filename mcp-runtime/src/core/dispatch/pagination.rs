@@ -16,7 +16,7 @@ use crate::core::{
     server::{EncodedPage, List, Server, page_of},
 };
 
-/// What a cursor is bound to when it is sealed: the server, the list, the revision and the caller's access.
+/// The scope that a cursor is sealed with: the server, the list, the revision and the caller's access.
 #[derive(Debug, Clone)]
 pub(crate) struct CursorScope(Vec<u8>);
 
@@ -92,7 +92,7 @@ impl Server {
         start.and_then(|start| usize::try_from(start).ok()).ok_or_else(invalid_cursor)
     }
 
-    /// What a cursor has sealed.
+    /// The position that a cursor has sealed.
     pub(crate) fn open_cursor(
         &self,
         cursor: Option<&str>,

@@ -159,7 +159,7 @@ impl<'a> Request<'a> {
             }
     }
 
-    /// What the client declares about itself.
+    /// The client's declarations about itself.
     pub(super) fn client(&self) -> ClientData {
         if !self.revision.is_modern() {
             return self.context.client.clone();
@@ -174,7 +174,7 @@ impl<'a> Request<'a> {
         ResultReader::new(self.context.owner(), principal_digest(self.context.caller.as_deref()))
     }
 
-    /// What the client sends along when it retries a call; `None` if this is not a retry.
+    /// The state that the client sends along when it retries a call; `None` if this is not a retry.
     pub(crate) fn retry<'b>(
         &self,
         server: &Server,

@@ -252,7 +252,7 @@ pub(crate) struct PendingReply {
     reply: WithPermits<BoxFuture<Reply>>,
     /// Of the call, if it runs a user's function; unset once it has completed.
     context: Option<Context>,
-    /// What watches the request, until it has its reply.
+    /// Observes the request until it has its reply.
     observation: Option<Box<Observation>>,
 }
 

@@ -53,7 +53,7 @@ enum Source {
 /// The first message of a stream.
 enum Acknowledgement {
     Ready(Vec<u8>),
-    /// What is subscribed to has to be looked up.
+    /// The subscribed item must be looked up first.
     Pending(BoxFuture<Result<Vec<u8>, Reply>>),
     Sent,
     /// That cannot be looked up.

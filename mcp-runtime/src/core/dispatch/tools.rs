@@ -40,9 +40,9 @@ struct CallTool<'a> {
     retry: Option<Arc<Retry>>,
     /// How the call may continue outside of its request.
     continuation: Option<Arc<dyn Continuation>>,
-    /// Who may read its result later, if that is kept.
+    /// The reader of a result that is kept.
     reader: Option<ResultReader>,
-    /// What the cursor of the next page is bound to, of a tool that takes cursors.
+    /// The scope that the cursor of the next page is bound to, for a tool that takes cursors.
     page_binding: Option<Arc<[u8]>>,
 }
 

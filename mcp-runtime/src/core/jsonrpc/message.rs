@@ -435,7 +435,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
     invalid("a message with a `method` must not have a `result` or an `error`".into())
 }
 
-/// What is accepted is JSON, and is read as any other reader would.
+/// Checks that accepted text is JSON, and that any other reader reads it in the same way.
 #[cfg(any(test, fuzzing))]
 fn fuzz(data: &[u8]) {
     use serde_json::Value;

@@ -1,5 +1,5 @@
 //! The methods of requests from clients, as data: their revisions, and the parameter that the header `Mcp-Name` repeats.
-//! What answers them is elsewhere, so that who reads a name here does not link the answer.
+//! The handlers of the methods are elsewhere, so that code which reads a name here does not link a handler.
 
 use super::Revision;
 

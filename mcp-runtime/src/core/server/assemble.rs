@@ -26,7 +26,7 @@ use crate::core::{
     tool::{TaskMode, ToolEntry, ToolTask},
 };
 
-/// What the server's options say about all of its items.
+/// The server's options that apply to all of its items.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ItemDefaults<'a> {
     pub(crate) options: &'a Options,
@@ -36,7 +36,7 @@ pub(crate) struct ItemDefaults<'a> {
     pub(crate) rates: &'a RateStore,
     /// Where capabilities publish changes.
     pub(crate) hub: &'a Hub,
-    /// What is kept outside of calls.
+    /// State that outlives calls.
     pub(crate) store: &'a SealedStore,
 }
 

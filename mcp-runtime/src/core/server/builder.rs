@@ -84,7 +84,7 @@ pub struct ServerBuilder {
     items: Vec<BuilderItem>,
     /// The types and prefixes of its services.
     services: Vec<(TypeId, String)>,
-    /// What opens capabilities.
+    /// The types that open capabilities.
     named: Vec<Named>,
     errors: Vec<BuildError>,
     handle_receivers: Vec<HandleReceiver>,

@@ -26,10 +26,10 @@ use crate::{
 pub(crate) trait Entry {
     const KIND: ItemKind;
 
-    /// What all kinds of items have.
+    /// The part that all kinds of items have.
     fn item(&self) -> &ItemSpec;
 
-    /// What transforms change besides arguments; hints, if its kind has some.
+    /// The parts that transforms change besides arguments; hints, if its kind has some.
     fn item_mut(&mut self) -> (&mut ItemSpec, Option<&mut Hints>);
 
     /// The names of its arguments.
@@ -50,7 +50,7 @@ pub(crate) trait Entry {
         &self.item().name
     }
 
-    /// What decides who may call it.
+    /// The part that access decisions use.
     fn view(&self) -> ItemView<'_> {
         let ItemSpec { name, scopes, .. } = self.item();
         ItemView { kind: Self::KIND, name, scopes, tags: self.tags() }

@@ -28,7 +28,7 @@ pub struct Error {
 /// The result of building and running a server.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What an [`Error`] is about.
+/// The kind of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -96,7 +96,7 @@ impl Error {
         Self { kind: self.kind, error: Box::new(WithCause { error: self.error, cause: cause.into() }) }
     }
 
-    /// What the error is about.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

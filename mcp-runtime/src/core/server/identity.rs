@@ -1,4 +1,4 @@
-//! What a server says about itself, written once for each revision.
+//! The server's description of itself, written once for each revision.
 
 use crate::core::{
     config::ServerInfo,

@@ -119,7 +119,7 @@ pub(crate) struct RegisteredItem {
     pub(crate) transforms: Arc<[Transform]>,
     /// The rates of the builders that it was mounted with, innermost first.
     pub(crate) mount_rates: Vec<CallerRate>,
-    /// What its calls pass, once its entry has been made.
+    /// The gates of its calls, once its entry has been made.
     pub(crate) gates: Arc<OnceLock<Option<Arc<Gates>>>>,
 }
 
@@ -147,12 +147,12 @@ impl ItemSource {
     }
 }
 
-/// What a program has made at run time: an item of some kind.
+/// An item of any kind that a program makes at run time.
 pub(crate) trait MadeItem: fmt::Debug + Send + Sync {
-    /// What identifies it.
+    /// The key that identifies it.
     fn key(&self) -> RuntimeKey<'_>;
 
-    /// What all kinds of items have.
+    /// The part that all kinds of items have.
     fn spec(&self) -> &ItemSpec;
 
     /// Its tags, as what decides who sees it gets them.
@@ -187,7 +187,7 @@ impl RuntimeItem {
     }
 }
 
-/// What identifies an item that was made at run time: a kind, and a name or URI.
+/// The key of an item that was made at run time: a kind, and a name or URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuntimeKey<'a> {
     pub(crate) kind: ItemKind,
@@ -206,7 +206,7 @@ pub(crate) fn comparable_uri(uri: &str) -> String {
     normalize_uri(uri).to_lowercase()
 }
 
-/// What a program can add to a server while it runs: a [`ToolDef`](crate::tool::ToolDef), a
+/// An item that a program can add to a server while it runs: a [`ToolDef`](crate::tool::ToolDef), a
 /// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be added to a server that runs",
@@ -219,10 +219,10 @@ pub trait IntoRuntimeItem {
     fn into_runtime_item(self) -> RuntimeItem;
 }
 
-/// What a builder adds.
+/// An addition to a builder.
 pub struct Addition(pub(crate) Box<dyn FnOnce(&mut ServerBuilder)>);
 
-/// What only names a capability.
+/// A type that only names a capability.
 #[derive(Clone, Copy)]
 pub(crate) struct Named {
     /// Each is named once, however often a program does.
@@ -254,7 +254,7 @@ impl fmt::Debug for Addition {
     }
 }
 
-/// What a program can add to a server before it runs: also a directory of skills.
+/// An item that a program can add to a server before it runs, or a directory of skills.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be added to a server",
     label = "not a tool, resource or prompt made at run time, nor a `SkillsDir`",
@@ -337,9 +337,9 @@ impl RegisteredItem {
     }
 }
 
-/// What an attribute has put on a function: an item of some kind.
+/// The definition that an attribute generates for a function: an item of some kind.
 pub(crate) trait Annotation: Sync {
-    /// What all kinds of items have.
+    /// The part that all kinds of items have.
     fn descriptor(&self) -> &ItemDescriptor;
 
     fn kind(&self) -> ItemKind;
@@ -349,7 +349,7 @@ pub(crate) trait Annotation: Sync {
         named_functions(self.descriptor())
     }
 
-    /// What to write for a value that one of these functions takes, and that the server does not provide.
+    /// The fix for a value that one of these functions takes and that the server does not provide.
     fn fix(&self, option: &str, inject: &Inject) -> Option<String> {
         self.descriptor().rules.fix(inject).filter(|_| option == "validate")
     }

@@ -93,7 +93,7 @@ struct ServerInner {
     )]
     server_settings: Option<Box<dyn ServerSettings>>,
     keys: KeyRing,
-    /// What is kept outside of calls.
+    /// State that outlives calls.
     store: SealedStore,
     /// Seals `requestState`.
     states: Seal,
@@ -119,7 +119,7 @@ struct ServerInner {
     /// Whether requests are watched even if the program's subscriber does not want their spans.
     counts_or_audits: bool,
     items: RwLock<Vec<RegisteredItem>>,
-    /// What opens capabilities, besides the items.
+    /// Opens capabilities, besides the items.
     opens: RwLock<Vec<Open>>,
     /// The builder's, for items that are added later.
     state: Arc<Extensions>,
@@ -219,7 +219,7 @@ impl Server {
         &self.0.log_limits
     }
 
-    /// What an error of an item is about.
+    /// The item that an error belongs to.
     pub(crate) fn error_context<'a>(&'a self, kind: &'static str, name: &'a str) -> ErrorContext<'a> {
         let log_limits = &self.0.log_limits.failures;
         ErrorContext { kind, name, detailed: self.0.options.detailed_errors, log_limits }
@@ -280,7 +280,7 @@ impl Server {
         &self.0.keys
     }
 
-    /// What is kept outside of calls, in memory or shared by replicas.
+    /// State that outlives calls, in memory or shared by replicas.
     pub(crate) fn store(&self) -> &SealedStore {
         &self.0.store
     }
@@ -315,7 +315,7 @@ impl Server {
         }
     }
 
-    /// What the replicas of this server say to each other; `None` if they share no store.
+    /// Messages between the replicas of this server; `None` if they share no store.
     #[cfg(feature = "http")]
     pub(crate) fn peers(&self) -> Option<Arc<dyn Peers>> {
         self.0.relay.as_ref().map(|relay| relay.peers())

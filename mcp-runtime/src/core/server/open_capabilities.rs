@@ -43,7 +43,7 @@ pub(crate) trait Capability: Any + Send + Sync {
         Err(Reply::unknown_method(request.method))
     }
 
-    /// What a request for one of its methods is about, as logs have it.
+    /// The item that a request for one of its methods names, for logs.
     fn observed(&self, registry: &Registry, request: &Request<'_>) -> ObservedItem {
         let _of_no_item = (registry, request);
         ObservedItem::None
@@ -65,7 +65,7 @@ pub(crate) trait Capability: Any + Send + Sync {
         None
     }
 
-    /// What of it has `scopes`, for an error message.
+    /// The parts of it that have `scopes`, for an error message.
     fn scoped(&self) -> Vec<String> {
         Vec::new()
     }
@@ -202,7 +202,7 @@ impl fmt::Debug for Capabilities {
     }
 }
 
-/// What a server declares of its capabilities.
+/// The capabilities that a server declares.
 pub(crate) struct Declared {
     pub(crate) revision: Revision,
     /// Whether changes of lists are declared.

@@ -66,7 +66,7 @@ pub(crate) trait Peers: fmt::Debug + Send + Sync {
     fn tell_all<'a>(&'a self, message: &'a str) -> StoreFuture<'a, Result<(), StoreError>>;
 }
 
-/// What answers the questions of other processes.
+/// Answers the questions of other processes.
 pub(crate) trait PeerHandler: Send + Sync {
     /// The answer to a question; `None` if it concerns something else.
     fn answer(self: Arc<Self>, question: &[u8]) -> Option<Vec<u8>>;

@@ -1,4 +1,4 @@
-//! What a server offers at one moment: its tools by name, its capabilities, and the pages of its lists.
+//! A snapshot of the items of a server: its tools by name, its capabilities, and the pages of its lists.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::core::{connection::Access, protocol::Revision, tool::ToolEntry};
 pub(crate) struct Registry {
     pub(crate) tools: Entries<ToolEntry>,
     pub(crate) tool_pages: PageCache,
-    /// What else the server answers.
+    /// Capabilities besides the tools.
     pub(crate) capabilities: Capabilities,
     /// Those of them that stay when the items change.
     pub(super) lasting: Capabilities,

@@ -62,12 +62,12 @@ pub(crate) trait ChangeRelay: fmt::Debug + Send + Sync {
     /// Sends a change to other replicas, later.
     fn send(&self, change: RelayedChange);
 
-    /// What the replicas say to each other about sessions.
+    /// Carries messages about sessions between the replicas.
     #[cfg(feature = "http")]
     fn peers(&self) -> Arc<dyn Peers>;
 }
 
-/// What makes one for a store. An option has it, so that only a program that sets it contains the code.
+/// Opens the relay of a store. An option holds it, so that only a program that sets the option contains the code.
 pub(crate) type OpenRelay = fn(&SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error>;
 
 struct StoreRelay {
@@ -102,7 +102,7 @@ pub(crate) enum RelayedChange {
         by: Option<String>,
     },
     Everything,
-    /// What the sessions of older clients are told, in order with changes.
+    /// A message for the sessions of legacy clients, in order with changes.
     #[cfg(feature = "http")]
     Session(String),
 }

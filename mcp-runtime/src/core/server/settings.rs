@@ -1,5 +1,5 @@
-//! What a builder and a server know of settings. The folder `settings` implements it, and is in a program only if that has
-//! settings: the builder's methods there are the only way to one of these.
+//! The interface between settings and a builder or a server. The folder `settings` implements it, and is in a program only
+//! if that has settings: only the builder's methods there make one of these.
 
 use std::any::Any;
 #[cfg(feature = "cli")]
@@ -39,7 +39,7 @@ pub(crate) trait PendingSettings: Any + Send {
 /// The settings of a server.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command line prints them"))]
 pub(crate) trait ServerSettings: Send + Sync {
-    /// What is missing or wrong, and how to set it.
+    /// The values that are missing or invalid, and how to set them.
     fn problems(&self) -> Option<&str>;
 
     /// Whether the program's arguments have flags that cannot be read.
@@ -60,7 +60,7 @@ pub(crate) trait ServerSettings: Send + Sync {
     /// Their schema, with flags and variables.
     fn schema(&self) -> Value;
 
-    /// What a client that starts the server must set, for them to be what they are now.
+    /// The settings that a client must set when it starts the server, to reproduce the current values.
     #[cfg(feature = "install")]
     fn to_install(&self) -> Vec<super::SettingToInstall>;
 }

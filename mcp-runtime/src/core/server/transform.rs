@@ -1,5 +1,5 @@
 //! Changes of items as they are registered: one module of functions serves as many tools that are configured differently.
-//! What is hidden or fixed is out of the client's reach, and schemas, signatures and reports follow.
+//! Clients cannot reach hidden or fixed values; schemas, signatures and reports follow.
 
 use std::{
     any::{Any, type_name},
@@ -107,7 +107,7 @@ impl Transformed {
         Self { transforms: vec![Transform::new(change)], ..Self::plain(service) }
     }
 
-    /// What `service` and `service_as` have been given, which may be one of these.
+    /// Takes the argument of `service` or `service_as`, if it is a transform.
     pub(super) fn from_any<S: Any>(service: S) -> Self {
         let mut service = Some(service);
         match (&mut service as &mut dyn Any).downcast_mut::<Option<Self>>().and_then(Option::take) {
@@ -178,7 +178,7 @@ impl ItemChanges {
         }
     }
 
-    /// What kind of item it is.
+    /// The kind of the item.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
         self.kind
@@ -275,7 +275,7 @@ impl ItemChanges {
     }
 }
 
-/// What became of a name in a transform.
+/// The outcome of looking up a name in a transform.
 #[derive(Default)]
 struct FoundName {
     exists: bool,

@@ -232,7 +232,7 @@ impl ToolBuilder {
     }
 }
 
-/// What a plain handler returns: [`IntoToolResult`] by another name, since its message has to speak of futures.
+/// The return type of a plain handler: [`IntoToolResult`] by another name, because its message must mention futures.
 #[diagnostic::on_unimplemented(
     message = "a plain handler cannot return `{Self}`",
     label = "cannot be converted into a tool result",

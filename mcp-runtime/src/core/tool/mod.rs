@@ -44,7 +44,7 @@ pub trait Tool {
     const DESCRIPTOR: &'static ToolDescriptor;
 }
 
-/// What a client names in typed calls: the marker of an annotated function, or of a method of a service.
+/// The target of a typed call of a client: the marker of an annotated function, or of a method of a service.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",

@@ -1,4 +1,4 @@
-//! What a tool may return, and how it becomes a `CallToolResult`.
+//! The return types of tools, and their conversion into a `CallToolResult`.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What describes a tool: the descriptor that an attribute expands to, and the form that builders share with it.
+//! Descriptions of tools: the descriptor that an attribute expands to, and the form that builders share with it.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -71,7 +71,7 @@ pub(crate) type OpenTasks = fn(&mut Assembly<'_>, ToolTask, Option<Arc<Gates>>) 
 /// One annotated tool.
 #[derive(Clone, Copy)]
 pub struct ToolDescriptor {
-    /// What all kinds of items have.
+    /// The part that all kinds of items have.
     pub item: ItemDescriptor,
     /// `readOnlyHint`
     pub read_only: Option<bool>,
@@ -91,7 +91,7 @@ pub struct ToolDescriptor {
     pub strict: bool,
     /// The URI of the page that shows its results.
     pub ui: Option<&'static str>,
-    /// Who may call it: `model`, `app` or both; empty for the default.
+    /// The callers that may use it: `model`, `app` or both; empty for the default.
     pub visibility: &'static [&'static str],
     /// How calls become tasks.
     pub task: Option<ToolTask>,
@@ -127,7 +127,7 @@ impl ToolDescriptor {
         handler: missing_handler,
     };
 
-    /// What an attribute may leave out, of a function with this result.
+    /// The options that an attribute may leave out, for a function with this result.
     #[must_use]
     pub const fn returning(output: &'static dyn AnyToolOutput) -> Self {
         Self { output: Some(output), ..Self::EMPTY }
@@ -144,7 +144,7 @@ impl fmt::Debug for ToolDescriptor {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolSpec {
     pub(crate) item: ItemSpec,
-    /// What messages call it, if the function is not that of a tool.
+    /// The noun for it in messages, if the function is not that of a tool.
     pub(crate) noun: Option<&'static str>,
     /// The wire's `inputSchema`; an annotated tool's comes from its parameters.
     pub(super) input_schema: Option<HandWrittenSchema>,
@@ -159,7 +159,7 @@ pub(crate) struct ToolSpec {
     pub(crate) strict: bool,
     /// The URI of the page that shows its results, without the prefix of a mount.
     pub(crate) ui: Option<String>,
-    /// Who may call it: `model`, `app` or both; empty for the default.
+    /// The callers that may use it: `model`, `app` or both; empty for the default.
     pub(crate) visibility: &'static [&'static str],
     pub(crate) tags: &'static [&'static str],
     pub(crate) task: Option<ToolTask>,
@@ -200,7 +200,7 @@ impl ToolSpec {
         self.item.build_error(format_args!("{} `{}`: {text}", self.noun(), self.item.name))
     }
 
-    /// What messages call it.
+    /// The noun for it in messages.
     pub(crate) fn noun(&self) -> &'static str {
         self.noun.unwrap_or("tool")
     }

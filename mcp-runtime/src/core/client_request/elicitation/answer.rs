@@ -1,4 +1,4 @@
-//! What a user answers to an elicitation.
+//! The user's answer to an elicitation.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,7 +13,7 @@ use crate::{
 /// The most values of which an answer may consist.
 const MAX_VALUES: usize = 4000;
 
-/// What a user did with an elicitation: the wire's `action`, with the value if there is one.
+/// The user's reaction to an elicitation: the wire's `action`, with the value if there is one.
 ///
 /// See [response actions](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// What the user filled in, if they agreed.
+    /// The value that the user filled in, if they agreed.
     #[must_use]
     pub fn accepted(self) -> Option<T> {
         match self {
@@ -99,7 +99,7 @@ struct ElicitResult {
 /// Decodes a client's result; `accept` decodes its content.
 ///
 /// # Errors
-/// What is wrong with it, without quoting the user.
+/// The reason why it is invalid, without quoting the user.
 pub(super) fn decode_result<T>(
     result: &str,
     accept: impl FnOnce(Option<Value>) -> Result<T, String>,

@@ -64,7 +64,7 @@ impl FormField {
     /// Reads a property.
     ///
     /// # Errors
-    /// What it is instead, as in `a map`.
+    /// The kind of value that it has instead, as in `a map`.
     pub(super) fn read(name: &str, property: &Value, required: bool) -> Result<Self, String> {
         let Value::Object(property) = property else { return Err("any value".to_owned()) };
         let property = without_null(property);

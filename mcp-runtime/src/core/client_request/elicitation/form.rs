@@ -185,7 +185,7 @@ enum FormShape {
 pub(super) struct ElicitationForm {
     fields: Vec<FormField>,
     shape: FormShape,
-    /// What content is checked against: everything that the type's schema says, not only what forms can show.
+    /// The schema that content is checked against: the whole schema of the type, not only the part that forms can show.
     schema: Value,
     validator: Validator,
 }
@@ -261,7 +261,7 @@ impl ElicitationForm {
     /// Decodes what the user filled in.
     ///
     /// # Errors
-    /// What is wrong with it, by path, without quoting the user.
+    /// The reason why it is invalid, by path, without quoting the user.
     pub(super) fn decode<T: Elicitable>(&self, content: Option<Value>) -> Result<T, String> {
         let value = self.repair(content)?;
         serde_json::from_value(value).map_err(|_| {

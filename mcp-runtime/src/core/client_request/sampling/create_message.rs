@@ -27,7 +27,7 @@ pub enum ToolChoice {
     None,
 }
 
-/// What a client should add in front of a conversation: the wire's `includeContext`.
+/// The context that a client should add in front of a conversation: the wire's `includeContext`.
 ///
 /// See [context inclusion](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#context-inclusion).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum SampleContext {
     AllServers,
 }
 
-/// What a [`Sample`](super::Sample) collects.
+/// The params that a [`Sample`](super::Sample) collects.
 #[derive(Debug, Clone)]
 pub(super) struct CreateMessageParams {
     pub(super) messages: Vec<SamplingMessage>,
@@ -87,7 +87,7 @@ impl CreateMessageParams {
         }
     }
 
-    /// What the client must declare.
+    /// The feature that the client must declare.
     pub(super) fn required_feature(&self) -> ClientFeature {
         if self.has_tools() { ClientFeature::SamplingTools } else { ClientFeature::Sampling }
     }

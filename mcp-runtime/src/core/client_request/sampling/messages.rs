@@ -75,7 +75,7 @@ impl From<&Sampled> for SamplingMessage {
 /// Checks that every message with uses of tools is followed by one with their results.
 ///
 /// # Errors
-/// What is wrong, for the developer.
+/// The problem, for the developer.
 pub(super) fn check_tool_results(messages: &[SamplingMessage]) -> Result<(), String> {
     let mut expected = HashSet::new();
     for message in messages {

@@ -1,4 +1,4 @@
-//! What a client's model answers: the wire's `CreateMessageResult`.
+//! The answer of a client's model: the wire's `CreateMessageResult`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::de::DeserializeOwned;
@@ -67,7 +67,7 @@ impl ToolUse {
     /// The input as the type of the tool's arguments.
     ///
     /// # Errors
-    /// What is wrong with the input; return it to the model as a failed result.
+    /// The reason why the input is invalid; return it to the model as a failed result.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_value(Value::Object(self.input.clone()))
     }
@@ -95,7 +95,7 @@ impl Sampled {
     /// Decodes a client's result.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it is invalid.
     pub(super) fn decode(result: &str) -> Result<Self, String> {
         let Ok(Value::Object(mut result)) = serde_json::from_str(result) else {
             return Err("the result is not an object".to_owned());

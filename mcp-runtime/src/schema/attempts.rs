@@ -23,10 +23,10 @@ use super::{
 /// `serde_json` reads no deeper value.
 const MAX_DEPTH: usize = 128;
 
-/// What it takes to read or copy an array or an object, where a scalar takes one: memory is allocated.
+/// The cost of reading or copying an array or an object, where a scalar costs one: memory is allocated.
 const CONTAINER: usize = 4;
 
-/// What it takes to find out that an alternative refuses a value: an error is made, with its message.
+/// The cost of a refusal by an alternative: an error is made, with its message.
 const REFUSAL: usize = 8;
 
 /// The alternatives of a type, if decoding one of its values may cost more than a few times the value.
@@ -439,7 +439,7 @@ enum Acceptance {
     Accepted,
 }
 
-/// What it takes to decode a value.
+/// The cost of decoding a value.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     acceptance: Acceptance,
@@ -557,7 +557,7 @@ struct Count<'a> {
     is_all: bool,
     /// The work of counting itself.
     steps: usize,
-    /// What alternatives take, by node, value, and whether the value is in a buffer that is not moved.
+    /// The costs of alternatives, by node, value, and whether the value is in a buffer that is not moved.
     known: HashMap<(NodeId, usize, bool), Reading, AddressHasher>,
     /// Of short scalars that were read, the last ones by a hash of what [`short_key`] returns.
     scalars: Vec<(u64, Reading)>,

@@ -25,7 +25,7 @@ pub(crate) fn coerce(schema: &Value, root: &Value, value: &mut Value, strict: bo
     Coercion::new(root, strict).coerce(schema, value, 0)
 }
 
-/// What a schema says about values, determined once for each subschema: a value may have a million items.
+/// The conversions that a schema allows, determined once for each subschema: a value may have a million items.
 pub(super) struct Coercion<'s> {
     root: &'s Value,
     strict: bool,
@@ -59,7 +59,7 @@ impl Visits {
 struct Keywords<'s> {
     /// The types that the subschema allows, once that is known.
     types: Cell<Option<TypeSet>>,
-    /// What `$ref` refers to.
+    /// The target of `$ref`.
     target: Option<&'s Value>,
     all_of: &'s [Value],
     /// `anyOf` and `oneOf`.

@@ -61,7 +61,7 @@ const ANNOTATIONS: [&str; 18] = [
     "$id",
 ];
 
-/// What is wrong with the value of an annotation: a client that reads the schema may refuse the whole list for it.
+/// The error of an annotation's value: a client that reads the schema may refuse the whole list for it.
 fn annotation_error(keyword: &str, value: &Value) -> Option<String> {
     let (is_right, expected) = match keyword {
         "title" | "description" | "format" | "contentEncoding" | "contentMediaType" | "$comment"

@@ -1,5 +1,5 @@
-//! What `#[mcp_type]` generates around the derives of serde and schemars, so that a field whose type cannot be sent is
-//! one error, at the field.
+//! The code that `#[mcp_type]` generates around the derives of serde and schemars, so that a field whose type cannot be sent
+//! is one error, at the field.
 //!
 //! The derives are on a copy of the type, and the type's own impls call those of the copy. The copy has a `where` clause
 //! with a constant in whose value each field is checked: if that fails, the constant has no value, the clause is an error

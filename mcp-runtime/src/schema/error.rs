@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct ValidationError {
     /// The path to it, as in `items[2].price`; empty for the root.
     pub(crate) path: String,
-    /// What the schema expects, as in `an integer`.
+    /// The value that the schema expects, as in `an integer`.
     pub(crate) expected: String,
     /// The message without the path.
     message: String,

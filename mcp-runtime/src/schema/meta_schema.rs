@@ -10,7 +10,7 @@ use super::Validator;
 /// The dialect without a fragment.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// What is wrong with a schema as such, with the place in it; nothing about one of another dialect.
+/// Checks a schema against its meta-schema; the error names the place. A schema of another dialect is not checked.
 pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
     static META: OnceLock<Option<Validator>> = OnceLock::new();
     let dialect = schema.get("$schema").and_then(Value::as_str);

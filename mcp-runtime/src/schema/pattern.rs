@@ -242,7 +242,7 @@ impl Automaton {
     }
 }
 
-/// What a part of a pattern begins and ends with.
+/// The characters that a part of a pattern begins and ends with.
 #[derive(Clone, Copy)]
 struct PatternPart {
     is_nullable: bool,
@@ -369,7 +369,7 @@ impl PatternParser<'_> {
         (!is_repeated_again).then(|| PatternNode::Repeat { node: Box::new(node), least, most })
     }
 
-    /// What follows a backslash.
+    /// Parses the part after a backslash.
     fn escape(&mut self) -> Option<CharSet> {
         let char = self.next()?;
         let ranges = match char.to_ascii_lowercase() {
@@ -387,7 +387,7 @@ impl PatternParser<'_> {
         Some(CharSet { is_negated: char.is_ascii_uppercase(), ranges })
     }
 
-    /// What follows an opening bracket.
+    /// Parses the part after an opening bracket.
     fn set(&mut self) -> Option<CharSet> {
         let mut set = CharSet { is_negated: self.skip("^"), ranges: Vec::new() };
         if self.peek() == Some(']') {

@@ -74,7 +74,7 @@ fn forward_target(nodes: &[SchemaNode], node: &SchemaNode) -> Option<(NodeId, bo
     }
 }
 
-/// What a text is checked against.
+/// The rules that a text is checked against.
 #[derive(Clone, Copy)]
 pub(super) struct TextRules<'n> {
     pub(super) nodes: &'n [SchemaNode],
@@ -124,7 +124,7 @@ pub(super) fn first_refused<'a>(rules: TextRules<'_>, json: &'a str) -> Option<R
     Some(Refused { path: path.unwrap_or_default(), found: start.map(|start| (json, start)), node, errors })
 }
 
-/// What refused a value.
+/// The node that refused a value.
 #[derive(Default)]
 struct Refusal {
     /// The first node that did, and the errors of the value if they are known.
@@ -145,10 +145,10 @@ fn check_text(
     deserializer.end()
 }
 
-/// What all checks of one text share.
+/// The state that all checks of one text share.
 struct CheckedText<'n> {
     rules: TextRules<'n>,
-    /// What refuses a value is written here, if it is asked for.
+    /// The refusal of a value is written here, if it is asked for.
     refusing: Option<&'n RefCell<Refusal>>,
 }
 
@@ -520,7 +520,7 @@ impl AnyValue<'_, '_> {
     }
 }
 
-/// What a key says about its value.
+/// The meaning of a key for its value.
 #[derive(Clone, Copy)]
 enum PropertyName {
     /// The position of the property that it names.

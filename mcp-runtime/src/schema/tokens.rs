@@ -277,12 +277,12 @@ struct PathSearch<'a> {
 /// An array or object that a search is in.
 struct OpenValue<'a> {
     is_object: bool,
-    /// What the path has behind this value, if the value is on the path.
+    /// The rest of the path behind this value, if the value is on the path.
     rest: Option<&'a str>,
-    /// Of an array on the path: the index of the item on it, and what the path has behind that.
+    /// For an array on the path: the index of the item on the path, and the rest of the path behind it.
     sought: Option<(usize, &'a str)>,
     index: usize,
-    /// What the path has behind the present item or member, if that is on the path.
+    /// The rest of the path behind the present item or member, if that is on the path.
     inner: Option<&'a str>,
 }
 

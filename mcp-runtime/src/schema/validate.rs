@@ -144,7 +144,7 @@ impl Validator {
         errors
     }
 
-    /// What a text can be checked against while it is parsed; `None` if a value of all of it is needed.
+    /// The rules for checking a text while it is parsed; `None` if the check needs a value of all of it.
     fn streamed_rules(&self) -> Option<TextRules<'_>> {
         let Self { nodes, streamed, hasher, null_is_absent, check_formats } = self;
         let is_streamed = !check_formats && streamed.first().is_some_and(|streamed| *streamed);

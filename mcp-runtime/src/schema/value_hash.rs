@@ -15,7 +15,7 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub(super) struct ValueHasher {
     random: RandomState,
-    /// What integers are mixed with.
+    /// The values that integers are mixed with.
     before: u64,
     after: u64,
 }
@@ -65,7 +65,7 @@ impl ValueHasher {
         hasher
     }
 
-    /// What a member adds to the sum of its object: the order of keys is insignificant.
+    /// The contribution of a member to the sum of its object: the order of keys is insignificant.
     pub(super) fn member(&self, key: u64, value: u64) -> u64 {
         self.random.hash_one((key, value))
     }

@@ -93,7 +93,7 @@ impl LineBuffer {
         }
     }
 
-    /// What follows the last line ending, once the stream has ended.
+    /// The text after the last line ending, once the stream has ended.
     pub(crate) fn last_line(&mut self) -> Option<Line> {
         let start = std::mem::replace(&mut self.start, self.end);
         if self.skipping || start == self.end { None } else { Some(Line::Text(start..self.end)) }

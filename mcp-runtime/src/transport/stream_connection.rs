@@ -80,7 +80,7 @@ impl ClientConnection for StreamClient {
     }
 }
 
-/// What a connection is created from.
+/// The parts from which a connection is created.
 pub(crate) struct ConnectionParts {
     pub(crate) server: Server,
     pub(crate) writer: Arc<ConnectionWriter>,

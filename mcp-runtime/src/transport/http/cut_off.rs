@@ -25,7 +25,7 @@ pub(super) struct CutOff {
     is_polled: bool,
 }
 
-/// What a response waits for it with.
+/// The future with which a response waits for the cut-off.
 pub(super) type CutOffWaiter = Option<Pin<Box<WaitForCancellationFutureOwned>>>;
 
 impl CutOff {

@@ -1,5 +1,5 @@
-//! What all requests to one endpoint share: the server, its options, where a request comes from, and the limits: how many
-//! requests run, how many streams are open, and how many bytes are buffered. A request that exceeds one is refused as busy.
+//! State that all requests to one endpoint share: the server, its options, the origin of a request, and the limits on
+//! running requests, open streams and buffered bytes. A request that exceeds a limit is refused as busy.
 
 use std::{
     any::Any,

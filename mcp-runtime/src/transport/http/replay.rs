@@ -62,7 +62,7 @@ impl AsRef<[u8]> for SharedText {
     }
 }
 
-/// What events cost that wait to be sent again.
+/// The cost of events that wait to be sent again.
 pub(super) fn replay_cost(events: &[StoredEvent]) -> usize {
     events.iter().map(|event| event.message().len() + OVERHEAD).sum()
 }

@@ -31,7 +31,7 @@ pub(super) struct RequestConnection {
     unread: Arc<Shares>,
 }
 
-/// What is known of a request's sender besides its caller.
+/// The sender of a request, besides its caller.
 #[derive(Debug)]
 pub(super) struct RequestSender {
     pub(super) peer: Option<Arc<Peer>>,

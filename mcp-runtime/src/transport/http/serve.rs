@@ -204,7 +204,7 @@ fn serve_until_signal(server: Server, listener: TcpListener) -> ServingFuture<'s
     })
 }
 
-/// What serves until a signal once there is a listener.
+/// Serves until a signal, once there is a listener.
 type ServeLater = Box<dyn FnOnce(io::Result<TcpListener>) -> ServingFuture<'static> + Send>;
 
 #[inline(never)]
@@ -246,7 +246,7 @@ impl Server {
 }
 
 impl Server {
-    /// What other machines can do with a server on that address, unless the options say that it is intended.
+    /// Warnings about the requests that other machines can send to a server on that address, unless the options permit them.
     fn warnings_of_address(&self, address: SocketAddr) -> Vec<&'static str> {
         let options = &self.options().http;
         let mut warnings = Vec::new();
@@ -276,7 +276,7 @@ impl Server {
         warnings
     }
 
-    /// What is wrong with the URLs that clients are told of.
+    /// Warnings about the URLs that are published to clients.
     fn warnings_of_urls(&self) -> impl Iterator<Item = String> + use<> {
         let of_resource = self.warning_of_resource();
         // the same URL is not worth a second one
@@ -285,8 +285,8 @@ impl Server {
         of_resource.into_iter().chain(of_documents)
     }
 
-    /// What is wrong with the path of the resource that clients are told of, if it seems not to be served: proxies may add
-    /// something in front of the path, and nothing behind it.
+    /// A warning about the path of the published resource, if it seems not to be served. Proxies may add a prefix to the path,
+    /// but not a suffix.
     fn warning_of_resource(&self) -> Option<String> {
         #[cfg(feature = "auth")]
         {

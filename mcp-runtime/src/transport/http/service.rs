@@ -56,7 +56,7 @@ pub(super) struct HttpHandler {
     pub(super) health: Health,
 }
 
-/// What a path of a server answers.
+/// The handler of a server's path.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Route {
     /// The MCP endpoint.
@@ -105,7 +105,7 @@ impl Routes {
         Self(routes)
     }
 
-    /// What a path answers, if anything.
+    /// The handler of a path, if it has one.
     pub(super) fn find(&self, path: &str) -> Option<Route> {
         self.0.iter().find(|(known, _)| known == path).map(|(_, route)| *route)
     }

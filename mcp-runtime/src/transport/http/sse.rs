@@ -18,7 +18,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// A comment, which clients ignore.
 const COMMENT: &[u8] = b":\n\n";
 
-/// What the channel of a stream carries.
+/// The content that the channel of a stream carries.
 #[derive(Clone, Copy)]
 pub(super) enum StreamContent {
     /// JSON-RPC messages.

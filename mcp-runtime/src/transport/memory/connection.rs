@@ -26,7 +26,7 @@ pub(crate) type AnswerClientRequest = Arc<dyn Fn(&str, &Value) -> Result<Value, 
 /// Names and values.
 pub(crate) type Headers = Arc<Vec<(String, String)>>;
 
-/// What stands for the reply to a message that gets none.
+/// The placeholder reply to a message that gets no reply.
 const NO_REPLY: &[u8] = b"null";
 
 /// A connection in memory.
@@ -34,7 +34,7 @@ pub(crate) struct MemoryConnection {
     pub(crate) server: Server,
     state: Arc<ConnectionState>,
     handshake: Option<Revision>,
-    /// What every request of this client comes with, except for its connection.
+    /// The context of every request of this client, except for its connection.
     pub(crate) context: RequestContext,
     /// HTTP headers that every request of this client has.
     pub(crate) headers: Headers,

@@ -23,7 +23,7 @@ use crate::{
 const LAST: u8 = 1;
 /// Whether the entry says who writes the log.
 const HAS_ORIGIN: u8 = 2;
-/// What an event costs besides its message.
+/// The cost of an event besides its message.
 const OVERHEAD: usize = 128;
 
 /// The logs of all streams of one endpoint.
@@ -31,7 +31,7 @@ pub(super) struct EventLogs {
     store: SealedStore,
     table: Table,
     bounds: EventBounds,
-    /// What one event may have.
+    /// The maximum size of one event.
     max_event: usize,
     /// This process, if others read the logs.
     process: Option<String>,
@@ -79,7 +79,7 @@ pub(super) struct EventLog {
     requests: OnceLock<String>,
 }
 
-/// What came of an event that should be added to a log.
+/// The outcome of adding an event to a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Logged {
     Stored,

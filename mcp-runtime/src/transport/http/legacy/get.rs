@@ -209,7 +209,7 @@ fn unreadable(error: &StoreError) -> HttpError {
 /// The events that a client has missed of an earlier standalone stream of that name, which are sent first.
 type ReplayedEvents = (Box<str>, Vec<StoredEvent>, Permit);
 
-/// Who opens a standalone stream.
+/// The caller that opens a standalone stream, and its owner.
 struct StreamClaim {
     caller: Option<Arc<Principal>>,
     owner: Owner,

@@ -16,9 +16,9 @@ use crate::core::{
 
 /// Bytes of responses that are kept.
 const MAX_KEPT_BYTES: usize = 16 << 20;
-/// What a response costs besides its bytes: a task, and its part of what the store is asked.
+/// The cost of a response besides its bytes: a task, and its share of the requests to the store.
 const OVERHEAD: usize = 16 << 10;
-/// For how long one is kept.
+/// The time for which a response is kept.
 const KEPT: Duration = Duration::from_secs(300);
 /// Between two attempts to deliver one.
 const RETRY: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ pub(super) struct KeptResponses {
     at_once: Arc<Semaphore>,
 }
 
-/// What came of an attempt to deliver a response.
+/// The outcome of an attempt to deliver a response.
 pub(super) enum Attempt {
     /// It was delivered, or nothing waits for it.
     Done,

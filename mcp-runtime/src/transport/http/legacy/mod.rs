@@ -1,4 +1,4 @@
-//! What only revisions before 2026-07-28 need over HTTP: sessions, their requests to clients, resumable streams,
+//! The parts of HTTP that only revisions before 2026-07-28 need: sessions, their requests to clients, resumable streams,
 //! batches, and HTTP+SSE.
 
 mod capabilities;

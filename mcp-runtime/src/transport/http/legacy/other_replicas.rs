@@ -1,5 +1,5 @@
-//! What sessions have at other replicas, as the rest of them sees it. Only a program with a store that replicas share
-//! contains what implements it, since the builder's method that sets the store names that.
+//! The interface to the state of sessions at other replicas. Only a program with a store that replicas share contains an
+//! implementation, because the builder's method that sets the store names it.
 
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ pub(super) trait OtherReplicas: Send + Sync {
 /// The response to a message that is passed on.
 pub(super) type PassedOn = StoreFuture<'static, Response<ResponseBody>>;
 
-/// What a process tells the one that follows its stream.
+/// A notice from a process to the one that follows its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FollowNews {

@@ -1,7 +1,7 @@
-//! What sessions have at other replicas: the response to a request of the server reaches the process that waits for it,
-//! a cancellation the process that runs the call, and the end of a session all of them. The id of such a request is sealed
-//! for its session and names the process, so that forged ones are refused without asking anybody. A client that resumes the
-//! stream of a call gets what is logged, from whichever replica, and an error if the process is gone that runs the call.
+//! Sessions across replicas: the response to a request of the server reaches the process that waits for it, a cancellation
+//! the process that runs the call, and the end of a session all of them. The id of such a request is sealed for its session
+//! and names the process, so that forged ids are refused without asking another process. A client that resumes the stream
+//! of a call gets the logged events from any replica, and an error if the process that runs the call has stopped.
 
 use std::{
     borrow::Cow,
@@ -62,7 +62,7 @@ struct Replicas {
     ids: Seal,
     /// The streams of other processes that clients have resumed here.
     followed: Mutex<HashMap<FollowedKey, Arc<FollowedStream>>>,
-    /// What other processes ask about.
+    /// The sessions that other processes ask about.
     sessions: OnceLock<Weak<Sessions>>,
     /// Responses that wait for the store.
     kept: KeptResponses,
@@ -71,7 +71,7 @@ struct Replicas {
 /// A session, and the name of a stream.
 type FollowedKey = (SessionUid, Box<str>);
 
-/// What the process that runs a stream has told this one, whose client has resumed it here.
+/// The notices that this process, where a client has resumed a stream, got from the process that runs the stream.
 #[derive(Default)]
 struct FollowedStream {
     /// Why the response here must end.
@@ -90,7 +90,7 @@ const SYNC_ATTEMPTS: usize = 10;
 /// After a failure.
 const SYNC_RETRY: Duration = Duration::from_secs(1);
 
-/// What one process asks another.
+/// A question from one process to another.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Question<'a> {
@@ -112,7 +112,7 @@ enum Question<'a> {
     Follow { session: Cow<'a, str>, stream: Cow<'a, str>, process: Cow<'a, str> },
 }
 
-/// What one process tells others.
+/// A notice from one process to others.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Notice<'a> {
@@ -656,7 +656,7 @@ impl Following {
     }
 }
 
-/// What was sent of a log.
+/// The part of a log that was sent.
 struct SentEvents {
     /// The number of the last event.
     last: u64,

@@ -79,7 +79,7 @@ pub(super) struct LoggedMessage {
     event: Vec<u8>,
 }
 
-/// What makes a stream that can be resumed.
+/// Creates streams that can be resumed.
 #[derive(Clone)]
 pub(super) struct StreamLogs {
     pub(super) logs: Arc<EventLogs>,

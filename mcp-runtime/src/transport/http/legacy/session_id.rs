@@ -30,7 +30,7 @@ const FIXED: usize = 1 + 1 + 1 + 2 + 8 + 8;
 const MAX_INFO: usize = 128;
 const PURPOSE: &str = "mcp-runtime session id 1";
 
-/// What a session id contains.
+/// The content of a session id.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) uid: SessionUid,
@@ -51,7 +51,7 @@ pub(crate) struct SessionIds {
     lifetime: u64,
     /// The server's name.
     server: Box<str>,
-    /// What ids without a caller are bound to.
+    /// The data that ids without a caller are bound to.
     anonymous: Vec<u8>,
     opened: Mutex<SessionCache>,
 }
@@ -196,7 +196,7 @@ impl SessionIds {
         Some((Session { uid, revision, client, expires, recorded: recorded != 0, used }, issued))
     }
 
-    /// What the id of a caller's session is authenticated with.
+    /// The data that authenticates the id of a caller's session.
     fn bound_to(&self, caller: Option<&Principal>) -> Cow<'_, [u8]> {
         match caller {
             Some(_) => Cow::Owned(Self::bound_data(&self.server, caller)),

@@ -1,6 +1,6 @@
-//! What is remembered of sessions besides their ids: for ten minutes that one was started, and until it would have
-//! expired that it has ended. Each owner has a share of the records; an owner that has used it up cannot end its sessions for
-//! a while, and all others can.
+//! Records of sessions besides their ids: a start is kept for ten minutes, and an end until the session would have expired.
+//! Each owner has a share of the records; an owner that has used up its share cannot end its sessions for a while, and all
+//! others can.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -46,7 +46,7 @@ pub(crate) struct EndedSession {
 }
 
 impl Record {
-    /// What there is to say of a session whose last moment has come; nothing if its client has ended it.
+    /// The report of a session that is over; `None` if its client has ended it.
     fn end(&self, now: u64) -> Option<EndedSession> {
         let lasted = Duration::from_secs(self.until.min(now).saturating_sub(self.started));
         (self.stage != Stage::Ended).then_some(EndedSession { revision: self.revision, lasted })

@@ -1,4 +1,4 @@
-//! What is stored of sessions in addition to their ids: log levels, subscriptions and open streams. The table is
+//! Stored state of sessions in addition to their ids: log levels, subscriptions and open streams. The table is
 //! bounded: it contains only sessions that need an entry, and evicts those that have been idle for longest.
 
 use std::{
@@ -28,9 +28,9 @@ pub(crate) struct SessionData<S> {
     pub(crate) standalone: StandaloneStreams,
     /// Its running streams that can be resumed, by name.
     streams: Mutex<HashMap<Box<str>, S>>,
-    /// What the filter was made of, if replicas share the subscriptions.
+    /// The state that the filter was made of, if replicas share the subscriptions.
     shared: Mutex<SharedFilter>,
-    /// Held while this process says in the store that it has the standalone streams, or has them no more.
+    /// Held while this process records in the store that it has, or no longer has, the standalone streams.
     pub(crate) claiming: tokio::sync::Mutex<()>,
 }
 
@@ -232,7 +232,7 @@ impl<S> SessionTable<S> {
         }
     }
 
-    /// What is stored of a session, if anything.
+    /// The stored state of a session, if there is any.
     pub(crate) fn data(&self, uid: &SessionUid) -> Option<Arc<SessionData<S>>> {
         self.lock().sessions.get(uid).map(|entry| entry.data.clone())
     }

@@ -49,11 +49,11 @@ pub(super) struct Sessions {
     pub(super) in_flight: InFlight,
     /// The server's requests that wait for responses.
     pub(super) pending: PendingRequests,
-    /// What is stored of sessions.
+    /// The stored state of sessions.
     pub(super) table: Arc<SessionTable<Arc<ResumableStream>>>,
-    /// What replicas share of sessions.
+    /// The state of sessions that replicas share.
     pub(super) shared: Option<SharedSessions>,
-    /// How many log levels other replicas have told of.
+    /// The number of log levels received from other replicas.
     pub(super) told_levels: AtomicU64,
     /// The other replicas, if they share a store.
     pub(super) replicas: Option<Arc<dyn OtherReplicas>>,

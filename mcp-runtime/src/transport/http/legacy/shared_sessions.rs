@@ -1,6 +1,6 @@
-//! What replicas share of a session: that it has ended and its log level, which each of its requests reads; and, if it uses
-//! them, the resources that it subscribes to and the process that has its standalone streams. Each change replaces the
-//! version that it was made of, so that none is lost and an ended session does not come back.
+//! State of a session that replicas share: its end and its log level, which each of its requests reads; and, if it uses
+//! them, its resource subscriptions and the process that has its standalone streams. Each change replaces the version that
+//! it was made from, so that no change is lost and an ended session does not come back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,10 +25,10 @@ const CLAIM: Duration = Duration::from_secs(15 * 60);
 pub(super) const CLAIM_AGAIN: Duration = Duration::from_secs(5 * 60);
 
 const ENDED: u8 = 1;
-/// What another version of this crate has written of a session: that may be its end, and a client opens a new one.
+/// The state of a session that another version of this crate wrote: it may have ended, so a client opens a new one.
 const UNREADABLE: SharedSession = SharedSession { has_ended: true, level: None };
 
-/// What is kept of the sessions of one endpoint.
+/// The stored states of the sessions of one endpoint.
 pub(super) struct SharedSessions {
     store: Arc<dyn SharedStore>,
     sessions: Table,
@@ -38,14 +38,14 @@ pub(super) struct SharedSessions {
     pub(super) allows_unchecked: bool,
 }
 
-/// What is kept of a session.
+/// The stored state of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SharedSession {
     pub(super) has_ended: bool,
     pub(super) level: Option<LogLevel>,
 }
 
-/// What came of a change of a session.
+/// The outcome of a change of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SessionChange {
     Done,
@@ -128,7 +128,7 @@ impl SharedSessions {
         }
     }
 
-    /// What is kept of a session.
+    /// Reads the stored state of a session.
     ///
     /// # Errors
     /// The store cannot be read.

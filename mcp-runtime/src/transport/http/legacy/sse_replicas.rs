@@ -23,7 +23,7 @@ use crate::{
 
 /// Purpose of the key that seals the names of streams.
 const PURPOSE: &str = "mcp-runtime sse stream 1";
-/// What a question begins with; the name, a space and the message follow.
+/// The prefix of a question; the name, a space and the message follow.
 const QUESTION: &[u8] = b"sse ";
 /// The answers. That of a process without the stream is empty.
 const TAKEN: &[u8] = b"taken";

@@ -24,7 +24,7 @@ struct StandaloneState {
     /// In the order in which they were opened.
     streams: Vec<StreamEntry>,
     serial: u64,
-    /// What is being sent.
+    /// The change that is being sent.
     sending: Option<Change>,
 }
 
@@ -37,7 +37,7 @@ struct StreamEntry {
     waker: Option<Waker>,
 }
 
-/// What a standalone stream does next.
+/// The next step of a standalone stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StandaloneEvent {
     /// To send a change.
@@ -186,7 +186,7 @@ impl StandaloneStreams {
         state.wake_current();
     }
 
-    /// What a stream does next.
+    /// Returns the next step of a stream.
     pub(crate) fn poll(&self, serial: u64, cx: &mut Context<'_>) -> Poll<StandaloneEvent> {
         let mut state = self.lock();
         let own = state.streams.iter_mut().find(|stream| stream.serial == serial);

@@ -20,7 +20,7 @@ use crate::core::config::{Documents, HttpOptions, ServerInfo};
 
 /// Where the catalog of a host is.
 const CATALOG_PATH: &str = "/.well-known/ai-catalog.json";
-/// What follows the URL of an endpoint in that of its card.
+/// The suffix that makes the URL of a card from that of its endpoint.
 const CARD_SUFFIX: &str = "/server-card";
 
 impl ServerInfo {
@@ -50,7 +50,7 @@ impl ServerInfo {
 /// The card and the catalog; `None` without a public URL, or if they are switched off.
 ///
 /// # Errors
-/// What a card cannot contain.
+/// The card's documents, or the value that a card cannot contain.
 fn make_documents(
     info: &ServerInfo,
     options: &HttpOptions,
@@ -126,8 +126,8 @@ fn problem_of_url(text: &str, is_set: bool) -> Option<String> {
     }
 }
 
-/// What operators are warned of, if the endpoint seems not to be at its public URL: proxies may add something in front of
-/// the path, and nothing behind it.
+/// A warning to operators if the endpoint seems not to be at its public URL. Proxies may add a prefix to the path, but not a
+/// suffix.
 fn warning_of_path(url: &str, options: &HttpOptions) -> Option<String> {
     let uri: Uri = url.parse().ok()?;
     let public = uri.path().trim_end_matches('/');

@@ -20,7 +20,7 @@ pub(super) struct BodyDecoder {
     pieces: usize,
 }
 
-/// What to do next.
+/// The next step of the reader.
 pub(super) enum DecodedPiece {
     Bytes(Bytes),
     /// The next chunk must be received.

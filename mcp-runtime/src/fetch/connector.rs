@@ -1,7 +1,7 @@
 //! Opens connections: TCP to addresses that are admitted, TLS, and the proxies of the environment.
 //!
-//! What a name resolves to is checked, and then connected to: a name that leads somewhere else a moment later changes
-//! nothing. A proxy resolves names itself, so that of a URL that goes through one only the text is checked.
+//! The addresses of a name are checked before one of them is connected to, so that a later change of the name has no effect.
+//! A proxy resolves names itself; for a URL that goes through a proxy, only the text is checked.
 
 use std::{
     fmt,
@@ -210,10 +210,10 @@ pub(crate) fn is_loopback_host(url: &Url) -> bool {
     }
 }
 
-/// What a name leads to.
+/// Resolves a name to its addresses.
 type LookUp = fn(String) -> ConnectFuture<io::Result<Vec<SocketAddr>>>;
 
-/// What the operating system says.
+/// Resolves a name by the operating system.
 fn system(name: String) -> ConnectFuture<io::Result<Vec<SocketAddr>>> {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
@@ -250,7 +250,7 @@ impl Service<Name> for GuardedResolver {
     }
 }
 
-/// What a connection reads and writes.
+/// The stream of bytes below a connection.
 trait StreamIo: Read + Write + Unpin + Send {}
 
 impl<T: Read + Write + Unpin + Send> StreamIo for T {}

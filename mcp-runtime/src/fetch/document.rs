@@ -172,7 +172,7 @@ impl Fetcher {
         parsed(&self.send(Method::GET, self.check_url(url)?, HeaderMap::new(), "").await?)
     }
 
-    /// What the server answers to a form; the client authenticates itself with a name and a secret.
+    /// Posts a form and returns the server's answer; the client authenticates itself with a name and a secret.
     ///
     /// # Errors
     /// The server refuses it, or cannot be reached.

@@ -85,7 +85,7 @@ impl Reply {
         }
     }
 
-    /// What a failed expectation prints.
+    /// The text that a failed expectation prints.
     fn with_causes(&self) -> String {
         let mut text = self.to_string();
         for cause in &self.causes {

@@ -1,4 +1,4 @@
-//! What has changed between two contracts, and what each change means. What is not known to be harmless is breaking.
+//! The changes between two contracts, and the effect of each. A change that is not known to be harmless is breaking.
 
 use serde_json::{Map, Value};
 

@@ -216,7 +216,7 @@ fn is_of_template(uri: &str, template: &str) -> bool {
     true
 }
 
-/// What a change means for those who use a server.
+/// The effect of a change on the users of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChangeClass {

@@ -1,5 +1,5 @@
-//! What has changed between two JSON Schemas. What is accepted less breaks those who send it, and what is returned more
-//! breaks those who read it.
+//! The changes between two JSON Schemas. Accepting less breaks the senders of a value, and returning more breaks its
+//! readers.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ impl<'s> Comparison<'s> {
         self.depth -= 1;
     }
 
-    /// What models and people read.
+    /// Compares the texts that models and people read.
     fn compare_words(&self, old: &Value, new: &Value, path: &str, changes: &mut ItemChangeList<'_>) {
         for (keyword, class) in [
             ("description", Routing),
@@ -405,7 +405,7 @@ fn reference(schema: &Value) -> Option<&str> {
     schema.get("$ref").and_then(Value::as_str)
 }
 
-/// What a schema refers to in its root.
+/// The schema that another one refers to in its root.
 fn resolve<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let mut schema = schema;
     for _ in 0..MAX_DEPTH {
@@ -463,7 +463,7 @@ fn values(schema: &Value) -> Option<BTreeSet<String>> {
     Some(all.iter().filter(|value| !value.is_null()).map(Value::to_string).collect())
 }
 
-/// What tells one form of a union from the others: its constant, or that of one of its members.
+/// The mark of one form of a union: its constant, or that of one of its members.
 fn tag(schema: &Value) -> Option<String> {
     let constant = |schema: &Value| schema.get("const").map(Value::to_string);
     let of_member = || {

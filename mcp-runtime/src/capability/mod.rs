@@ -16,7 +16,7 @@ use crate::core::{
     server::{Assembly, Named, ServerHandle},
 };
 
-/// What a handle may change while the server runs: clients read once what they are offered.
+/// The capabilities that a handle may change while the server runs: clients read them only once.
 pub(crate) const OF_HANDLE: Named = Named { key: "handle", open: open_for_handle, mount: |_, _, _| {} };
 
 pub(crate) fn open_for_handle(assembly: &mut Assembly<'_>) {

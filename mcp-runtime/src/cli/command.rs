@@ -17,7 +17,7 @@ pub(super) enum Command {
     Default,
     Stdio,
     Http(String),
-    /// What to do, and as whom: as the host without a caller.
+    /// An action, and the caller that it runs as: as the host without a caller.
     Action(Action, Option<Arc<Principal>>),
     /// Prints the settings.
     #[cfg(feature = "config")]

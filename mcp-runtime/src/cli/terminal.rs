@@ -34,7 +34,7 @@ pub fn answer_question(params: &Value) -> Result<Value, String> {
     dialog.answer(params).map_err(|error| error.to_string())
 }
 
-/// What to do about an error that is due to a missing terminal; empty for any other.
+/// A hint for an error that is due to a missing terminal; empty for any other.
 pub(super) fn unanswered_hint(error: &Value) -> &'static str {
     let asks = error["data"]["requiredCapabilities"].get("elicitation").is_some();
     if asks && !io::stdin().is_terminal() {
@@ -209,7 +209,7 @@ fn expected(schema: &Value, options: &[(&str, &str)]) -> &'static str {
     }
 }
 
-/// What a line means as a value of the field; `None` if it is not one.
+/// Parses a line as a value of the field; `None` if it is not one.
 fn parse_value(line: &str, schema: &Value, options: &[(&str, &str)]) -> Option<Value> {
     let choose = |text: &str| {
         let by_number = || text.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));

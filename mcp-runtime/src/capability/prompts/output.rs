@@ -1,4 +1,4 @@
-//! What a prompt may return, and how it becomes a `GetPromptResult`.
+//! The return types of prompts, and their conversion into a `GetPromptResult`.
 
 use std::borrow::Cow;
 

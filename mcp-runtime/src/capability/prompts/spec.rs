@@ -12,7 +12,7 @@ use crate::core::{
 /// One annotated prompt.
 #[derive(Clone, Copy)]
 pub struct PromptDescriptor {
-    /// What all kinds of items have.
+    /// The part that all kinds of items have.
     pub item: ItemDescriptor,
     /// Decodes the arguments and calls the function.
     pub handler: Handler,

@@ -37,7 +37,7 @@ pub(crate) trait ResourceSource: Send + Sync {
     /// Answers `resources/read`; `None` if the URI is not one of its own.
     fn read(&self, server: &Server, request: &Request<'_>, uri: &str) -> Option<Result<Reply, Reply>>;
 
-    /// What has that URI, so that no item may have it.
+    /// The existing owner of that URI, which no item may have then.
     fn owner_of(&self, uri: &str) -> Option<String>;
 
     /// Those with `scopes`, for an error message.

@@ -175,7 +175,7 @@ impl ResourceEntry {
         self.sees_caller && self.subscribe.is_none()
     }
 
-    /// What decides who may read it.
+    /// The part that access decisions use.
     pub(crate) fn view(&self) -> ItemView<'_> {
         ItemView { kind: ItemKind::Resource, name: &self.uri, scopes: &self.item.scopes, tags: &[] }
     }

@@ -111,7 +111,7 @@ impl From<&str> for ListedResource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageRequest {
-    /// What the function returned as [`ListedPage::next_cursor`] with the page before; `None` for the first page.
+    /// The [`ListedPage::next_cursor`] that the function returned with the page before; `None` for the first page.
     ///
     /// Clients cannot read or change it: on the wire, it is inside an encrypted cursor.
     pub cursor: Option<String>,

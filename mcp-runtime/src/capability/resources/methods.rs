@@ -302,9 +302,9 @@ enum ListPosition {
 struct InstancesPosition {
     /// The URI of the template, since its index may change.
     template: String,
-    /// What its `list` function is called with.
+    /// The cursor that its `list` function is called with.
     cursor: Option<String>,
-    /// How many of the instances that it returns were on earlier pages.
+    /// The number of instances from its result that were on earlier pages.
     skip: usize,
 }
 

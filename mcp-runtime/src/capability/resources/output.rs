@@ -1,4 +1,4 @@
-//! What a resource may return, and how it becomes a `ReadResourceResult`.
+//! The return types of resources, and their conversion into a `ReadResourceResult`.
 
 use std::borrow::Cow;
 

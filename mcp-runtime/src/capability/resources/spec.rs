@@ -17,7 +17,7 @@ use crate::{
 /// One annotated resource, or template of resources.
 #[derive(Clone, Copy)]
 pub struct ResourceDescriptor {
-    /// What all kinds of items have.
+    /// The part that all kinds of items have.
     pub item: ItemDescriptor,
     /// The URI, or the template of URIs (RFC 6570).
     pub uri: Option<&'static str>,
@@ -47,7 +47,7 @@ fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
     Err(Failure::private("the resource has no handler").into())
 }
 
-/// What the entry of a resource says, whether an attribute or a builder describes it.
+/// The description of a resource, by an attribute or by a builder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResourceSpec {
     pub(crate) item: ItemSpec,
@@ -107,7 +107,7 @@ impl ResourceDescriptor {
         handler: missing_handler,
     };
 
-    /// What an attribute may leave out, of a function with this result.
+    /// The options that an attribute may leave out, for a function with this result.
     #[must_use]
     pub const fn returning(output: &'static dyn AnyResourceOutput) -> Self {
         Self { output: Some(output), ..Self::EMPTY }

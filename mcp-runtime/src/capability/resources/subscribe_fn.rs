@@ -16,7 +16,7 @@ pub(crate) type DynSubscribe = dyn Fn(Subscription, Context) -> Result<bool, Fai
 /// A check that an attribute names.
 pub(crate) type SubscribeFn = fn() -> AttributeFn<DynSubscribe>;
 
-/// What a client subscribes to: a resource, or an instance of a template.
+/// The target of a client's subscription: a resource, or an instance of a template.
 ///
 /// ```
 /// use mcp_runtime::{prelude::*, resource::Subscription};

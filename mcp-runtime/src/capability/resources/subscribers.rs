@@ -1,4 +1,4 @@
-//! Who may be notified of changes to a resource.
+//! The subscribers that may be notified of changes to a resource.
 
 use std::{
     collections::{BTreeMap, HashSet},

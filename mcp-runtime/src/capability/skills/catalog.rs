@@ -23,7 +23,7 @@ pub(crate) struct SkillCatalog {
     index: HashMap<String, usize>,
 }
 
-/// What a `skill://` URI names, with its path inside the skill.
+/// The target of a `skill://` URI, with its path inside the skill.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SkillResource<'a> {
     File(&'a Skill, &'a str, &'a SkillFile),
@@ -79,10 +79,10 @@ impl SkillCatalog {
         self.skills.is_empty()
     }
 
-    /// What a URI names; escapes are decoded once, segment by segment.
+    /// Looks up the target of a URI; escapes are decoded once, segment by segment.
     ///
     /// # Errors
-    /// Nothing, or it may not be read.
+    /// The URI has no target, or the target may not be read.
     pub(crate) fn find(&self, uri: &str, access: Access<'_>) -> Result<SkillResource<'_>, AccessError<'_>> {
         let found = self.locate(uri).ok_or(AccessError::Unknown)?;
         access.check(found.skill().view())?;

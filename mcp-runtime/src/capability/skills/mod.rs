@@ -28,7 +28,7 @@ pub(crate) const MANIFEST: &str = "SKILL.md";
 /// One skill: what its directory held when the server was built.
 #[derive(Debug)]
 pub(crate) struct Skill {
-    /// What follows `skill://` in its URI: `name`, or `prefix/name` under a mount.
+    /// The part of its URI after `skill://`: `name`, or `prefix/name` under a mount.
     pub(crate) path: String,
     pub(crate) name: String,
     pub(crate) description: String,
@@ -60,7 +60,7 @@ pub(crate) struct SkillFile {
 }
 
 impl Skill {
-    /// What decides who may read it.
+    /// The part that access decisions use.
     pub(crate) fn view(&self) -> ItemView<'_> {
         ItemView { kind: ItemKind::Skill, name: &self.path, scopes: &self.scopes, tags: &[] }
     }

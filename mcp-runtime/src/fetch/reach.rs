@@ -24,15 +24,15 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// The addresses that a server at that URL may refer to, as far as the URL says: a server on this machine may name others
-    /// on it.
+    /// The addresses that a server at that URL may refer to, as far as the URL says: a server on this machine may name
+    /// others on it.
     #[cfg(any(feature = "auth", feature = "client"))]
     pub(crate) fn of(url: &Url) -> Self {
         if is_loopback_host(url) { Self::Loopback } else { Self::Public }
     }
 
-    /// The addresses that a server at that URL may refer to, given the address that was connected to. `peer` is `None` where a
-    /// proxy made the connection.
+    /// The addresses that a server at that URL may refer to, given the address that was connected to. `peer` is `None`
+    /// where a proxy made the connection.
     #[cfg(feature = "client-oauth")]
     pub(crate) fn of_server(url: &Url, peer: Option<IpAddr>) -> Self {
         peer.or_else(|| literal(url)).map_or_else(|| Self::of(url), Self::of_address)

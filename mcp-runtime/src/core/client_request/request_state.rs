@@ -208,7 +208,7 @@ fn text(members: &Members, key: &str) -> Option<String> {
 }
 
 impl RequestState {
-    /// Parses the output of [`StateSealer::seal`]. A derived implementation would be several times as large in every program.
+    /// Parses the output of [`StateSealer::seal`]. A derived implementation would be several times as large.
     fn parse(json: &str) -> Option<Self> {
         let state = members(json)?;
         Some(Self {

@@ -285,8 +285,8 @@ impl Server {
         of_resource.into_iter().chain(of_documents)
     }
 
-    /// A warning about the path of the published resource, if it seems not to be served. Proxies may add a prefix to the path,
-    /// but not a suffix.
+    /// A warning about the path of the published resource, if it seems not to be served. Proxies may add a prefix to the
+    /// path, but not a suffix.
     fn warning_of_resource(&self) -> Option<String> {
         #[cfg(feature = "auth")]
         {

@@ -50,7 +50,7 @@ impl ServerInfo {
 /// The card and the catalog; `None` without a public URL, or if they are switched off.
 ///
 /// # Errors
-/// The card's documents, or the value that a card cannot contain.
+/// The values that a card cannot contain.
 fn make_documents(
     info: &ServerInfo,
     options: &HttpOptions,

@@ -81,11 +81,11 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 
 /// Makes a function an event of the server, to which clients subscribe (preview).
 ///
-/// The program emits the event, and for each subscription the function decides what of it is delivered: `bool`, an
-/// `Option<T>` of what this subscriber may see, or nothing for every subscriber. The parameter with `#[mcp(payload)]` is
-/// what was emitted; owned parameters are arguments of the subscription.
+/// The program emits the event, and for each subscription the function decides what is delivered: it returns a `bool`, an
+/// `Option<T>` with the part that this subscriber may see, or nothing for every subscriber. The parameter with
+/// `#[mcp(payload)]` is the emitted value; owned parameters are arguments of the subscription.
 ///
-/// Without a payload, the function opens a stream of what happens, and nothing is emitted: it returns
+/// Without a payload, the program emits nothing: the function opens a stream of occurrences. It returns
 /// `event::EventStream<T>`, from the position in `#[mcp(position)] since: Option<Position>`.
 ///
 #[doc = include_str!("examples/mcp_event.md")]
@@ -185,9 +185,9 @@ pub fn mcp_config(options: TokenStream, item: TokenStream) -> TokenStream {
 /// event name such functions, too.
 ///
 /// It takes arguments by name and by reference: `&T`, and `Option<&T>` for an argument that is an `Option<T>`. Parameters
-/// that have the name of no argument are injected: state, `&Context`, `&Principal`. It runs once the arguments are
-/// decoded, before the function; what it says in a public error is reported with everything else that is wrong, under the
-/// arguments that it takes. The first line of its doc comment is in those reports. It may be async.
+/// whose names are not those of arguments are injected: state, `&Context`, `&Principal`. It runs once the arguments are
+/// decoded, before the function. The text of a public error is reported with all other mistakes, under the arguments that
+/// the rule takes. The first line of its doc comment is in those reports. It may be async.
 ///
 #[doc = include_str!("examples/mcp_rule.md")]
 ///

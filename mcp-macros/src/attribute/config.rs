@@ -83,7 +83,7 @@ fn stripped(item: &TokenStream, errors: Errors) -> TokenStream {
 fn report_attributes(attrs: &mut Vec<Attribute>, errors: &Errors) {
     let present = type_::report_derives(attrs, "mcp_config", errors);
     for attr in attrs.iter_mut().filter(|attr| !present.is_empty() && attr.path().is_ident("derive")) {
-        // each would be an impl of its own
+        // each would be a separate impl
         let parse = Punctuated::<Path, Token![,]>::parse_terminated;
         let Ok(paths) = attr.parse_args_with(parse) else { continue };
         let is_own = |path: &Path| {

@@ -1,4 +1,4 @@
-//! An attribute on the wrong item, or on one that cannot be parsed, is one error. What rustc would report in addition
+//! An attribute on the wrong item, or on one that cannot be parsed, is one error. Errors that rustc would report in addition
 //! is removed from the item.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};

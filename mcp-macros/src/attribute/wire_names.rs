@@ -49,7 +49,7 @@ struct Names {
     rename: Option<LitStr>,
     rename_all: Option<String>,
     rename_all_fields: Option<String>,
-    /// Whether the field has no name of its own in JSON that is read.
+    /// Whether the field has no separate name in JSON that is read.
     is_hidden: bool,
 }
 

@@ -29,9 +29,9 @@ fn read(folder: &Path) -> Option<String> {
     find(&fs::read_to_string(folder.join("Cargo.toml")).ok()?)
 }
 
-/// The key of the dependency that names the runtime as its `package`; `None` if the runtime has a key of its own name.
+/// The key of the dependency that names the runtime as its `package`; `None` if the key is the runtime's name.
 ///
-/// The forms are those that Cargo documents: an inline table, a dotted key and a table of its own.
+/// The forms are those that Cargo documents: an inline table, a dotted key and a separate table.
 fn find(manifest: &str) -> Option<String> {
     let mut found = None;
     let mut table: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
 //! The function that the runtime calls: decodes the arguments, injects the rest, calls the user's function, and converts
-//! what it returns. It returns a future only if that function is `async` or a parameter has to be awaited.
+//! its result. It returns a future only if that function is `async` or a parameter has to be awaited.
 //!
 //! This code is compiled for every item of every user: each closure, future and generic call costs a crate with many items
 //! more than a line of the runtime does.

@@ -38,7 +38,7 @@ pub(crate) enum Source {
     Reference { optional: bool },
     /// `#[mcp(inject)] name: T`, created for the call.
     Injected,
-    /// `#[mcp(payload)] name: &T`, what an event says; with the span of the option.
+    /// `#[mcp(payload)] name: &T`, the payload of an event; with the span of the option.
     Payload(Span),
     /// `#[mcp(position)] name: Option<Position>`, where the stream of an event begins; with the span of the option.
     Position(Span),
@@ -385,7 +385,7 @@ fn is_helper(attr: &Attribute) -> bool {
         || type_attribute(attr).is_some()
 }
 
-/// The option that is written as an attribute of its own, as in `#[description("..")]`.
+/// The option that is written as a separate attribute, as in `#[description("..")]`.
 fn option_as_attribute(attr: &Attribute) -> Option<&'static str> {
     let name = attr.path().get_ident()?.to_string();
     known::PARAMETER.iter().copied().find(|option| *option == name)

@@ -1,4 +1,4 @@
-//! Types as tokens: what they contain, and how they are rewritten and printed. Nothing here resolves a name.
+//! Types as tokens: their parts, rewriting and printing. Nothing here resolves a name.
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};

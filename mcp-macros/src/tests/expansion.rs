@@ -159,7 +159,7 @@ fn attributes_of_fields_that_are_wrong_are_one_error() {
         ],
         |item| type_::expand(tokens(""), &tokens(item)),
     );
-    // what has no likely meaning is left to the derive
+    // a value without a likely meaning is left to the derive
     assert_no_error(&type_::expand(tokens(""), &tokens("struct X { #[serde(colour)] a: u32 }")));
 }
 

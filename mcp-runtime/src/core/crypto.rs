@@ -348,7 +348,7 @@ impl Seal {
         subkeys
     }
 
-    /// Changes whenever the keys do: what was opened before may not open any more.
+    /// Changes whenever the keys do: a value that was opened before may no longer open.
     pub(crate) fn generation(&self) -> u64 {
         self.ring.generation()
     }

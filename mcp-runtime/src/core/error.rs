@@ -36,7 +36,7 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// text to a private error. `.map_err(|e| e.to_string())?` turns any error into text, which is public.
 pub struct ToolError(pub(crate) Failure);
 
-/// The ways in which a call fails: what a [`ToolError`] is inside.
+/// The ways in which a call fails: the content of a [`ToolError`].
 #[derive(Debug)]
 pub enum Failure {
     /// A message for the model.
@@ -312,7 +312,7 @@ pub trait AnyError: Error + 'static {}
 #[diagnostic::do_not_recommend]
 impl<E: Error + 'static> AnyError for E {}
 
-/// Error types some of whose values are public: what `#[mcp_error]` implements.
+/// Error types with public values; implemented by `#[mcp_error]`.
 ///
 /// `AnyError` is a bound of the registration instead of a supertrait, where rustc would not show its message.
 pub trait PublicError: Sized + 'static {
@@ -338,7 +338,7 @@ impl ErrorVisibility {
     }
 }
 
-/// Whether it is a public `E`, possibly in a pointer of its own, which is an error too.
+/// Whether it is a public `E`, possibly in a further pointer, which is an error too.
 fn is_public<E: AnyError + PublicError>(error: &(dyn Error + 'static)) -> bool {
     let boxed = || error.downcast_ref::<Box<E>>().map(|error| &**error);
     let shared = || error.downcast_ref::<Arc<E>>().map(|error| &**error);

@@ -466,7 +466,7 @@ pub(crate) async fn with_timeout<T>(
     }
 }
 
-/// Runs a task on behalf of the current call: what fails privately in it is reported to a test like the call's own
+/// Runs a task on behalf of the current call: its private failures are reported to a test like the call's own
 /// failures.
 pub(crate) fn for_current_call(
     task: impl Future<Output = ()> + Send + 'static,

@@ -445,7 +445,7 @@ macro_rules! impl_item_setters {
                 self
             }
 
-            #[doc = concat!("Sets how often one caller may call it: `\"60/1m\"`, `\"5/s\"`; more is refused. What is not a rate is an error when the ", $noun, " is added.")]
+            #[doc = concat!("Sets how often one caller may call it: `\"60/1m\"`, `\"5/s\"`; more is refused. An invalid rate is an error when the ", $noun, " is added.")]
             pub fn rate(mut self, rate: &str) -> Self {
                 self.item_mut().rate = Some($crate::core::admission::Rate::parse(rate));
                 self

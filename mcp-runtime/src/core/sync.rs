@@ -1,7 +1,7 @@
 //! The standard library's locks, without poisoning.
 //!
 //! A lock is poisoned when a thread panics while it holds the lock. A request that panics is contained and answered; if
-//! it poisoned a lock, it would fail every later request as well. What these locks protect is valid after every
+//! it poisoned a lock, it would fail every later request as well. The state behind these locks is valid after every
 //! statement that changes it, so they ignore poisoning. They do it without closures, of which each type in a lock would
 //! have its own to compile; and they are inlined even without optimization, so that a profile leads through no lock.
 

@@ -56,7 +56,7 @@ impl Temporary {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         let old = fs::metadata(mode_of).ok().map(|found| found.permissions());
-        // what may have secrets is not for other users, not even before it has its mode
+        // a file that may contain secrets must not be readable by other users, not even before its mode is set
         #[cfg(unix)]
         if !is_public || old.is_some() {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

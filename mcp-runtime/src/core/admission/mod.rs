@@ -1,4 +1,4 @@
-//! Limits that clients share. Whatever is limited has a quota, of which one owner may use a share, so that no client
+//! Limits that clients share. Each limited resource has a quota, of which one owner may use a share, so that no client
 //! exhausts what all of them need: [`Shares`] for what is held while something runs, [`OwnedTable`] for what is kept
 //! until it expires, and [`Usage`] for tables that evict. [`Rate`] and
 //! [`CallerConcurrency`] are what one caller may do, however little the others do.

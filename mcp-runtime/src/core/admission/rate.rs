@@ -357,7 +357,7 @@ mod tests {
         assert_eq!((longer.take(&owner("ada")), longer.take(&owner("ada"))), (Ok(()), Err(MAX_PERIOD)));
     }
 
-    /// Takes once for each of so many owners, and checks that an owner that has used up its rate gains nothing by it.
+    /// Takes once for each of this many owners, and checks that an owner that has used up its rate gains nothing by it.
     fn flood(keys: usize) {
         let (limiter, ada) = (limiter("3/1h", 1024), owner("ada"));
         let before = limiter.size();

@@ -88,7 +88,7 @@ impl Shares {
         let owner = owner();
         self.by_owner.lock().get(&owner).is_none_or(|used| {
             *used < self.quota.share_of(&owner)
-                // what asks may be in use already
+                // the requested amount may be in use already
                 && self.used.load(Ordering::Relaxed) <= self.quota.limit_of_holder(&owner)
         })
     }

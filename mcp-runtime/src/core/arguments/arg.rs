@@ -427,7 +427,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> ArgDescriptor<T> {
     }
 }
 
-/// An [`ArgDescriptor`] without its type: what depends on the type.
+/// The parts of an [`ArgDescriptor`] that depend on the type, behind a trait object.
 pub trait AnyArg: Sync {
     #[doc(hidden)]
     fn options(&self) -> &ArgOptions;
@@ -542,7 +542,7 @@ impl dyn AnyArg + '_ {
         if let Some(text) = description {
             set("description", text.into());
         }
-        // what cannot be published is an error of the declaration
+        // a value that cannot be published is an error of the declaration
         if let Some(Ok(default)) = self.declared(DeclaredValue::Default) {
             set("default", default);
         }

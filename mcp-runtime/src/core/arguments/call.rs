@@ -159,7 +159,7 @@ fn repair_and_call<R: 'static>(
             (is_filled, RawArguments { values: &values, object: text, strict: parts.strict })
         }
     };
-    // what the handler refused, it refuses again
+    // the handler refuses the same value again
     let is_new = !was_tried || matches!(repair.text, Cow::Owned(_));
     let call = Call { parts, context, arguments };
     if is_filled
@@ -215,14 +215,14 @@ impl RuleReport<'_> {
     ) -> Result<MaybeFuture<R>, Failure> {
         match BoundRule::start_all(self.parts.rules, call) {
             StartedRules::Ended(Err(failure)) if self.errors.is_empty() => Err(failure),
-            // what is wrong anyway is for the model, and the failure of a rule is not
+            // errors of the arguments are for the model, and the failure of a rule is not
             StartedRules::Ended(Err(_)) => Err(Failure::Arguments(self.text(&[]))),
             StartedRules::Ended(Ok(broken)) => match future.filter(|_| broken.is_empty()) {
                 Some(future) => Ok(MaybeFuture::Pending(future)),
                 None => Err(Failure::Arguments(self.text(&broken))),
             },
             StartedRules::Running(running) => {
-                // what is borrowed now is gone later, so each possible part of the report is text already
+                // borrowed values do not live until then, so each possible part of the report is already text
                 let is_tool = self.parts.tool.is_some();
                 let without = self.text(&[]);
                 let placeholder = (Vec::new(), RULES_GO_HERE.to_owned());
@@ -390,7 +390,7 @@ impl<'a> CallParts<'a> {
         let (repaired, violations, unreadable) = match repaired {
             Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
             Ok((Some(repaired), violations)) => {
-                // what was a text may be values now
+                // a former text may be values now
                 tool.check_attempts(&repaired)?;
                 (Cow::Owned(repaired), violations, None)
             }

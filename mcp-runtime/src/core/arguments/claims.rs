@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::FromContext;
 use crate::core::{context::Context, error::ToolError};
 
-/// Where claims come from: what a log says if they are absent.
+/// The hint in the log when claims are absent: the sources of claims.
 const HINT: &str = "claims are those of the token or API key that `.auth(..)` accepts; \
                     a command line says them: `call NAME --as ada --claim tenant=acme`";
 

@@ -25,11 +25,11 @@ pub(super) const TOO_MANY_ATTEMPTS: &str = "too many values inside of each other
 /// The most unknown names that one report lists; a client may send a million.
 const MAX_UNKNOWN: usize = 100;
 
-/// The most values of which arguments of few bytes may consist to be repaired. All of them are built, each takes hundreds of
-/// bytes where its text takes two, and so that a request costs at most some times what reading it costs ..
+/// The maximum number of values in small arguments that are repaired. All of them are built, and each takes hundreds of
+/// bytes where its text takes two. The limit bounds the cost of a repair to a few times that of reading the request ..
 const MAX_REPAIRED: usize = 4_000;
 
-/// .. one more for each of so many bytes.
+/// .. one more for each of this many bytes.
 const BYTES_PER_REPAIRED: usize = 64;
 
 /// Name and input schema of a tool. The schema is compiled when a call is rejected for the first time.
@@ -161,7 +161,7 @@ impl ToolInput {
     /// Adds the absent members that have a default.
     ///
     /// # Errors
-    /// The report: so many members are absent that adding them would need too much memory.
+    /// The report of a value with too many absent members: adding them would need too much memory.
     pub(crate) fn add_defaults(&self, arguments: &mut Value) -> Result<(), Failure> {
         if !self.adds_defaults {
             return Ok(());
@@ -225,7 +225,7 @@ fn nested(path: &str, value: Value) -> Option<Value> {
         }
     }
     Some(steps.into_iter().rev().fold(value, |inner, step| match step {
-        // what is wrong with the items before it does not matter
+        // errors of the items before it do not matter
         Ok(index) => (0..index).map(|_| Value::Null).chain([inner]).collect(),
         Err(name) => {
             // collecting a map sorts its members, with a sort of their own

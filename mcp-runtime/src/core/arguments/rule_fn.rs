@@ -320,7 +320,7 @@ impl BoundRule {
                     Err(Failure::Public { message, .. }) if !is_hook => {
                         broken.push((names, message.into_owned()));
                     }
-                    // what is private stays so
+                    // a private error stays private
                     Err(failure) => return Err(failure),
                 }
             }

@@ -43,7 +43,7 @@ pub(crate) enum InputRequired {
 
 /// How a request continues after it was registered.
 enum Disposition {
-    /// The retry brought this response; so many before it were malformed.
+    /// The retry brought this response; this many before it were malformed.
     Returned(RawJson, u8),
     /// Only a retry can bring the response: the call ends.
     Suspend,
@@ -180,7 +180,7 @@ impl Context {
         if let Delivery::Unavailable(why) = self.client_requests().lock().delivery {
             return Err(ClientRequestError::Unavailable { why });
         }
-        // in a task of its own it could neither end the call nor be dropped with it
+        // in a separate task it could neither end the call nor be dropped with it
         if !self.is_current() {
             return Err(ClientRequestError::Detached { key: request.key });
         }

@@ -1,5 +1,5 @@
-//! `requestState`: what a call that ends with `input_required` needs when the client retries it. It is sealed, so that
-//! it opens only for the same call of the same caller, and expires.
+//! `requestState`: the state that a call ending with `input_required` needs when the client retries it. It is sealed, so
+//! that it opens only for the same call of the same caller, and expires.
 //!
 //! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
 
@@ -31,7 +31,7 @@ const MAX_STATE: usize = 64 << 10;
 const LIFETIME: u64 = 15 * 60;
 /// Seconds by which replicas' clocks may differ.
 const SKEW: u64 = 60;
-/// Levels of nested arguments that are canonicalised; what is deeper counts as it is written.
+/// Levels of nested arguments that are canonicalised; deeper values count as they are written.
 const MAX_DEPTH: usize = 32;
 
 /// The response that a retry brought for one client request.

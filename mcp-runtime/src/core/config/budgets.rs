@@ -1,6 +1,6 @@
-//! Every budget of a server, in one list: what it limits, its default as the code has it, the option that sets it, who
-//! shares it, and what a client gets beyond it. The page about limits has the same list, which a test compares; another
-//! finds bounds that the list leaves out.
+//! Every budget of a server, in one list: the resource that it limits, its default in the code, the option that sets it,
+//! the clients that share it, and the response beyond it. A test compares the list with that of the page about limits;
+//! another test finds bounds that the list leaves out.
 
 use super::Options;
 use crate::capability::{events::EventLimits, tasks::TaskOptions};
@@ -79,7 +79,7 @@ const ENDPOINT: &str = "capability/events/webhook/endpoint.rs";
 
 #[rustfmt::skip]
 const BUDGETS: &[Budget] = &[
-    // what arrives
+    // incoming messages
     budget("connections over HTTP", Count(|o| o.http.max_connections), "http.max_connections", All, "wait to be accepted; of an address at its share, are closed", "transport/http/serve.rs"),
     budget("requests that run over HTTP", Count(|o| o.http.max_requests), "http.max_requests", All, "`503` with `Retry-After`", HTTP),
     budget("messages that are read while those are used up", FixedCount("MAX_MESSAGES"), "", All, "`503`", HTTP),
@@ -101,7 +101,7 @@ const BUDGETS: &[Budget] = &[
     budget("new tokens that wait for that", FixedCount("MAX_WAITING"), "", All, "`429` with `Retry-After`", GUESSES),
     budget("tokens that are known at their addresses, and as many that were told to come again", FixedCount("MAX_MARKS"), "", All, "the oldest are forgotten", GUESSES),
     budget("refusals of tokens that are kept", FixedCount("MAX_REFUSED"), "", All, "are forgotten", GUESSES),
-    // what waits to be read
+    // output that waits to be read
     budget("bytes that HTTP clients have not read: replies of more than 64 KiB, streams, replays, and what waits for an HTTP+SSE stream", Bytes(|o| o.http.max_unread_bytes), "http.max_unread_bytes", All, "replies and replays are `503` with `Retry-After`, or on an open stream `-32603`; notifications are dropped; an HTTP+SSE stream ends", HTTP),
     budget("a complete reply that is not charged to them", FixedBytes("MAX_UNCHARGED"), "", Connection, "it is charged", "transport/http/response_body.rs"),
     budget("messages that are not charged to them", FixedBytes("SEND_THRESHOLD"), "", Stream, "they are charged; a sender that can wait does", OUTBOUND),
@@ -119,7 +119,7 @@ const BUDGETS: &[Budget] = &[
     budget("URIs of all subscriptions", Bytes(|o| o.limits.subscriptions.bytes), "limits.max_subscription_bytes", All, "`-32603`, over HTTP with `503`; of legacy sessions without a stream the oldest subscriptions go first", FILTER),
     budget("one URI", FixedBytes("MAX_URI"), "", Subscriber, "`-32602`", "core/connection/subscribe_error.rs"),
     budget("changes that wait for a subscriber", Count(|o| o.limits.subscriptions.pending), "limits.max_pending_changes", Subscriber, "the stream ends; legacy: are dropped", FILTER),
-    // what is kept
+    // stored state
     budget("sessions with subscriptions, streams or a log level", Count(|o| o.http.max_sessions), "http.max_sessions", All, "the longest idle is forgotten", "transport/http/legacy/session_table.rs"),
     budget("sessions that are known to have started or ended", Count(|o| o.http.max_session_records), "http.max_session_records", All, "`DELETE` is `405`", "transport/http/legacy/session_records.rs"),
     budget("open session ids", FixedCount("MAX_CACHED"), "", All, "are opened again", "transport/http/legacy/session_id.rs"),

@@ -630,7 +630,7 @@ impl HttpOptions {
     }
 
     /// Names the address of a client that is not at the other end of the connection: behind a proxy, which is `peer`, and
-    /// names the client in a way of its own; for a header with addresses, use
+    /// names the client in its own way; for a header with addresses, use
     /// [`trusted_proxies`](Self::trusted_proxies). `None` leaves it at `peer`.
     ///
     /// One client uses [a share](super::Limits::max_share_percent) of each limit; without this, all clients behind a
@@ -699,7 +699,7 @@ impl HttpOptions {
         self
     }
 
-    /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a path of its own.
+    /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a separate path.
     ///
     /// For clients that know no other; not at all by default. A client opens an event stream there with GET, and
     /// sends its messages to the URL that the first event names. The stream is its session: it ends when the

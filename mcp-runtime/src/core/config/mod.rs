@@ -264,7 +264,7 @@ impl Limits {
         self
     }
 
-    /// Sets how long a function may take that has no `timeout` of its own, a year at most; as long as it likes by default.
+    /// Sets the time limit of functions without their own `timeout`, a year at most; unlimited by default.
     ///
     /// It holds for tools, resources, prompts, and the functions of `list` and `complete`, as far as they are `async` or
     /// `blocking`; a plain function cannot be interrupted. Calls of tools with `task` are limited by their own `timeout`
@@ -303,10 +303,10 @@ impl Limits {
         self
     }
 
-    /// Sets how many bytes the result of a tool, resource or prompt may have that has no `max_result` of its own; not limited by
-    /// default.
+    /// Sets the maximum size, in bytes, of the result of a tool, resource or prompt without its own `max_result`;
+    /// unlimited by default.
     ///
-    /// A longer text of a tool is cut, with a notice; what cannot be cut is an error that names the size. See
+    /// A longer text of a tool is cut, with a notice; any other longer result is an error that names the size. See
     /// [results](crate::guide::limits#results).
     pub fn max_result(mut self, bytes: usize) -> Self {
         self.max_result = Some(ResultLimit::new(bytes as u64));
@@ -393,7 +393,7 @@ impl Limits {
     /// 500 ms by default.
     ///
     /// Such a function runs on the thread that serves its client, which has to wait with its other requests. With
-    /// `blocking` it runs on a thread of its own.
+    /// `blocking` it runs on its own thread.
     pub fn slow_function(mut self, limit: Duration) -> Self {
         self.slow_function = limit;
         self
@@ -557,7 +557,7 @@ impl StdioOptions {
     /// Sets who the client is: the host on stdio, and the peers of byte streams. Functions take it as `&Principal`, and
     /// scopes and [`visible`](ListOptions::visible) hold for it as for a caller over HTTP.
     ///
-    /// Without it the client has no principal, and may call everything: who has started the server can do what the
+    /// Without it the client has no principal, and may call everything: the user who has started the server can do what the
     /// server can do. So this gives a function its tenant, and shows what a caller sees; it does not confine a host that can
     /// start the program differently. In memory it holds as well, and a command line may name
     /// [another caller](crate::ServerBuilder::run). When the principal [expires](Principal::with_expiry), the client is an

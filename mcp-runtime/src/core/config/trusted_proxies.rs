@@ -1,7 +1,7 @@
 //! The proxies whose word is taken for the address of a client, and the one header in which they write it. What a client
 //! writes there itself is never believed: entries are read from the right, where proxies append them, up to the first that
-//! no proxy has written. Other headers are ignored. A request has one sender: what the header says, or the peer if it is not
-//! there; a header that cannot be read names no client, and the request is refused.
+//! no proxy has written. Other headers are ignored. A request has one sender: the one in the header, or the peer if there is
+//! no header. A request is refused if its header cannot be parsed.
 
 use std::net::IpAddr;
 
@@ -39,7 +39,7 @@ const MAX_HOPS: usize = 32;
 pub(crate) enum ForwardedClient {
     /// The client, or a proxy that does not name its client.
     Address(IpAddr),
-    /// The peer is not a trusted proxy, or sends a request of its own, without the header.
+    /// The peer is not a trusted proxy, or sends its own request, without the header.
     Peer,
     /// The header contradicts itself or cannot be read.
     Malformed,
@@ -155,7 +155,7 @@ impl TrustedProxies {
     fn parse_line<'a>(&self, line: &'a HeaderValue) -> Option<Box<dyn Iterator<Item = Option<Node>> + 'a>> {
         let line = line.to_str().ok()?;
         Some(if self.header == FORWARDED {
-            // what is left of an open quotation mark would end it, so that the line is read from its start
+            // an open quotation mark would be ended from its left, so the line is read from its start
             Box::new(split_quoted(line, ',')?.into_iter().rev().map(parse_element))
         } else {
             Box::new(line.rsplit(',').map(|entry| parse_entry(entry.trim())))
@@ -346,7 +346,7 @@ mod tests {
             (vec![(xff, "::ffff:203.0.113.5")], "203.0.113.5"),
             (vec![(xff, "[::ffff:203.0.113.5]:80")], "203.0.113.5"),
             (vec![(xff, "fe80::7%eth0")], "fe80::7"),
-            // what the client has written is further left, whatever it is
+            // the client's own entries are further left, whatever they are
             (vec![(xff, "1.2.3.4, 203.0.113.5")], "203.0.113.5"),
             (vec![(xff, "nonsense,, 203.0.113.5")], "203.0.113.5"),
             (vec![(xff, "1.2.3.4"), (xff, "203.0.113.5")], "203.0.113.5"),
@@ -360,7 +360,7 @@ mod tests {
             // a proxy that does not tell
             (vec![(xff, "203.0.113.5, unknown")], "10.0.0.1"),
             (vec![(xff, "203.0.113.5, unknown, 10.9.9.9")], "10.9.9.9"),
-            // what a client has written into the other header
+            // an entry that a client has written into the other header
             (vec![(xff, "203.0.113.5"), ("forwarded", "for=1.2.3.4")], "203.0.113.5"),
             (vec![(xff, "203.0.113.5"), ("forwarded", "for=\"")], "203.0.113.5"),
             // a request of the proxy's own
@@ -402,7 +402,7 @@ mod tests {
             ("for=203.0.113.5, for=unknown", "10.0.0.1"),
             ("for=203.0.113.5, for=unknown, for=10.9.9.9", "10.9.9.9"),
             ("for=203.0.113.5, proto=https", "10.0.0.1"),
-            // what the client has written must not hide what the proxy has
+            // the client's entries must not hide those of the proxy
             ("for=\"1.2.3.4, for=203.0.113.5", "malformed"),
             ("for=\", for=\"203.0.113.5\"", "malformed"),
             ("x=\"\\, for=\"203.0.113.5\"", "malformed"),

@@ -1,4 +1,4 @@
-//! Why a client is not subscribed to a resource that it may read: what is kept of a subscription is limited.
+//! The reasons why a client cannot subscribe to a resource that it may read: the state of subscriptions is limited.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ pub(crate) const MAX_URI: usize = 8 << 10;
 /// Why a resource cannot be subscribed to, though the client may read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SubscribeError {
-    /// The URI has so many bytes.
+    /// The length of the URI in bytes, which is too long.
     TooLong(usize),
-    /// The subscriber has so many subscriptions, which are all that it may have.
+    /// The number of the subscriber's subscriptions, which is the maximum.
     TooMany(usize),
-    /// So many bytes of subscribed URIs are kept, of all clients or of this one.
+    /// The bytes of subscribed URIs that are kept, which are the maximum for all clients or for this one.
     TooManyBytes(usize, Full),
     /// Nothing can be kept of the client's session.
     NoSession,

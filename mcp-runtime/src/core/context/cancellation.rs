@@ -9,7 +9,7 @@ use std::{
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Cancels a call once, unless it completes first. Whatever waits for it is woken in both cases.
+/// Cancels a call once, unless it completes first. Waiting tasks are woken in both cases.
 #[derive(Debug, Default)]
 pub(crate) struct CallCancellation {
     token: CancellationToken,

@@ -114,7 +114,7 @@ fn describe_missing(features: &[ClientFeature]) -> String {
     format!("the client does not declare {}, which this request needs", names.join(", "))
 }
 
-/// `-32021`: what the client would have to declare.
+/// `-32021`: the capabilities that the client would have to declare.
 pub(crate) fn missing_features(features: &[ClientFeature], declared: &Value) -> ProtocolError {
     ProtocolError::new(MISSING_CLIENT_CAPABILITY, describe_missing(features))
         .with_data(json!({ "requiredCapabilities": ClientFeature::required(features, declared) }))

@@ -159,7 +159,7 @@ impl Server {
     }
 }
 
-/// The first message of a stream: what it is subscribed to.
+/// The first message of a stream: its subscriptions.
 fn acknowledgement(id: &str, lists: ListChanges, uris: &[String], task_ids: &[String]) -> Vec<u8> {
     notification("notifications/subscriptions/acknowledged", |params| {
         write_subscription_meta(params, id);

@@ -218,7 +218,7 @@ impl Assembly<'_> {
         }
         entry.continuation =
             entry.spec.task.map(|task| (task.open)(self, ToolTask { restarts, ..task }, gates));
-        // what continues outside of its request is meant to take long
+        // work that continues outside of its request is meant to take long
         if entry.continuation.is_some() {
             entry.spec.item.timeout = own_timeout;
         }
@@ -287,12 +287,12 @@ pub(crate) fn unknown_page(tool: &ToolEntry, page: &str, nearest: Option<&str>) 
 }
 
 impl ItemDefaults<'_> {
-    /// Sets in an item its layers, what the options of the server say, and the gates that it had in registries before.
+    /// Sets an item's layers, the options of the server, and the gates that it had in earlier registries.
     pub(crate) fn apply_to(&self, item: &RegisteredItem, spec: &mut ItemSpec) {
         self.apply_with_concurrency(item, spec, None);
     }
 
-    /// The same for an item of which so many calls may run at once.
+    /// The same for an item with a maximum of concurrent calls.
     fn apply_with_concurrency(&self, item: &RegisteredItem, spec: &mut ItemSpec, calls: Option<usize>) {
         let limits = &self.options.limits;
         spec.layers = item.layers.clone();

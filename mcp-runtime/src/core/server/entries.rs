@@ -1,6 +1,6 @@
 //! Items that are found by name, as a server offers them: tools, prompts and events. All of these are looked up, listed and
-//! named in logs in one way, and get into a registry in one way: transforms change them, and their names are unique. What a
-//! kind has besides stands with the kind. Resources are not among these, since they are found by URI and by template.
+//! named in logs in one way, and get into a registry in one way: transforms change them, and their names are unique. The
+//! other parts of a kind are in its own module. Resources are not among these: they are found by URI and by template.
 
 use std::{collections::HashMap, sync::Arc};
 

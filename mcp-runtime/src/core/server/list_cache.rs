@@ -57,7 +57,7 @@ impl EncodedPage {
     }
 }
 
-/// The page that begins after so many entries; `None` if there are not as many.
+/// The page that begins after this many entries; `None` if there are fewer.
 pub(crate) fn page_of(entries: &[Vec<u8>], start: usize, size: usize) -> Option<EncodedPage> {
     let rest = entries.get(start..)?;
     let visible = rest.get(..size.max(1)).unwrap_or(rest);

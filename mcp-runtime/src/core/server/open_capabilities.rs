@@ -1,5 +1,5 @@
 //! The capabilities of a server: parts of the protocol that it has only if something in the program names them. The core
-//! knows no list of them: what names one has a function that opens it, which leads the linker to its code.
+//! knows no list of them: a type that names one has a function that opens it, which leads the linker to its code.
 
 use std::{any::Any, fmt, sync::Arc};
 

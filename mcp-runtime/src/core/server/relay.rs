@@ -1,5 +1,5 @@
 //! Changes that a program reports at one replica, for the subscribers of all others: over a topic of the store that
-//! replicas share. What may have been lost is told as a change of everything that subscribers wait for. Only a program that
+//! replicas share. After a possible loss, everything that subscribers wait for is reported as changed. Only a program that
 //! shares a store contains it.
 
 use std::{
@@ -223,7 +223,7 @@ async fn send_changes(relay: Arc<RelayState>, mut queue: Receiver<RelayedChange>
             if queue.is_closed() {
                 return;
             }
-            // what has waited is told with the rest
+            // changes that have waited are sent with the rest
             while queue.try_recv().is_ok() {}
             sleep(RETRY).await;
         }

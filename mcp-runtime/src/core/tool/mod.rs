@@ -1,4 +1,4 @@
-//! Tools: how an attribute or a builder describes one, what it may return, and its entry in `tools/list`.
+//! Tools: their description by an attribute or a builder, their return types, and their entries in `tools/list`.
 
 mod added;
 mod builder;

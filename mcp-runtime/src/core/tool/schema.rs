@@ -214,7 +214,7 @@ pub(super) fn check_flatten(args: &[&'static dyn AnyArg]) -> Result<(), String> 
     Err(format!("`{}` with `flatten` is not an object\nmake it a struct, or remove `flatten`", arg.name()))
 }
 
-/// An enum that is not a string, or a type with bounds of its own, cannot be mirrored.
+/// An enum that is not a string, or a type with its own bounds, cannot be mirrored.
 pub(super) fn check_header(arg: &'static dyn AnyArg, schema: &Value) -> Result<(), String> {
     let Some(header) = arg.header() else { return Ok(()) };
     let property = schema.get("properties").and_then(|properties| properties.get(arg.name()));

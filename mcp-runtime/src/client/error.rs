@@ -92,7 +92,7 @@ pub enum Error {
         /// The option that sets it, such as `max_message` or `list_bytes`; `None` for a fixed limit.
         option: Option<&'static str>,
     },
-    /// The server sends too many of something: pages, entries, or requests of its own.
+    /// The server sends too many of something: pages, entries, or requests to the client.
     TooMany {
         /// A description of the value and of the limit that it exceeds.
         what: String,
@@ -200,7 +200,7 @@ impl Error {
             Self::Protocol { code: protocol::RESOURCE_NOT_FOUND, .. } => {
                 Self::NotFound { uri: uri.to_owned() }
             }
-            // 2026-07-28 has no code of its own for it; the URI is the only param that this client sends
+            // 2026-07-28 has no separate code for it; the URI is the only param that this client sends
             Self::Protocol { code: protocol::INVALID_PARAMS, .. } => Self::NotFound { uri: uri.to_owned() },
             other => other,
         }

@@ -114,7 +114,7 @@ impl McpServers {
         self
     }
 
-    /// Connects all servers at once; each is there, or has an error of its own.
+    /// Connects all servers at once; each is connected, or has its own error.
     pub async fn connect(&self) -> BTreeMap<String, Result<Client, Error>> {
         let mut connecting = JoinSet::new();
         for name in self.names() {

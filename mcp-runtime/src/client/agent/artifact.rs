@@ -51,7 +51,7 @@ pub struct Artifact {
 
 /// Where artifacts are kept. Ids are unique within a scope, and are made of letters and digits.
 ///
-/// A store may drop what it likes: what came from a resource is read again.
+/// A store may drop any artifact: the contents of a resource are read again.
 pub trait ArtifactStore: Send + Sync + 'static {
     /// Stores a content, in place of an older one with this id.
     fn put<'a>(&'a self, scope: &'a str, id: &'a str, bytes: Vec<u8>) -> StoreFuture<'a, io::Result<()>>;
@@ -253,7 +253,7 @@ impl Artifacts {
         if hex_digest(&bytes).starts_with(id) {
             return Ok(Some(bytes));
         }
-        // what is not what it was is as good as lost, and must make room for what is fetched again
+        // changed bytes are as good as lost, and must make room for the copy that is fetched again
         self.store.delete(&self.scope, id).await.map_err(|error| store_failed(&error))?;
         Ok(None)
     }

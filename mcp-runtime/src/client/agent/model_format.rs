@@ -6,7 +6,7 @@ use super::artifact::hex_digest;
 
 /// The longest name that all of these APIs take.
 const MAX_NAME: usize = 64;
-/// Names that are remembered; after so many, those that are not used any more are forgotten with the rest.
+/// The number of names that are remembered. Beyond it, all names are forgotten, including those still in use.
 const MAX_NAMES: usize = 100_000;
 /// The same for their bytes: names are the servers'.
 const MAX_NAME_BYTES: usize = 16 << 20;

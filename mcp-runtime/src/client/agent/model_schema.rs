@@ -68,7 +68,7 @@ pub(super) fn model_schema(schema: &Value) -> ModelSchema {
     let top = Flattener { root: schema, branches: 0 }.flatten(schema, 0);
     let mut object = top_of(schema);
     let TopProperties { mut properties, mut required } = top;
-    // what is required and nowhere described
+    // properties that are required and nowhere described
     for name in &required {
         if !properties.contains_key(name) {
             properties.insert(name.clone(), json!({}));

@@ -68,7 +68,7 @@ pub enum ResultPart {
 }
 
 impl ResultPart {
-    /// The part as text for a model: what is not text becomes JSON.
+    /// The part as text for a model; a part that is not text becomes JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {

@@ -261,7 +261,7 @@ pub(in crate::client) async fn initialize(
     link.notify(initialized, shared.request_limit(options)).await?;
     if let ServerLink::Http(link) = link {
         let first_answer = link.listen();
-        // what a server asks for before the stream is open may be lost
+        // a request that the server sends before the stream is open may be lost
         if shared.inbox.handlers.answers_requests() {
             let _answered = timeout(STREAM_TIMEOUT, first_answer).await;
         }

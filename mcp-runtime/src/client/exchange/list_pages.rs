@@ -27,7 +27,7 @@ impl ListBounds {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PageError {
     Invalid(String),
-    /// The list has more than so many bytes.
+    /// The list has more than this many bytes.
     TooLarge(usize),
     TooMany {
         what: String,

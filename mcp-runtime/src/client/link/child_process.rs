@@ -104,7 +104,7 @@ impl Drop for GroupGuard {
     }
 }
 
-/// Starts a process in a group of its own. `token` ends it; it is cancelled when the process has exited by itself.
+/// Starts a process in its own process group. `token` ends it; it is cancelled when the process has exited by itself.
 pub(in crate::client) fn spawn(
     command: &Command,
     inherit_environment: bool,
@@ -178,7 +178,7 @@ async fn own(mut child: GroupGuard, number: u64, exit: watch::Sender<Exit>, toke
         None => end(&mut child).await,
     };
     exit.send_replace(Exit::Exited(status));
-    // what it started is in its group, and has no other owner
+    // its child processes are in its group, and have no other owner
     let _ended = child.0.start_kill();
     exit.send_replace(Exit::Ended(status));
 }

@@ -213,7 +213,7 @@ impl HttpLink {
         &self.0.url
     }
 
-    /// Posts a message that gets no reply of its own.
+    /// Posts a message that gets no reply.
     pub(super) async fn post_to(
         &self,
         url: &Url,
@@ -488,7 +488,7 @@ impl HttpShared {
         }
         if !status.is_success() {
             let (error, reply) = self.failure(response).await;
-            // what many servers say instead of 404
+            // many servers respond with this instead of 404
             let text = match (&error, &reply) {
                 (_, Some(Err(error))) => error.message.to_ascii_lowercase(),
                 (Error::Http { body, .. }, _) => body.to_ascii_lowercase(),
@@ -611,7 +611,7 @@ impl HttpShared {
         // grows while streams end without an event
         let mut shortest = SHORTEST_PAUSE;
         let session = self.session.read().clone();
-        // a new session has a stream of its own
+        // a new session has its own stream
         while *self.session.read() == session {
             let response = self.get(parser.last_id.as_deref(), Login::Background).await;
             // those who wait are notified by its end

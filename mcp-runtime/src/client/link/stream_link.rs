@@ -407,7 +407,7 @@ async fn write<W: AsyncWrite + Unpin>(
             // the reader finds out why it failed
             _failed = &mut write_all => {}
             () = token.cancelled() => {
-                // what waits, such as the cancellation of a call that was dropped just before
+                // queued messages, such as the cancellation of a call that was dropped just before
                 let written = poll_fn(|cx| match write_all.as_mut().poll(cx) {
                     Poll::Pending if !is_idle.load(Ordering::Relaxed) => Poll::Pending,
                     _ => Poll::Ready(()),
@@ -452,7 +452,7 @@ async fn read<R: AsyncRead + Unpin>(mut reader: R, received: Received, max_messa
 impl Received {
     fn take_line(&self, line: Line, lines: &LineBuffer, max_message: usize) {
         match line {
-            // what it responds to is not known: it was not kept
+            // the request that it responds to is not known: it was not kept
             Line::TooLong => self.fail_waiting(&Error::too_large(max_message, Some("max_message"))),
             Line::Text(range) => self.take(lines.text(range)),
         }

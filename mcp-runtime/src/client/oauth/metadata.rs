@@ -142,7 +142,7 @@ pub(super) async fn own_server_metadata(fetcher: &Fetcher, url: &Url) -> Result<
     let origin = url.origin().ascii_serialization();
     let place = format!("{origin}/.well-known/oauth-authorization-server");
     if let Some(metadata) = fetch::<ServerMetadata>(fetcher, &place).await? {
-        // what another issuer has given to this client is not for this one
+        // an id that another issuer has given to this client is not valid here
         let issuer: Option<Url> = metadata.issuer.parse().ok();
         if issuer.is_none_or(|issuer| issuer.origin() != url.origin()) {
             return Err(Error::invalid(format!(

@@ -199,7 +199,7 @@ impl SharedClient {
                     let is_open = matches!(timeout(ACKNOWLEDGE_TIMEOUT, answered).await,
                         Ok(Ok(answer)) if matches!(answer.answer, Some(Ok(_))));
                     if !is_open {
-                        // nothing was lost: what was subscribed to still is
+                        // nothing was lost: the subscriptions still hold
                         token.cancel();
                         tokio::select! {
                             () = self.subscriptions.changed.notified() => {}

@@ -79,7 +79,7 @@ pub(in crate::client) enum Stale<'a> {
     Resource(&'a str),
 }
 
-/// Receives the notifications of a stream of events: what follows `notifications/events/`, and the params.
+/// Receives the notifications of a stream of events: the method after `notifications/events/`, and the params.
 pub(in crate::client) type EventsListener = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
 type StaleListener = Arc<dyn Fn(Stale<'_>) + Send + Sync>;

@@ -85,7 +85,7 @@ impl<T> PendingCall<T> {
         self
     }
 
-    /// Receives the progress of this call, also if the server makes it a task: what the task says of itself is the message.
+    /// Receives the progress of this call, also if the server makes it a task: the task's status message is the message.
     /// The function must not block.
     pub fn on_progress(mut self, f: impl Fn(ProgressUpdate) + Send + Sync + 'static) -> Self {
         self.options.on_progress = Some(Arc::new(f));

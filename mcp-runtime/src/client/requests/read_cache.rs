@@ -282,7 +282,7 @@ impl SharedClient {
             _ => None,
         };
         match &result {
-            // what depends on the user's answers is not the resource's
+            // contents that depend on the user's answers are not the resource's
             Ok((_, true)) => {}
             Ok((json, false)) => {
                 *landed = Some(Ok(json.clone()));

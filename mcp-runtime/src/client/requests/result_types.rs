@@ -1,4 +1,4 @@
-//! Results: what a tool, a resource and a prompt return, with blocks of unknown kinds kept.
+//! Results of tools, resources and prompts. Blocks of unknown kinds are kept.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Requests that the server answers with requests of its own: they are answered by the program's functions, and the
+//! Requests that the server answers with further requests: the program's functions answer those, and the
 //! request is sent again with the answers, a limited number of times.
 //!
 //! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).

@@ -132,7 +132,7 @@ impl RunningToolTask {
         &self.id
     }
 
-    /// The same task in the hands of the program: what it does with it is not a part of the call that began it.
+    /// The same task in the hands of the program, whose further requests are not a part of the call that began it.
     pub(super) fn outlives_call(mut self) -> Self {
         self.options.operation = None;
         self

@@ -194,7 +194,7 @@ impl<T> TypedItem<T> {
 
 impl<T> TypedItem<T> {
     /// Subscribes to an event (preview), as [`Client::on_event`] does: `f` gets what the event says, of the type that its
-    /// function delivers. The function must not block. What is not of that type is left out, with a line in the log, and is a
+    /// function delivers. The function must not block. Events of another type are skipped, with a line in the log, and are a
     /// [gap](PendingSubscription::on_gap).
     ///
     /// ```no_run
@@ -361,7 +361,7 @@ fn insert<A: Serialize>(
         .map_err(|error| Error::invalid(format!("the argument `{name}` cannot be written: {error}")))?;
     match value {
         Value::Object(members) if declared.is_flatten() => object.extend(members),
-        // what is `None` is left out, so that a default of the server counts
+        // `None` is omitted, so that the server's default applies
         Value::Null => {}
         value => drop(object.insert(name.to_owned(), value)),
     }

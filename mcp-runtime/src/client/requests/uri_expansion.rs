@@ -106,7 +106,7 @@ fn fuzz(data: &[u8]) {
         assert!(bound.is_some(), "`{template}` does not match `{uri}`");
         for (name, value) in bound.into_iter().flatten() {
             let TextArgument::One(value) = value else { continue };
-            // what a path does not separate may be divided at another place
+            // variables that no path segment separates may be divided at another place
             let is_alone = template.matches('{').count() == 1 && !template.contains(',');
             if is_alone && !values.get(&name).is_some_and(Value::is_array) {
                 assert_eq!(Some(value), values.get(&name).map(text), "`{template}` of `{uri}`");

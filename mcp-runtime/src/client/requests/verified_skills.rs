@@ -29,7 +29,7 @@ use crate::{
 const MAX_FILES: usize = 512;
 const MAX_TOTAL: u64 = 16 << 20;
 
-/// A skill of a server: what it is for, and its files, of which none has been read.
+/// A skill of a server: its purpose and its files, none of which has been read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillInfo(Arc<Value>);
 
@@ -70,7 +70,7 @@ impl SkillInfo {
         self.field("name")
     }
 
-    /// The `description` in its frontmatter: what it does, and when to use it.
+    /// The `description` in its frontmatter: its purpose, and when to use it.
     #[must_use]
     pub fn description(&self) -> &str {
         self.field("description")

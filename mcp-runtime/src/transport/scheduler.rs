@@ -153,7 +153,7 @@ impl RequestScheduler {
         }
     }
 
-    /// A permit for a message that waits; `None` if the owner has used its share, empty on a connection of its own.
+    /// A permit for a message that waits; `None` if the owner has used its share, empty on a separate connection.
     fn shared_permit(&self, bytes: usize) -> Option<Option<Permit>> {
         match &self.requests {
             Some(shared) => shared.bytes.try_acquire(&shared.owner, bytes).map(Some),

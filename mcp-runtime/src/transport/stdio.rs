@@ -1,5 +1,5 @@
 //! Stdio: a thread reads requests from stdin and answers in place those that complete immediately. On Unix nothing but
-//! messages reaches the client: what else the program prints to stdout goes to stderr.
+//! messages reaches the client: other output of the program to stdout goes to stderr.
 
 use std::{
     fs::File,

@@ -56,7 +56,7 @@ impl Guard {
         self.check_authorities(parts, headers).map(drop)
     }
 
-    /// Refuses a request for a host that is not allowed; what is returned says whether it is for a loopback host.
+    /// Refuses a request for a host that is not allowed; returns whether it is for a loopback host.
     fn check_authorities<'a>(
         &self,
         parts: &'a Parts,

@@ -235,7 +235,7 @@ mod tests {
                 "{header} {body}"
             );
         }
-        // what another reader may take for another number, or for none
+        // another reader may take this for another number, or for none
         for header in [
             "042",
             "00",

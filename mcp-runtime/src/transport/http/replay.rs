@@ -1,5 +1,5 @@
 //! The events of a stream that a client has missed, one after the other: the text of a large one is that of the store and
-//! is not copied. What is left of them is charged to the client.
+//! is not copied. The remaining events are charged to the client.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::core::admission::Permit;
 
-/// Bytes of a message up to which it is copied, since a part of its own would cost more.
+/// Bytes of a message up to which it is copied, since a separate part would cost more.
 const MAX_COPIED: usize = 4 << 10;
 /// Bytes that an event is charged in addition to its message.
 const OVERHEAD: usize = 64;

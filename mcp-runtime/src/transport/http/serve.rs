@@ -456,7 +456,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes that are read of a connection that is being closed.
 const MAX_DISCARDED: usize = 1 << 20;
 
-/// The accept loop, for so many connections at once.
+/// The accept loop, for at most this many connections at once.
 async fn accept(
     handler: Arc<HttpHandler>,
     listener: TcpListener,

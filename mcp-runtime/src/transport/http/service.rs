@@ -123,7 +123,7 @@ impl HttpHandler {
         Self::of(server, None)
     }
 
-    /// For requests on so many connections at once.
+    /// For requests on this many connections at once.
     pub(super) fn accepting(server: &Server, connections: usize) -> Arc<Self> {
         Self::of(server, Some(connections))
     }

@@ -24,8 +24,8 @@ const KEPT: Duration = Duration::from_secs(300);
 const RETRY: Duration = Duration::from_millis(500);
 /// How many are being delivered at once.
 const AT_ONCE: usize = 16;
-/// After so many attempts without an answer, of two seconds each, the process is gone that waits for the response: longer
-/// than it takes to reach the store again that was away.
+/// After this many unanswered attempts, of two seconds each, the process that waits for the response counts as
+/// stopped. That is longer than reconnecting to the store takes after an outage.
 const UNANSWERED: u32 = 6;
 
 /// The responses of all clients that one endpoint keeps.
@@ -51,7 +51,7 @@ impl KeptResponses {
         Self { bytes, at_once: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Keeps a response of so many bytes, and attempts to deliver it until that is done; `false` if too much is kept.
+    /// Keeps a response of this many bytes, and attempts to deliver it until that is done; `false` if too much is kept.
     pub(super) fn keep<F>(
         &self,
         owner: &Owner,

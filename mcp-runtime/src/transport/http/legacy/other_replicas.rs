@@ -136,7 +136,7 @@ pub(super) type PassedOn = StoreFuture<'static, Response<ResponseBody>>;
 pub(super) enum FollowNews {
     /// The log has another event.
     Appended,
-    /// The response is to be closed; the client reconnects after so many milliseconds.
+    /// The response is to be closed; the client reconnects after this many milliseconds.
     Closed { retry: u64 },
     /// The client has resumed the stream elsewhere.
     Replaced,

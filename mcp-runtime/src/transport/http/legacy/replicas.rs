@@ -81,8 +81,8 @@ struct FollowedStream {
 
 /// How often the process that runs a stream is asked whether it does.
 const FOLLOW_AGAIN: Duration = Duration::from_secs(4);
-/// A process is gone that has not answered so many questions in a row, of two seconds each: longer than it takes to reach
-/// the store again that was away.
+/// After this many unanswered questions in a row, of two seconds each, a process counts as stopped. That is longer than
+/// reconnecting to the store takes after an outage.
 const UNANSWERED: u32 = 4;
 
 /// How often subscriptions are read that were changed in an unknown order.
@@ -460,7 +460,7 @@ impl Replicas {
         let is_subscribed = data.standalone.is_subscribed();
         let (listener, _) = shared.listener(of.uid).await.map_err(unavailable)?;
         if is_subscribed && !data.standalone.is_subscribed() {
-            // what was read is older
+            // the state that was read is older
             return Ok(false);
         }
         let other = listener.process.filter(|process| process != self.peers.id());

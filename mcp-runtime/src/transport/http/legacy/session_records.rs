@@ -116,7 +116,7 @@ impl SessionRecords {
         let mut table = self.table.write();
         let is_started = table.get(&session.uid).is_some_and(|record| record.stage == Stage::Started);
         if is_started && !self.exclusive {
-            // what another process may have been told is not known for longer, so that nothing needs to be kept
+            // other processes do not remember notices for longer either, so no record needs to be kept
             table.remove(&session.uid);
         } else {
             let _recorded = table.update(&session.uid, |record, _| record.initialized = true);

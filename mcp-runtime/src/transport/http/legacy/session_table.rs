@@ -138,7 +138,7 @@ impl<S> TableState<S> {
 }
 
 impl<S> SessionTable<S> {
-    /// A table of so many sessions.
+    /// A table of at most this many sessions.
     pub(crate) fn new(sessions: Quota, hub: Hub) -> Arc<Self> {
         let state = TableState {
             sessions: HashMap::new(),

@@ -1,4 +1,4 @@
-//! The sessions of an endpoint: what is in their ids, which of them have ended, their requests in both directions, and
+//! The sessions of an endpoint: the content of their ids, which of them have ended, their requests in both directions, and
 //! the little that is stored besides.
 
 use std::{
@@ -165,7 +165,7 @@ impl Sessions {
     }
 
     /// Whether a session has ended while one of its requests was started: after that was admitted, and before DELETE could
-    /// find it among those in flight. What the request has stored is removed.
+    /// find it among those in flight. The stored state of the request is removed.
     pub(super) fn has_ended_meanwhile(&self, session: &Session) -> bool {
         let ended = self.records.has_ended(&session.uid);
         if ended {
@@ -186,7 +186,7 @@ impl Sessions {
         connection: &RequestConnection,
     ) -> Result<(), HttpError> {
         let Some(shared) = &self.shared else { return Ok(()) };
-        // what is wrong with the session otherwise is reported later
+        // other problems with the session are reported later
         let Ok(session) = self.peek(headers, connection.caller().map(|caller| &**caller)) else {
             return Ok(());
         };
@@ -196,7 +196,7 @@ impl Sessions {
                 Ok(SharedSession { has_ended: true, .. }) => return Err(HttpError::unknown_session()),
                 Ok(SharedSession { level: None, .. }) => break,
                 Ok(SharedSession { level: Some(level), .. }) => {
-                    // what was told meanwhile may be newer than what was read
+                    // a notice received meanwhile may be newer than the state that was read
                     if self.told_levels.load(Ordering::Acquire) == told {
                         if self.table.level(&session.uid) != Some(level) {
                             // a table that is full forgets it, as it may forget any

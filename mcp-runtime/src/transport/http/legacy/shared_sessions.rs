@@ -102,7 +102,7 @@ fn time_left(expires: u64) -> Duration {
 }
 
 impl SharedSessions {
-    /// For so many sessions, of which one owner may have that share.
+    /// For this many sessions, of which one owner may have that share.
     pub(super) fn new(
         store: &Arc<dyn SharedStore>,
         (sessions, share_percent): (usize, u8),
@@ -184,7 +184,7 @@ impl SharedSessions {
     /// Changes that, or keeps it for longer.
     ///
     /// # Errors
-    /// The store cannot be reached. In it: what the change itself says, or that there is too much to be kept.
+    /// The store cannot be reached. The inner error is that of the change itself, or says that the state is too large.
     pub(super) async fn change_listener(
         &self,
         Listening { uid, expires, owner }: Listening<'_>,

@@ -23,7 +23,7 @@ impl Body for Pieces {
     }
 }
 
-/// The response to a message of so many bytes, which arrives in pieces of that size.
+/// The response to a message of this many bytes, which arrives in pieces of that size.
 async fn send(handler: &Arc<HttpHandler>, bytes: usize, size: usize) -> Response<ResponseBody> {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },

@@ -109,8 +109,8 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Where the audit log goes, and what is in it; for [`ServerBuilder::audit`](crate::ServerBuilder::audit).
 ///
-/// A thread of its own passes the lines on, so that a slow sink never holds up a call: up to
-/// [`capacity`](Self::capacity) lines wait, the rest is counted, and the count is a line of its own.
+/// A separate thread passes the lines on, so that a slow sink never holds up a call: up to
+/// [`capacity`](Self::capacity) lines wait, the rest is counted, and the count is a separate line.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -496,7 +496,7 @@ fn written(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// As much of a text as has so many bytes in a line, with a mark if that is not all of it.
+/// Cuts a text to this many bytes in a line, with a mark if it was longer.
 fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
     let (mut used, mut end) = (0, 0);
     for (at, c) in text.char_indices() {

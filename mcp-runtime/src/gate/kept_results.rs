@@ -30,7 +30,7 @@ pub(crate) struct KeptResults {
     get_log: LogLimit,
 }
 
-/// Results are kept for so long: so many bytes, of which one owner may use `percent`.
+/// Keeps each result for `ttl`, and at most `bytes` in total, of which one owner may use `percent`.
 pub(crate) fn keep_results(
     keys: &KeyRing,
     ttl: Duration,

@@ -257,7 +257,7 @@ impl Next {
     /// Runs the layers inside and the function.
     ///
     /// May be called several times: each time the arguments are decoded again, and the function gets a permit of its
-    /// `max_concurrency` and a time limit of its own. Not called, the function does not run. Dropping the future drops
+    /// `max_concurrency` and its own time limit. If it is not called, the function does not run. Dropping the future drops
     /// the function's.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! What a program has around its calls only if it asks for it: an option names the code that does it, so that a program
-//! without the option does not contain it.
+//! Optional code around calls: each option names the code that implements it, so that a program without the option does
+//! not contain the code.
 
 pub mod audit;
 pub(crate) mod kept_results;

@@ -33,7 +33,7 @@ pub(crate) struct ToolCallEnd<'a> {
 }
 
 impl ResultLimit {
-    /// A limit of so many bytes.
+    /// A limit in bytes.
     #[must_use]
     pub const fn new(bytes: u64) -> Self {
         let bytes = if bytes > usize::MAX as u64 { usize::MAX } else { bytes as usize };
@@ -144,7 +144,7 @@ impl ToolResult {
         structured.into_iter().chain(contents).collect()
     }
 
-    /// What fits into so many bytes, with a notice at its end that says how much is missing, and `hint`.
+    /// The part that fits into this many bytes, with a notice at its end that says how much is missing, and `hint`.
     pub(crate) fn cut(mut self, limit: usize, hint: &str) -> Self {
         let size = self.size();
         let (mut left, mut dropped) = (limit, 0);

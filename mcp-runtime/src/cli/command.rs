@@ -173,7 +173,7 @@ fn take_caller(arguments: &mut Vec<String>) -> Result<Option<Arc<Principal>>, St
                 let value = value.ok_or(usage)?;
                 let (name, value) =
                     value.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or(usage)?;
-                // what is not JSON is a text
+                // a value that is not JSON is a text
                 let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
                 if claims.insert(name.to_owned(), value).is_some() {
                     return Err(format!("the claim `{name}` is given twice"));

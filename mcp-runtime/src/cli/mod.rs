@@ -52,7 +52,7 @@ impl ServerBuilder {
     /// Like [`run`](Self::run), with the command and the flags of settings in these arguments, which do not begin with the
     /// program's name.
     ///
-    /// For a program that has options of its own: it reads those first and passes on the rest.
+    /// For a program with its own options: it reads those first and passes on the rest.
     ///
     /// ```no_run
     /// # fn main() -> mcp_runtime::Result<()> {

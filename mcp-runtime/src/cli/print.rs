@@ -94,7 +94,7 @@ fn with_settings(usage: &str, settings: &str) -> String {
     format!("{commands}\n{settings}\n\n  --help{rest}")
 }
 
-/// Prints values and sources of settings; what is missing or wrong is the error.
+/// Prints values and sources of settings; the error lists missing and invalid ones.
 #[cfg(feature = "config")]
 pub(super) fn print_settings(server: &Server) -> Result<()> {
     let Some(settings) = server.server_settings().filter(|settings| !settings.is_empty()) else {

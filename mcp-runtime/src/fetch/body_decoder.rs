@@ -62,7 +62,7 @@ impl BodyDecoder {
         Self { decoder: GzDecoder::new(ReceivedChunks::default()), piece: vec![0; PIECE], pieces: 0 }
     }
 
-    /// Whether the last chunk takes so long that other tasks must get their turn; once for each so many pieces.
+    /// Whether the last chunk takes so long that other tasks must get their turn; true once per fixed number of pieces.
     pub(super) fn is_long(&self) -> bool {
         self.pieces % TURN == TURN - 1
     }

@@ -158,7 +158,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         (0x2001, 0xdb8, ..) => false,
         (0x2001, b, ..) => b >= 0x200,
         (0x3fff, b, ..) => b >= 0x1000,
-        // what is assigned for the public is 2000::/3
+        // public addresses are assigned from 2000::/3
         _ => a & 0xe000 == 0x2000,
     }
 }

@@ -579,7 +579,7 @@ impl<'a> Count<'a> {
             return Reading { acceptance: Acceptance::Unknown, times: 1 };
         };
         self.steps += 1;
-        // what is counted already is too much, whatever comes
+        // the count so far is already too high, whatever follows
         if self.steps > self.most.saturating_mul(4) || depth > MAX_DEPTH || node.never {
             return Reading::REFUSED;
         }

@@ -123,7 +123,7 @@ fn follow_references(nodes: &mut [SchemaNode]) {
 
 /// Marks the nodes that may be applied to one value more than once.
 fn mark_shared(nodes: &mut [SchemaNode]) {
-    // what is unevaluated is found by applying again what is in place
+    // unevaluated members are found by applying the keywords in place again
     let has_unevaluated =
         |node: &SchemaNode| node.object.as_ref().is_some_and(|rules| rules.unevaluated_properties.is_some());
     let all_are_shared = nodes.iter().any(has_unevaluated);

@@ -352,7 +352,7 @@ impl PatternParser<'_> {
             Some('?') => (0, Some(1)),
             Some('{') => {
                 let (counts, rest) = self.rest.get(1..)?.split_once('}')?;
-                // what follows is one character, which is skipped
+                // one character follows, which is skipped
                 self.rest = self.rest.get(self.rest.len() - rest.len() - 1..)?;
                 match counts.split_once(',') {
                     None => (counts.parse().ok()?, Some(counts.parse().ok()?)),

@@ -81,7 +81,7 @@ fn write_value(value: &Value, path: &str, wide: &HashMap<String, &str>, out: &mu
             }
             out.push(']');
         }
-        // what is a string is to remain one
+        // a string must remain a string
         Value::Number(number) if number.is_f64() => match wide.get(path) {
             Some(digits) => out.push_str(digits),
             None => out.push_str(&value.to_string()),

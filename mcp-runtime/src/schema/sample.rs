@@ -75,7 +75,7 @@ impl<'a> Sampler<'a> {
             let is_required = required.iter().any(|required| required == name);
             if depth <= MAX_DEPTH || is_required {
                 let value = self.value(property, depth + 1);
-                // what is too deep is left out where it may be
+                // optional members are omitted where they nest too deep
                 if is_required || !value.is_null() {
                     members.insert(name.clone(), value);
                 }

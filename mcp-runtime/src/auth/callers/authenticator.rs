@@ -335,7 +335,7 @@ impl Authenticator {
                 Err(denied) if matches!(denied.reason, DeniedReason::InvalidToken) => {
                     let is_lasting =
                         refused.as_ref().is_none_or(|first| first.is_lasting) && denied.is_lasting;
-                    // what the client is told is the refusal of the method that the token was meant for
+                    // the client gets the refusal of the method that the token was meant for
                     let precision = (method.is_meant(token), denied.precision());
                     if best.is_none_or(|best| precision > best) {
                         best = Some(precision);

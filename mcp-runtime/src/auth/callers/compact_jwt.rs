@@ -1,6 +1,6 @@
 //! JSON Web Tokens: the three parts of a compact serialization, and signatures by public keys.
 //!
-//! Signatures are verified by `ring`. What a token says of itself selects nothing: its algorithm must be one of the
+//! Signatures are verified by `ring`. The token's own claims select nothing: its algorithm must be one of the
 //! allowed ones, and the one that its key is for. Symmetric algorithms and `none` do not exist here.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

@@ -1,7 +1,7 @@
 //! Slows guesses: an address has a rate of tokens that are refused. Once it is used up, tokens that were accepted from
 //! this address before are verified as always, so that a guesser does not lock out the others behind its address; a token
 //! that is new there is refused without being looked at, and is looked at if it comes again after the time that it was
-//! told, within a rate of its own. Nothing that is kept contains a token, and all of it has a fixed size.
+//! told, within a separate rate. Nothing that is kept contains a token, and all of it has a fixed size.
 
 use std::{
     collections::HashMap,

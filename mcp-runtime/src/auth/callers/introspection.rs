@@ -16,7 +16,7 @@ const MAX_QUESTIONS: usize = 64;
 /// Asks an authorization server about tokens.
 pub(super) struct Introspector {
     endpoint: Arc<IssuerEndpoint>,
-    /// Unset: what the metadata says.
+    /// Unset: the value in the metadata.
     url: Option<String>,
     discovered: OnceCell<String>,
     client_id: String,

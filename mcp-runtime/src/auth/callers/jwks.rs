@@ -111,7 +111,7 @@ fn metadata_urls(issuer: &str) -> Vec<String> {
 /// The keys of an authorization server.
 pub(super) struct KeySource {
     endpoint: Arc<IssuerEndpoint>,
-    /// Unset: what the metadata says.
+    /// Unset: the value in the metadata.
     jwks_uri: Option<String>,
     times: KeyTimes,
     state: RwLock<KeyState>,
@@ -171,7 +171,7 @@ impl KeySource {
     }
 
     /// A number that rises when keys change, so that what was verified with them is looked at again; `None` if no key may
-    /// be used. The keys are fetched again in the background once they are old: who asks need not look up any key.
+    /// be used. The keys are fetched again in the background once they are old: the caller need not look up any key.
     pub(super) fn generation(self: &Arc<Self>) -> Option<u64> {
         let now = Instant::now();
         let (age, generation) = {

@@ -114,7 +114,7 @@ impl TokenCache {
             return None;
         }
         let (principal, expires) = cached.table.get(token)?;
-        // what has expired is removed when something is added
+        // expired entries are removed when one is added
         (now < *expires).then(|| principal.clone())
     }
 
@@ -132,7 +132,7 @@ impl TokenCache {
         let expires = principal.expires().map_or(latest, |expires| expires.min(latest));
         let mut cached = self.cached.lock();
         if cached.generation != generation {
-            // what was verified with keys that are not used any more is verified again
+            // tokens verified with keys that are no longer in use are verified again
             (cached.table, cached.generation) = (empty(cached.entries), generation);
         }
         cached.table.expire(now);

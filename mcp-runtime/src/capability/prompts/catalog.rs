@@ -1,4 +1,4 @@
-//! The prompts of a server: what is declared of them, which method is answered by what, and how they get there.
+//! The prompts of a server: their declared capability, the handlers of their methods, and their registration.
 
 use std::sync::Arc;
 

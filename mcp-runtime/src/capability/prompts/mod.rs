@@ -1,5 +1,5 @@
-//! Prompts: how an attribute or a builder describes one, what it may return, its entry in `prompts/list`, and what their
-//! methods answer.
+//! Prompts: their description by an attribute or a builder, their return types, their entries in `prompts/list`, and the
+//! responses of their methods.
 
 mod builder;
 mod catalog;

@@ -1,4 +1,4 @@
-//! The resources of a server: what is declared of them, which method is answered by what, and how they get there.
+//! The resources of a server: their declared capability, the handlers of their methods, and their registration.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -170,7 +170,7 @@ impl ResourceEntry {
     }
 
     /// Whether a change of it concerns not everyone who may read it, for all that is known here: its function decides by
-    /// the caller, and no check of its own decides on subscriptions.
+    /// the caller, and no separate check decides on subscriptions.
     pub(crate) fn differs_by_caller(&self) -> bool {
         self.sees_caller && self.subscribe.is_none()
     }

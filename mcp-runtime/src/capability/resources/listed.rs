@@ -16,7 +16,7 @@ use crate::core::{
     error::Failure,
 };
 
-/// An instance of a template, as `resources/list` shows it; what is not set is inherited from the template.
+/// An instance of a template, as `resources/list` shows it; unset members are inherited from the template.
 ///
 /// ```
 /// use mcp_runtime::{prelude::*, resource::ListedResource};

@@ -51,7 +51,7 @@ impl Resources {
         };
         let position = position.ok_or_else(invalid_cursor)?;
         let entries = self.entries_of(true, request.revision, request.access());
-        // what lists the instances is the user's code, which only those may run who may read them
+        // the user's code lists the instances, so only callers that may read them may run it
         let visible = self.entries.iter().filter(|r| request.access().allows(r.view()));
         let templates: Vec<_> = visible.filter(|r| r.list.is_some()).cloned().collect();
         let size = server.options().lists.page_size.max(1);
@@ -292,7 +292,7 @@ impl ItemCall for ReadResource<'_> {
 
 /// Where a page of `resources/list` begins, if templates list their instances.
 enum ListPosition {
-    /// After so many plain resources.
+    /// After this many plain resources.
     Entries(usize),
     Instances(InstancesPosition),
 }

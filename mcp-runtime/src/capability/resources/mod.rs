@@ -1,5 +1,5 @@
-//! Resources and templates: how an attribute or a builder describes one, what it may return, its URIs, its entry in
-//! `resources/list` or `resources/templates/list`, and what their methods answer.
+//! Resources and templates: their description by an attribute or a builder, their return types, their URIs, their entries
+//! in `resources/list` or `resources/templates/list`, and the responses of their methods.
 
 mod builder;
 mod catalog;

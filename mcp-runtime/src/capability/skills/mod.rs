@@ -25,7 +25,7 @@ use crate::{
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";
 
-/// One skill: what its directory held when the server was built.
+/// One skill: the files of its directory when the server was built.
 #[derive(Debug)]
 pub(crate) struct Skill {
     /// The part of its URI after `skill://`: `name`, or `prefix/name` under a mount.

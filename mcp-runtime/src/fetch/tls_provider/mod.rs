@@ -1,4 +1,4 @@
-//! The cryptography of TLS, by `ring`: what rustls has as its feature `ring`, without that feature.
+//! The cryptography of TLS, by `ring`: the equivalent of rustls's feature `ring`, without that feature.
 //!
 //! Cargo unites the features of a crate over the whole program. A program in which two crates choose two providers of
 //! rustls has lost its default provider, and what relies on it panics. So nothing here names a feature of rustls that

@@ -154,7 +154,7 @@ impl MessageEncrypter for RecordProtection {
         let tag = key.seal_in_place_separate_tag(nonce, Aad::from(additional), text);
         record.extend_from_slice(tag.map_err(|_| Error::EncryptError)?.as_ref());
         Ok(match self.form {
-            // what a record of TLS 1.3 says of itself in clear
+            // the unencrypted header of a TLS 1.3 record
             RecordForm::Tls13 => {
                 OutboundOpaqueMessage::new(ContentType::ApplicationData, ProtocolVersion::TLSv1_2, record)
             }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::core::jsonrpc::{Object, notification};
 
-/// What has changed. Of equal changes a subscriber's queue holds one.
+/// A change. Of equal changes a subscriber's queue holds one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     /// The list of tools.
@@ -21,7 +21,7 @@ pub(crate) enum Change {
     Events,
     /// The contents of the resource at this URI.
     Updated(Arc<str>),
-    /// What a subscriber names by its id.
+    /// A change of an item that a subscriber names by its id.
     Subject(SubjectChange),
 }
 

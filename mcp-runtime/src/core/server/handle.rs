@@ -525,7 +525,7 @@ impl ItemChange {
         Self { list, kind, name, scopes, tags, replaced_uri: None }
     }
 
-    /// What decides who sees it.
+    /// The part that access decisions use.
     fn view(&self) -> ItemView<'_> {
         let Self { kind, name, scopes, tags, .. } = self;
         ItemView { kind: *kind, name, scopes, tags }

@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct CallerRate(Arc<CallerRateInner>);
 
 struct CallerRateInner {
-    /// What this process knows: what it has granted, and what the store has refused.
+    /// The knowledge of this process: the calls that it has granted, and the refusals of the store.
     limiter: RateLimiter,
     owners: usize,
     shared: OnceLock<SharedCount>,
@@ -70,7 +70,7 @@ enum Asking {
 }
 
 impl CallerRate {
-    /// A rate that this process counts; it remembers so many callers.
+    /// A rate that this process counts; it remembers at most `owners` callers.
     pub(crate) fn new(rate: Rate, owners: usize) -> Self {
         Self(Arc::new(CallerRateInner {
             limiter: RateLimiter::new(rate, owners),
@@ -129,7 +129,7 @@ impl CallerRate {
         LimitReached::Rate(self.0.limiter.rate(), wait)
     }
 
-    /// What the store decides; `None` if it does not.
+    /// The decision of the store; `None` if it does not decide.
     async fn take_from_store(&self, caller: &Owner) -> Option<Result<(), LimitReached>> {
         let CallerRateInner { limiter, shared, .. } = &*self.0;
         let SharedCount { table, store } = shared.get()?;
@@ -192,7 +192,7 @@ impl RateStore {
     pub(crate) fn share(&self, rate: &CallerRate, kind: &str, name: &str) -> bool {
         let Some(store) = &self.0 else { return false };
         let CallerRateInner { limiter, owners, shared } = &*rate.0;
-        // what is left of one rate says nothing about another, which a new version of the program may have
+        // the rest of one rate says nothing about another, which a new version of the program may have
         let (times, period) = (limiter.rate().times(), limiter.rate().period().as_millis());
         let table = format!("rate/{kind}/{}/{times}-{period}", plain_name(name));
         let table = Table::new(&table, *owners, usize::MAX, 100);

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{SealedStore, StoreFuture};
 use crate::core::{admission::Owner, content::ResourceContents, crypto::KeyRing, jsonrpc::ProtocolError};
 
-/// Who may read a result.
+/// The reader of a result.
 #[derive(Debug, Clone)]
 pub(crate) struct ResultReader {
     /// Whose share of the store it uses.
@@ -21,7 +21,7 @@ impl ResultReader {
         Self { owner, caller }
     }
 
-    /// What the URI of its results is bound to.
+    /// The data that the URI of its results is bound to.
     pub(crate) fn bound(&self, server: &str) -> Vec<u8> {
         let mut bound = (server.len() as u64).to_le_bytes().to_vec();
         bound.extend(server.as_bytes());
@@ -59,6 +59,6 @@ pub(crate) trait KeepResults: fmt::Debug + Send + Sync {
     ) -> StoreFuture<'a, Result<Option<Vec<ResourceContents>>, ProtocolError>>;
 }
 
-/// What results are kept for a time with: so many bytes, of which one owner may use that percentage. The option has it, so
-/// that only a program that sets it contains the code.
+/// Keeps results for a time: at most this many bytes, of which one owner may use that percentage. The option holds it, so
+/// that only a program that sets the option contains the code.
 pub(crate) type OpenResults = fn(&KeyRing, Duration, &SealedStore, usize, u8) -> Arc<dyn KeepResults>;

@@ -1,5 +1,5 @@
-//! What a server keeps outside of its calls: in memory, or in a store that replicas share. Both are the same trait with
-//! the same limits, and what a server puts into a shared one is sealed.
+//! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both implement the same
+//! trait with the same limits, and values in a shared store are sealed.
 
 mod caller_rate;
 mod keep_results;
@@ -29,9 +29,9 @@ pub use shared::{
 };
 pub(crate) use single_use::{ConsumedCall, SingleUse};
 
-/// What an operation of a store gives: it may have to wait for a network.
+/// The result of an operation of a store, which may have to wait for a network.
 pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
 
-/// What a method of a store returns: it may have to wait for a network, and is boxed so that the trait can be used as an
-/// object.
+/// The return type of a store's methods: they may have to wait for a network, and the future is boxed so that the trait can
+/// be used as an object.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -42,7 +42,7 @@ struct Sealing {
     backend: Arc<dyn Shared>,
     seal: Seal,
     keys: KeyRing,
-    /// What the names of tables and topics begin with.
+    /// The prefix of the names of tables and topics.
     server: Box<str>,
     /// When a value in the store was last found to be sealed with these keys, and which these were.
     probed: Mutex<Option<(Instant, u64)>>,
@@ -235,7 +235,7 @@ impl Shared for Sealing {
         })
     }
 
-    /// What is left of a rate is not secret and not sealed.
+    /// The rest of a rate is not secret, and not sealed.
     fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
         Box::pin(async move {
             self.ready().await?;
@@ -368,7 +368,7 @@ impl Sealing {
     }
 }
 
-/// What a value is bound to.
+/// The data that a value is bound to.
 fn bound(table: &str, key: &str, version: u64) -> Vec<u8> {
     let mut bound = version.to_le_bytes().to_vec();
     for part in [table, key] {
@@ -380,7 +380,7 @@ fn bound(table: &str, key: &str, version: u64) -> Vec<u8> {
 
 /// An owner as a shared store gets to know it: neither an address nor a principal.
 fn owner_digest(owner: &str) -> String {
-    // what is alone has all of a table, by its name
+    // the only owner has all of a table, by its name
     if owner == Owner::local().as_str().as_ref() { owner.into() } else { digest(&["owner", owner], 12) }
 }
 

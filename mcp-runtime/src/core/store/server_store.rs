@@ -1,5 +1,5 @@
-//! What a server keeps outside of its calls: in memory, or in a store that replicas share. Values and logs in memory are
-//! made when something is first put there, so that a program that keeps nothing does not contain them.
+//! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Values and logs in memory
+//! are made when something is first put there, so that a program that keeps nothing does not contain them.
 
 use std::{
     fmt,
@@ -33,10 +33,10 @@ pub(crate) trait SharedStore: Shared {
     #[cfg(feature = "http")]
     fn reach(&self) -> Stored<'_, ()>;
 
-    /// What a subscriber of a topic receives for a message; `None` if the server has not sealed it.
+    /// Opens a message that a subscriber of a topic receives; `None` if the server has not sealed it.
     fn open_message(&self, topic: &str, message: &[u8]) -> Option<Received>;
 
-    /// What a key has, where it matters that another version of this crate has put something there.
+    /// Looks up a key, where it matters that another version of this crate has written its value.
     ///
     /// # Errors
     /// The store cannot be read, or has something there that the server has not sealed for it.
@@ -50,7 +50,7 @@ pub(crate) trait SharedStore: Shared {
     fn has_logged_other_version(&self) -> bool;
 }
 
-/// What the store has for a key.
+/// The value that the store has for a key.
 #[derive(Debug)]
 pub(crate) enum Found {
     Nothing,
@@ -59,7 +59,7 @@ pub(crate) enum Found {
     Value(Value),
 }
 
-/// What makes one of the program's store. An option has it, so that only a program that sets it contains the code.
+/// Wraps the program's store. An option holds it, so that only a program that sets the option contains the code.
 pub(crate) type SealStore = fn(Arc<dyn Shared>, &KeyRing, &str) -> SealedStore;
 
 /// The store of one server; clones are the same.
@@ -130,7 +130,7 @@ impl SealedStore {
         self.backend().get(table, key)
     }
 
-    /// What a key has, where it matters that another version of this crate has put something there.
+    /// Looks up a key, where it matters that another version of this crate has written its value.
     ///
     /// # Errors
     /// The store cannot be read, or has something there that the server has not sealed for it.

@@ -1,4 +1,4 @@
-//! What a store for all replicas of a server must do: the trait, and the types of its operations. A store keeps nothing
+//! The interface of a store for all replicas of a server: the trait, and the types of its operations. A store keeps nothing
 //! without an owner, a limit and an expiry.
 
 use std::{sync::Arc, time::Duration};
@@ -149,7 +149,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of so many values, which have so many bytes in total; one owner may have `share_percent` of both.
+    /// A table of at most this many values, and this many bytes in total; one owner may have `share_percent` of both.
     #[must_use]
     pub fn new(name: &str, values: usize, bytes: usize, share_percent: u8) -> Self {
         Self { name: name.into(), values, bytes, share_percent }
@@ -202,7 +202,7 @@ impl Table {
 /// A value and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
-    /// What was put.
+    /// The stored value.
     pub bytes: Vec<u8>,
     /// 1, or one more than the version it has replaced by [`Condition::Version`].
     pub version: u64,
@@ -243,7 +243,7 @@ impl Condition {
     }
 }
 
-/// What came of a value that should be put.
+/// The outcome of putting a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// It was put.
@@ -254,7 +254,7 @@ pub enum Written {
     Full,
 }
 
-/// What to take from a rate.
+/// The amount to take from a rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Take<'a> {
     /// Whose rate it is, and whose share of the table the key uses.
@@ -265,7 +265,7 @@ pub struct Take<'a> {
     pub times: u32,
 }
 
-/// What came of taking from a rate.
+/// The outcome of taking from a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// It was taken.
@@ -296,7 +296,7 @@ pub struct Append<'a> {
     pub expires_in: Duration,
 }
 
-/// What came of an entry that should be appended.
+/// The outcome of appending an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
     /// It was appended.
@@ -325,7 +325,7 @@ pub struct LogPage {
 pub struct LogEntry {
     /// Where it is.
     pub position: u64,
-    /// What was appended.
+    /// The appended entry.
     pub bytes: Arc<[u8]>,
 }
 
@@ -346,7 +346,7 @@ pub struct Publisher {
     missed: mpsc::Sender<()>,
 }
 
-/// What a subscriber of a topic receives.
+/// An item that a subscriber of a topic receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// A message.
@@ -356,7 +356,7 @@ pub enum Received {
 }
 
 impl Subscription {
-    /// A subscription that holds at most so many messages that were not received yet, and the store's end of it.
+    /// A subscription that holds at most this many messages that were not received yet, and the store's end of it.
     #[must_use]
     pub fn new(capacity: usize) -> (Publisher, Self) {
         let (messages, received) = mpsc::channel(capacity.max(1));

@@ -17,7 +17,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(60);
 pub(crate) struct SingleUse {
     store: SealedStore,
     table: Table,
-    /// What was used before is not known in memory.
+    /// The time from which on uses are known in memory.
     since: Option<SystemTime>,
 }
 

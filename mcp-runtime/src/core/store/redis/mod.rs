@@ -111,7 +111,7 @@ impl Redis {
         ]
     }
 
-    /// What the names of the keys of a table's logs begin with: they are in one slot of a cluster.
+    /// The prefix of the keys of a table's logs: they are in one slot of a cluster.
     fn log_prefix(&self, table: &Table) -> String {
         format!("{}:{{{}}}:log", self.prefix, table.name())
     }

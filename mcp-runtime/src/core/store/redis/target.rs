@@ -25,7 +25,7 @@ use crate::core::spawn::spawn;
 /// How long one sentinel may take, of the time for a connection.
 const SENTINEL: Duration = Duration::from_millis(300);
 
-/// What a URL says.
+/// The content of a URL.
 #[cfg_attr(feature = "redis-tls", derive(Clone))]
 pub(super) struct Target {
     place: Place,
@@ -101,7 +101,7 @@ impl OpenError {
     }
 }
 
-/// What to write, of URLs that are something else.
+/// The hint for URLs of another kind.
 const EXAMPLE: &str = "write one such as `redis://10.0.0.5:6379`";
 
 impl Target {
@@ -319,7 +319,7 @@ fn parse_one(url: &str) -> Result<ConnectionInfo, String> {
     url.into_connection_info().map_err(|error| format!("the URL of Redis is invalid: {error}\n{EXAMPLE}"))
 }
 
-/// What follows the scheme of `redis+sentinel://user:password@host:26379,host:26379/service/database`.
+/// Parses the part after the scheme of `redis+sentinel://user:password@host:26379,host:26379/service/database`.
 fn sentinels(scheme: &str, rest: &str) -> Result<(Place, RedisConnectionInfo), String> {
     const SENTINELS: &str = "write one such as `redis+sentinel://10.0.0.5:26379,10.0.0.6:26379/mymaster`";
     let wrong = |what: &str| format!("the URL of Redis {what}\n{SENTINELS}");

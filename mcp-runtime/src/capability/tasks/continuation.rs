@@ -184,7 +184,7 @@ impl Tasks {
     }
 }
 
-/// What another process needs to run a call again.
+/// The state that another process needs to run a call again.
 fn stored_call(call: &SuspendedCall) -> StoredCall {
     let (binding, context) = (call.binding(), call.context().inner());
     let request = &context.request;

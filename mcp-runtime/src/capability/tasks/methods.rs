@@ -124,7 +124,7 @@ pub(super) fn tasks_not_declared() -> ProtocolError {
     ProtocolError::new(MISSING_CLIENT_CAPABILITY, text).with_data(data)
 }
 
-/// What a request does with its task.
+/// The action of a request on its task.
 enum TaskAction {
     Get,
     /// With the raw JSON of each response.

@@ -1,4 +1,4 @@
-//! What a program sets about tasks: of a tool that is made at run time, and of all tasks of a server.
+//! Options about tasks: of a tool that is made at run time, and of all tasks of a server.
 
 use std::{fmt, time::Duration};
 

@@ -54,7 +54,7 @@ pub(crate) struct RunningTask {
     shared: Option<SharedTask>,
 }
 
-/// What a task has whose record replicas share.
+/// The state of a task whose record replicas share.
 #[derive(Debug)]
 struct SharedTask {
     /// Whether another process may have changed the record.
@@ -94,7 +94,7 @@ struct TaskState {
     shared: Option<Box<SharedState>>,
 }
 
-/// What the state of a task has besides, where replicas share it.
+/// The additional state of a task that replicas share.
 #[derive(Debug, Default)]
 struct SharedState {
     /// How many changes there were.
@@ -640,7 +640,7 @@ impl SharedState {
     }
 }
 
-/// What a replica does after it has compared a task with its record.
+/// The next step of a replica after it has compared a task with its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filled {
     /// It puts the record of a running task; the number of changes that it has.
@@ -692,7 +692,7 @@ impl RunningTask {
         }
     }
 
-    /// The store has so many changes.
+    /// Confirms that the store has this many changes.
     pub(super) fn confirm(&self, changes: u64) {
         if let Some(shared) = &self.shared {
             shared.confirmed.send_replace(changes);

@@ -23,7 +23,7 @@ pub(crate) struct TaskRecord {
 }
 
 impl TaskRecord {
-    /// What it takes in memory, about.
+    /// The approximate size in memory.
     fn bytes(&self) -> usize {
         size_of::<Self>()
             + 2 * self.id.len()
@@ -46,13 +46,13 @@ pub(super) struct TaskTable {
 }
 
 impl TaskTable {
-    /// A table of so many tasks and bytes, of which one client may use that percentage.
+    /// A table of at most this many tasks and bytes, of which one client may use that percentage.
     pub(super) fn new(max_tasks: usize, max_bytes: usize, share_percent: u8) -> Self {
         let quota = |limit| Quota::new(limit, share_percent);
         Self { kept: Mutex::new(OwnedTable::new(quota(max_tasks), quota(max_bytes))) }
     }
 
-    /// What is kept, without that which has expired.
+    /// The kept tasks, without those that have expired.
     fn kept(&self, now: SystemTime) -> MutexGuard<'_, OwnedTable<Arc<str>, TaskRecord, SystemTime>> {
         let mut kept = self.kept.lock();
         kept.expire(now);

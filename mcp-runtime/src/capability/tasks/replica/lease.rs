@@ -35,7 +35,7 @@ pub(super) fn processes() -> Table {
     Table::new("task-processes", MAX_PROCESSES + 1, 1 << 20, 100)
 }
 
-/// What each process runs.
+/// The index of the tasks that each process runs.
 pub(super) fn index() -> Table {
     Table::new("task-index", MAX_PROCESSES * BUCKETS, 256 << 20, 100)
 }

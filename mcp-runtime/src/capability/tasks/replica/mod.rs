@@ -65,7 +65,7 @@ const MAX_IDS: usize = 64;
 /// After a failure.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// What a process does about the tasks that replicas share.
+/// The part of a process in the tasks that replicas share.
 pub(crate) struct Replicas {
     store: SealedStore,
     tasks: Table,
@@ -115,7 +115,7 @@ struct ListedProcesses {
     unlisted: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
 }
 
-/// What the store has of a task.
+/// The record of a task in the store.
 enum FoundTask {
     Nothing,
     /// Only replicas of another version of this crate can read it.
@@ -192,7 +192,7 @@ impl Replicas {
         })
     }
 
-    /// What the store has of a task, where it matters that another version of this crate has it.
+    /// Looks up the record of a task, where it matters that another version of this crate has written it.
     async fn look_up(&self, id: &str) -> Result<FoundTask, StoreError> {
         Ok(match self.store.find(&self.tasks, id).await? {
             Found::Nothing => FoundTask::Nothing,
@@ -215,7 +215,7 @@ impl Replicas {
         condition: Condition,
     ) -> Result<Written, StoreError> {
         let bytes = record.to_bytes();
-        // what runs is removed by its process, or by the one that takes it over
+        // a running task is removed by its process, or by the one that takes it over
         let longer = if record.is_running() { self.lease * 4 } else { Duration::ZERO };
         let expires_in = record.left().saturating_add(longer).max(Duration::from_millis(1));
         let write = Write { bytes: &bytes, owner: &record.share, expires_in, condition };

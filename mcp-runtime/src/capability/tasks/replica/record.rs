@@ -17,7 +17,7 @@ use crate::core::{
     jsonrpc::{Object, ProtocolError},
 };
 
-/// What a task is `failed` with whose replica has stopped.
+/// The message of a task that is `failed` because its replica has stopped.
 pub(crate) const STOPPED: &str = "the server that ran it has stopped";
 
 /// One task.
@@ -104,7 +104,7 @@ pub(crate) struct StoredCall {
     pub(crate) losses: u32,
 }
 
-/// What all retries of a call have in common, of which one may use the responses.
+/// The state that all retries of a call have in common, one of which may use the responses.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RetriedCall {
     pub(crate) id: String,

@@ -23,7 +23,7 @@ use crate::core::{
     tool::ToolEntry,
 };
 
-/// A lease has so many looks at the others.
+/// The number of looks at the others during a lease.
 const LOOKS: u32 = 8;
 /// How many others are looked after.
 const NEIGHBOURS: usize = 2;
@@ -35,7 +35,7 @@ const RETURN: Duration = Duration::from_secs(8);
 /// Leases after which what clients listen to is read again.
 const REFRESH: u32 = 3;
 
-/// What was seen of the others so far.
+/// The observations of the others so far.
 #[derive(Debug, Default)]
 struct Watch {
     /// Since when processes are missing.
@@ -47,7 +47,7 @@ struct Watch {
     reached: Option<Instant>,
 }
 
-/// What became of a task.
+/// The outcome of taking over a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Orphan {
     Settled,

@@ -23,7 +23,7 @@ use crate::core::{
     server::{Entry as _, Server},
 };
 
-/// What one method does besides.
+/// The part that differs between the methods.
 pub(super) trait EventRequest: Clone + Send + Sync + 'static {
     const METHOD: &'static str;
     type Result: WriteResult + Send + 'static;
@@ -46,7 +46,7 @@ pub(super) struct EventCall<R> {
     pub(super) arguments: Arc<str>,
     pub(super) cursor: Option<String>,
     pub(super) max_age: Option<Duration>,
-    /// What only this method has.
+    /// The params that only this method has.
     pub(super) own: R,
 }
 

@@ -40,7 +40,7 @@ impl Events {
         function.input.max_values = limits.max_argument_values;
         function.input.max_alternatives = limits.max_alternatives;
         assembly.rules.apply_to(item, &mut function.spec.item);
-        // what is around calls is not around polls
+        // layers around calls do not apply to polls
         function.spec.item.layers = Arc::default();
         if item.takes::<ServerHandle>() {
             open_for_handle(assembly);

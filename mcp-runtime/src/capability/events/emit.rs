@@ -24,7 +24,7 @@ pub(super) fn is_event_id(id: &str) -> bool {
     (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// What the event `E` says.
+/// The payload of the event `E`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the payload of the event `{E}`",
     label = "another type than that of `#[mcp(payload)]`",

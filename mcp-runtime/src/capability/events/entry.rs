@@ -40,7 +40,7 @@ use crate::{
 /// Why the function of an event cannot send requests to a client.
 const NO_REQUEST: &str = "an event has no request";
 
-/// Who subscribes.
+/// The party that subscribes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventSubscriber {
     pub(crate) caller: Option<Arc<Principal>>,
@@ -62,7 +62,7 @@ impl EventSubscriber {
 pub(crate) struct EventEntry {
     /// Its function, with arguments as those of a tool.
     pub(super) function: ToolEntry,
-    /// `None` if it has a stream of its own.
+    /// `None` if it has its own stream.
     payload: Option<&'static dyn AnyPayload>,
     payload_schema: Value,
     /// How it is delivered.
@@ -84,7 +84,7 @@ struct EventHooks {
     take_caller: bool,
 }
 
-/// What functions need of a server, which it need not be there for.
+/// The parts of a server that functions need without the server itself.
 pub(super) struct EventHost {
     settings: Arc<Settings>,
     slow_after: Duration,
@@ -250,7 +250,7 @@ impl EventEntry {
         finished_check(self.start(host, subscriber, arguments, &Arc::default(), hooks)).await
     }
 
-    /// What a subscription with these arguments gets of something that has happened.
+    /// The form of an occurrence that a subscription with these arguments gets.
     ///
     /// # Errors
     /// The function failed.
@@ -282,7 +282,7 @@ impl EventEntry {
         }
     }
 
-    /// Whether it has a stream of its own, and nothing is emitted.
+    /// Whether it has its own stream, and nothing is emitted.
     pub(super) fn is_streamed(&self) -> bool {
         self.payload.is_none()
     }
@@ -360,7 +360,7 @@ impl EventEntry {
     }
 }
 
-/// What the function has returned.
+/// The output of the function.
 async fn finished(started: Invocation) -> Result<ItemOutput, Failure> {
     let ended = match started {
         Invocation::Ended(ended) => ended,
@@ -395,7 +395,7 @@ impl Occurrence {
     }
 }
 
-/// What is wrong with an injected value that only a request has.
+/// The problem with an injected value that only a request has.
 fn needs_request(inject: &Inject, item: &RegisteredItem) -> Option<String> {
     let ty = inject.name();
     if inject.is::<Context>() {

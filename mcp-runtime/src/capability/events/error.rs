@@ -7,7 +7,7 @@ use crate::core::{
     connection::AccessError, dispatch::Reply, jsonrpc::ProtocolError, reason::Reason, server::Server,
 };
 
-/// What is named does not exist.
+/// The named item does not exist.
 const NOT_FOUND: i64 = -32023;
 /// The caller may not have it, or may not have it any more.
 const FORBIDDEN: i64 = -32024;

@@ -10,7 +10,7 @@ const POLL_LEASE: Duration = Duration::from_secs(5 * 60);
 /// Limits of events: `.limits(|limits| limits.events(|events| ..))`.
 ///
 /// The last events of each type are kept in memory, so that a client that was away for a moment gets what it has missed.
-/// What has gone by then is reported to the client as a gap.
+/// Events that are dropped by then are reported to the client as a gap.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EventLimits {

@@ -1,4 +1,4 @@
-//! What the function of an event may return: whether a subscription gets the event, and as what.
+//! The return types of an event's function: whether a subscription gets the event, and in which form.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use crate::core::{
     item_output::ItemOutput,
 };
 
-/// What one subscription gets of an event.
+/// The form of an event that one subscription gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// Nothing.
     Nothing,
-    /// What was emitted.
+    /// The emitted payload.
     AsEmitted,
     /// This JSON.
     Json(String),
@@ -39,7 +39,7 @@ pub trait IntoSeen {
     /// Writes the schema of what is delivered, if that is not the payload.
     const SCHEMA: Option<fn(&mut SchemaGenerator) -> Schema> = None;
 
-    /// What the subscription gets.
+    /// Converts the value into the form that the subscription gets.
     ///
     /// # Errors
     /// The function failed.
@@ -77,7 +77,7 @@ impl<T: IntoSeen, E: IntoFailure> IntoSeen for Result<T, E> {
     }
 }
 
-/// What a client gets of an event with the payload `P` whose function returns this.
+/// The return types of the function of an event with the payload `P`, which decide what a client gets.
 pub trait Delivered<P> {
     /// The type of what the event says.
     type Data;

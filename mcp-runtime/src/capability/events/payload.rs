@@ -1,4 +1,4 @@
-//! What an event says: a value that is emitted as JSON, decoded once for all subscriptions, and taken by the event's
+//! The payload of an event: a value that is emitted as JSON, decoded once for all subscriptions, and taken by the event's
 //! function by reference.
 
 use std::{any::Any, error::Error, fmt, sync::Arc};

@@ -28,7 +28,7 @@ const AFTER_A_WAIT: Duration = Duration::from_secs(1);
 /// How long a stream that has given events is silent until a poll returns them.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// What only `events/poll` has.
+/// The params that only `events/poll` has.
 #[derive(Clone)]
 struct PollEvents {
     most: usize,
@@ -190,7 +190,7 @@ async fn drain(
     polled(call, &subscription, all)
 }
 
-/// What waits for events, which counts as a subscriber, and ends when the server stops.
+/// Waits for events; counts as a subscriber, and ends when the server stops.
 pub(super) struct Waiting(Subscriber);
 
 /// Why waiting has ended.
@@ -214,7 +214,7 @@ impl Waiting {
     /// Waits until there may be an event, until the deadline at most.
     pub(super) async fn wait(&mut self, subscription: &mut EventSubscription, deadline: Instant) -> Waited {
         let mut notified = pin!(poll_fn(|cx| match self.0.poll(cx) {
-            // what is subscribed to may have gone
+            // the subscribed event may have been removed
             Poll::Ready(_) => Poll::Ready(Waited::News),
             Poll::Pending if self.0.must_close() => Poll::Ready(Waited::Stopped),
             Poll::Pending => Poll::Pending,

@@ -46,7 +46,7 @@ impl fmt::Debug for Occurrence {
     }
 }
 
-/// What an event costs besides its texts.
+/// The cost of an event besides its texts.
 const OVERHEAD: usize = 256;
 
 impl Occurrence {
@@ -54,7 +54,7 @@ impl Occurrence {
         Self::at(SystemTime::now(), id, data, recipients)
     }
 
-    /// What has happened at that time.
+    /// An event that occurred at that time.
     pub(super) fn at(time: SystemTime, id: String, data: String, recipients: Option<Recipients>) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
@@ -68,7 +68,7 @@ impl Occurrence {
         }
     }
 
-    /// What has happened at a replica; without data, it only begins a log, and is not delivered.
+    /// An event that occurred at a replica; without data, it only begins a log, and is not delivered.
     pub(super) fn logged(time: u64, id: String, data: String) -> Self {
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(time.min(1 << 47));
         let age = SystemTime::now().duration_since(time).unwrap_or_default();
@@ -88,7 +88,7 @@ impl Occurrence {
     }
 
     pub(super) fn cost(&self) -> usize {
-        // what is decoded is about as large as its text
+        // the decoded value is about as large as its text
         OVERHEAD + self.id.len() + self.data.len() * 2
     }
 }
@@ -165,9 +165,9 @@ pub(crate) struct EventRing {
     log: OnceLock<Option<EventLog>>,
     /// Whether it is read.
     pub(super) is_used: AtomicBool,
-    /// What is open for its subscriptions.
+    /// The sources that are open for its subscriptions.
     pub(super) opened: Arc<Upstreams>,
-    /// What the polls of all events share.
+    /// The shares of the polls of all events.
     pub(super) polls: Arc<Shares>,
 }
 
@@ -236,7 +236,7 @@ fn random_ring() -> u64 {
     })
 }
 
-/// What was read of a ring.
+/// The events that were read from a ring.
 #[derive(Debug)]
 pub(super) struct ReadEvents {
     /// Each with how many were emitted before it.
@@ -283,12 +283,12 @@ impl EventRing {
         kept.position(kept.end())
     }
 
-    /// The position after so many events.
+    /// The position after this many events.
     pub(super) fn at(&self, next: u64) -> ReadPosition {
         self.kept.lock().position(next)
     }
 
-    /// At most so many events after a position, without those that are older than `max_age`.
+    /// At most `most` events after a position, without those that are older than `max_age`.
     pub(super) fn read(&self, from: &ReadPosition, max_age: Option<Duration>, most: usize) -> ReadEvents {
         let mut kept = self.kept.lock();
         kept.remove_older(self.limits.keep_for);
@@ -407,7 +407,7 @@ impl EventRing {
                 return u64::MAX;
             }
             let begins = events.first().map_or(first, |(position, _)| *position);
-            // what this replica has had for itself, and what it has not seen, is a gap
+            // events that only this replica had, and events that it has not seen, are a gap
             if kept.detached.take().is_some() || kept.end() + 1 < begins || is_other {
                 (kept.id, kept.previous) = (log, None);
                 kept.events.clear();

@@ -51,7 +51,7 @@ pub(super) struct EventLog {
     table: Table,
     /// The id of rings that have the log's positions.
     pub(super) ring: u64,
-    /// What reads it, one at a time.
+    /// Held by the reader, so that one reads at a time.
     reading: tokio::sync::Mutex<()>,
     /// When an event could not be appended.
     failed: Mutex<Option<Instant>>,
@@ -67,7 +67,7 @@ struct LoggedEvent<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// What replicas are told of an event that was appended.
+/// The notice to replicas of an event that was appended.
 #[derive(Serialize, Deserialize)]
 struct Told<'a> {
     #[serde(borrow)]

@@ -46,7 +46,7 @@ pub(super) struct SourceReader {
     name: Box<str>,
     /// Never locked: a stream is not `Sync`, and what delivers its events is.
     state: Mutex<SourceState>,
-    /// What was read and not taken, oldest first.
+    /// Events that were read and not yet taken, oldest first.
     pub(super) ready: VecDeque<SeenEvent>,
     bytes: usize,
     /// Where the source is after `ready`.
@@ -153,7 +153,7 @@ impl SourceReader {
                     if sleep.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;
                     }
-                    // what has happened meanwhile is not known
+                    // events that occurred meanwhile are not known
                     self.truncated |= self.at.is_none();
                     self.has_paused_at_end = false;
                     *self.state.get_mut() = SourceState::Closed;
@@ -177,7 +177,7 @@ impl SourceReader {
         }
     }
 
-    /// Reads what the stream has, until so many events can be taken.
+    /// Reads the available events of the stream, until `most` events can be taken.
     pub(super) fn fill(
         &mut self,
         cx: &mut Context<'_>,

@@ -32,15 +32,15 @@ impl Delivery {
 pub struct EventDescriptor {
     /// The function that decides what a subscription gets; its arguments are as those of a tool.
     pub function: ToolDescriptor,
-    /// What is emitted.
+    /// The type of the emitted payload.
     pub payload: Option<&'static dyn AnyPayload>,
     /// Whether the function opens a stream, and nothing is emitted.
     pub is_streamed: bool,
     /// How it may be delivered; empty for every way that the server has.
     pub deliver: &'static [Delivery],
-    /// What is called before the first subscription with the same arguments.
+    /// The functions that are called before the first subscription with the same arguments.
     pub subscribed: ItemRules,
-    /// What is called after the last one.
+    /// The functions that are called after the last one.
     pub unsubscribed: ItemRules,
     /// How the return type is converted.
     pub output: Option<&'static dyn AnyEventOutput>,
@@ -58,7 +58,7 @@ impl EventDescriptor {
         output: None,
     };
 
-    /// What an attribute may leave out, of a function with this result.
+    /// The options that an attribute may leave out, for a function with this result.
     #[must_use]
     pub const fn returning(output: &'static dyn AnyEventOutput) -> Self {
         Self { output: Some(output), ..Self::EMPTY }

@@ -54,7 +54,7 @@ type Entering = BoxFuture<Result<Vec<CallPermit>, Failure>>;
 /// The message that has been made, and not been taken.
 type NextMessage = Arc<Mutex<Option<Vec<u8>>>>;
 
-/// What makes the messages.
+/// Creates the messages.
 struct Pusher {
     server: Server,
     entry: Arc<EventEntry>,

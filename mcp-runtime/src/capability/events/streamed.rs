@@ -1,4 +1,4 @@
-//! Events of a source with positions of its own: what a function returns that opens such a source where a subscription is.
+//! Events of a source with its own positions: the return type of a function that opens such a source for a subscription.
 //! Positions are the source's; clients see them sealed in cursors.
 
 use std::{
@@ -161,10 +161,10 @@ pub(super) struct RawEvent {
     pub(super) time: Option<SystemTime>,
 }
 
-/// What a stream of events yields.
+/// The stream of events that a source yields.
 pub(super) type RawStream = Pin<Box<dyn Stream<Item = Result<RawEvent, ToolError>> + Send>>;
 
-/// What a function returns that opens a source of events: made of any stream of events and of the positions after them.
+/// The return type of a function that opens a source of events: made of a stream of events and of the positions after them.
 ///
 /// The framework opens it where a subscription is, and takes from it what it can deliver. A stream that ends is opened
 /// again after the poll interval, where it was; one that fails, or panics, after a pause that grows.
@@ -285,14 +285,14 @@ pub(super) struct OpenedSource {
     pub(super) truncated: bool,
 }
 
-/// What a function may return that opens a source.
+/// The return types of a function that opens a source.
 #[diagnostic::on_unimplemented(
     message = "an event without `#[mcp(payload)]` opens a stream, and `{Self}` is not one",
     label = "not an `EventStream<T>`",
     note = "mark what has happened with `#[mcp(payload)]`, or return `EventStream<T>`, or a `Result` of it"
 )]
 pub trait IntoEventStream {
-    /// What its events say.
+    /// The payload of its events.
     #[doc(hidden)]
     type Data: Serialize + JsonSchema;
 
@@ -319,7 +319,7 @@ impl<S: IntoEventStream, E: IntoFailure> IntoEventStream for Result<S, E> {
     }
 }
 
-/// Stands for the payload of an event that is not emitted: it has a stream of its own.
+/// Stands for the payload of an event that is not emitted: it has its own stream.
 #[derive(Debug)]
 pub enum Streamed {}
 

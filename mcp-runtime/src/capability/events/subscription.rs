@@ -41,7 +41,7 @@ pub(crate) struct EventSubscription {
     name: Box<str>,
     /// As the function gets them: JSON of an object.
     pub(super) given: Arc<str>,
-    /// What its cursors are bound to.
+    /// The data that its cursors are bound to.
     binding: Box<[u8]>,
     /// Where it reads on.
     pub(super) position: ReadPosition,
@@ -64,7 +64,7 @@ pub(crate) struct SeenEvent {
     pub(super) position: ReadPosition,
 }
 
-/// What was read of a subscription.
+/// The events that were read for a subscription.
 #[derive(Debug, Default)]
 pub(crate) struct SeenEvents {
     pub(crate) events: Vec<SeenEvent>,
@@ -136,7 +136,7 @@ impl EventSubscription {
         find(server, &self.name, &self.subscriber)
     }
 
-    /// Reads on: at most so many events that it gets, from the first on that is not older than `max_age`.
+    /// Reads on: at most `most` events that it gets, from the first on that is not older than `max_age`.
     ///
     /// # Errors
     /// The subscription has ended; the error says why.
@@ -201,7 +201,7 @@ impl EventSubscription {
     }
 }
 
-/// What reads a source.
+/// Reading of a source.
 impl EventSubscription {
     pub(super) fn has_source(&self) -> bool {
         matches!(self.feed, Feed::Source(_))
@@ -235,7 +235,7 @@ impl EventSubscription {
         }
     }
 
-    /// Reads what the source has, until so many events can be taken; `None` without a source.
+    /// Reads the available events of the source, until `most` events can be taken; `None` without a source.
     fn poll_source(&mut self, cx: &mut Context<'_>, most: usize) -> Option<&mut SourceReader> {
         let Self { feed: Feed::Source(source), subscriber, name, given, .. } = self else { return None };
         let server = source.server.clone();
@@ -399,7 +399,7 @@ impl SeenEvent {
     }
 }
 
-/// What identifies a subscription besides its way of delivery: the server, the event, the arguments and who subscribes.
+/// The identity of a subscription besides its way of delivery: the server, the event, the arguments and the subscriber.
 fn binding(server: &Server, name: &str, arguments: &str, subscriber: &EventSubscriber) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128);
     // lengths keep adjacent parts apart

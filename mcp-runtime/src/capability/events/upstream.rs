@@ -41,14 +41,14 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// A digest of the arguments, and of the caller if it matters.
 type UpstreamKey = [u8; 32];
 
-/// What is open of one event.
+/// The open sources of one event.
 #[derive(Default)]
 pub(super) struct Upstreams {
     by_key: Mutex<HashMap<UpstreamKey, Arc<Upstream>>>,
     closed: Notify,
 }
 
-/// What is open for one set of arguments.
+/// The open source for one set of arguments.
 struct Upstream {
     state: Mutex<UpstreamState>,
     /// Something has opened, failed or begun to close.
@@ -128,7 +128,7 @@ pub(super) struct UpstreamHold {
     poll: Option<PollLease>,
 }
 
-/// What becomes of a part that a poll has.
+/// The lease of a part that a poll holds.
 struct PollLease {
     owner: Owner,
     permit: Permit,
@@ -230,7 +230,7 @@ impl Opener {
                 tracing::warn!(
                     event = entry.name(),
                     error = error.message,
-                    "what was opened for subscriptions was not closed: the `unsubscribed` function has failed"
+                    "the `unsubscribed` function has failed: the source opened for the subscription was not closed"
                 );
             }
             let is_removed =
@@ -364,7 +364,7 @@ impl EventRings {
             }
         };
         if timeout(SETTLE, closed).await.is_err() {
-            tracing::warn!("what was opened for subscriptions is not closed yet: the server stops");
+            tracing::warn!("the server stops before every source opened for subscriptions is closed");
         }
     }
 }

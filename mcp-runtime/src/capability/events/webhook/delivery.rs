@@ -81,11 +81,11 @@ pub(super) struct Deliverer {
     pub(super) bytes: Arc<Shares>,
     pub(super) webhook: Arc<Webhook>,
     pub(super) subscription: EventSubscription,
-    /// What is open for it; `None` as well before that was opened here.
+    /// The source that is open for it; `None` also before that was opened here.
     pub(super) opened: Option<UpstreamHold>,
 }
 
-/// What a delivery sends, and where.
+/// The message of a delivery, and its destination.
 struct OutgoingMessage {
     endpoints: Arc<Endpoints>,
     webhook: Arc<Webhook>,

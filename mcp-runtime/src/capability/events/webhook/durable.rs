@@ -51,9 +51,9 @@ const PARTS: u8 = 16;
 const BEAT: Duration = Duration::from_secs(2);
 /// How long a part may be unchanged before another replica takes it.
 const LEASE: Duration = Duration::from_secs(10);
-/// What replicas tell each other of subscriptions that were made, renewed or ended.
+/// The topic of notices about subscriptions that were made, renewed or ended.
 const TOPIC: &str = "webhooks";
-/// What a message of a replica that asks for parts begins with, which no key does; the id of the replica that is asked
+/// The prefix of a message in which a replica asks for parts; no key begins with it. The id of the replica that is asked
 /// follows, and its own after a space.
 const REQUEST: &[u8] = b"+";
 /// After the subscription to the topic has failed.
@@ -122,7 +122,7 @@ pub(super) struct StoredPrincipal {
     expires: Option<u64>,
 }
 
-/// What was reached of a subscription.
+/// The position that a subscription has reached.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Reached {
     /// The subscription that it is of.
@@ -146,7 +146,7 @@ struct Part {
     reached: BTreeMap<String, Reached>,
 }
 
-/// What a replica knows of a part.
+/// The state of a part as a replica knows it.
 enum KnownPart {
     /// Another one delivers it, or none; when this version was first seen.
     Other {
@@ -158,7 +158,7 @@ enum KnownPart {
     },
 }
 
-/// What the store has for a key.
+/// The value that the store has for a key.
 enum FoundValue<T> {
     Nothing,
     /// Only replicas of another version of this crate can read it.
@@ -175,7 +175,7 @@ pub(super) struct DurableWebhooks {
     indexes: Table,
     parts: Table,
     verified: Table,
-    /// What was reached by subscriptions of own parts that are not delivered at the moment.
+    /// The positions reached by subscriptions of own parts that are not delivered at the moment.
     kept: Mutex<BTreeMap<String, Reached>>,
     own: Mutex<[bool; PARTS as usize]>,
     /// Something was changed by this replica.
@@ -484,7 +484,7 @@ impl DurableWebhooks {
                 }
             }
         }
-        // what was revoked meanwhile may be of one of those that were looked at
+        // principals revoked meanwhile may concern subscriptions that were already checked
         self.revoked.lock().retain(|principal| !revoked.iter().any(|done| Arc::ptr_eq(done, principal)));
         Ok(())
     }
@@ -504,7 +504,7 @@ impl DurableWebhooks {
         Err("the subscription changes too often".into())
     }
 
-    /// What was reached, as far as the replica that delivers has said.
+    /// The position reached, as far as the replica that delivers has reported it.
     pub(super) async fn reached(&self, key: &WebhookKey) -> Result<Option<Reached>, StoreError> {
         let part = self.get::<Part>(&self.parts, &part_of(key).to_string()).await?;
         Ok(part.and_then(|(mut part, _)| part.reached.remove(&key_text(key))))
@@ -548,7 +548,7 @@ impl DurableWebhooks {
     }
 }
 
-/// What delivers on this replica.
+/// Delivers on this replica.
 struct Keeper {
     durable: Arc<DurableWebhooks>,
     webhooks: Weak<Webhooks>,
@@ -936,7 +936,7 @@ impl Keeper {
 }
 
 impl DurableWebhooks {
-    /// What was reached by the subscriptions of a part.
+    /// The positions that the subscriptions of a part have reached.
     fn collect(&self, part: u8, webhooks: &Webhooks) -> BTreeMap<String, Reached> {
         let mut reached: BTreeMap<_, _> = self
             .kept

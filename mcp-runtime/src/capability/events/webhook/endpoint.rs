@@ -70,7 +70,7 @@ impl DeliveryFailure {
     }
 }
 
-/// What is sent to an endpoint.
+/// A message to an endpoint.
 pub(super) struct Message<'a> {
     /// The header `webhook-id`.
     pub(super) id: &'a str,
@@ -80,7 +80,7 @@ pub(super) struct Message<'a> {
     pub(super) secrets: [Option<Secret>; 2],
 }
 
-/// What all subscriptions of a server send with.
+/// The client and the limits with which all subscriptions of a server send.
 pub(super) struct Endpoints {
     reach: Reach,
     /// Authorities that are trusted besides those of the operating system.
@@ -264,7 +264,7 @@ pub(super) fn jittered(time: Duration) -> Duration {
     time.mul_f64(0.8 + 0.4 * f64::from(random) / f64::from(u16::MAX))
 }
 
-/// What is final for a message, whatever comes later.
+/// Whether a failure is final for a message, so that it is not sent again.
 pub(super) fn is_final(failure: DeliveryFailure) -> bool {
     let refused = [StatusCode::GONE, StatusCode::PAYLOAD_TOO_LARGE].map(|status| status.as_u16());
     matches!(failure, DeliveryFailure::Status(status) if refused.contains(&status))

@@ -172,7 +172,7 @@ pub(super) struct Webhooks {
     host_challenges: RateLimiter,
     /// Those that replicas share; set when a request or the start of the server needs it.
     durable: OnceLock<Option<Arc<DurableWebhooks>>>,
-    /// What delivers them on this replica.
+    /// Delivers them on this replica.
     keeper: Mutex<Option<RunningKeeper>>,
     token: CancellationToken,
     /// Ends every subscription with the server.

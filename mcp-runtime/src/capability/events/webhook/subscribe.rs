@@ -1,5 +1,5 @@
-//! The methods: a subscription is made, renewed or ended by what it is, so that a client that has lost count of its own
-//! does no harm by asking again.
+//! The methods. A subscription is identified by its contents when it is made, renewed or ended, so that a client that has
+//! lost track of its subscriptions does no harm by asking again.
 
 use std::{
     sync::Arc,
@@ -55,7 +55,7 @@ use crate::{
 const MAX_URL: usize = 2_048;
 /// Attempts to replace a subscription that other replicas replace, too.
 const MAX_CONFLICTS: usize = 4;
-/// What ids of subscriptions are derived for.
+/// The purpose from which ids of subscriptions are derived.
 const ID_PURPOSE: &str = "events/subscription";
 
 /// The wire's `delivery`.
@@ -66,7 +66,7 @@ struct WireDelivery {
     secret: Option<String>,
 }
 
-/// What only `events/subscribe` has.
+/// The params that only `events/subscribe` has.
 #[derive(Clone)]
 struct Subscribe {
     webhooks: Arc<Webhooks>,
@@ -96,7 +96,7 @@ struct SubscribeResult {
     status: Option<DeliveryStatus>,
 }
 
-/// What has become of the last attempts.
+/// The outcome of the last attempts.
 #[derive(Debug)]
 struct DeliveryStatus {
     last_delivery: Option<SystemTime>,
@@ -125,7 +125,7 @@ fn digest(parts: &[&str]) -> WebhookKey {
     hash.finalize().into()
 }
 
-/// What a subscription is: who, where, what and with which arguments.
+/// The identity of a subscription: the caller, the URL, the event and its arguments.
 fn key_of(caller: &Principal, url: &Url, name: &str, arguments: &str) -> WebhookKey {
     let caller = principal_digest(Some(caller)).unwrap_or_default();
     digest(&["subscription", &caller, url.as_str(), name, &canonical(arguments)])

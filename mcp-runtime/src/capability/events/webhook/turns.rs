@@ -1,6 +1,6 @@
-//! Who sends next: messages to one endpoint in their order, endpoints of a principal in turn, and principals in turn. A
-//! principal has half of what is sent at once, and an endpoint half of that; an eighth is kept for those that send nothing,
-//! so that endpoints that answer slowly, however many there are, do not hold up one that does not.
+//! The order of sending: messages to one endpoint in their order, endpoints of a principal in turn, and principals in turn.
+//! A principal has half of the concurrent sends, and an endpoint half of that; an eighth is kept for those that send
+//! nothing, so that slow endpoints, however many there are, do not hold up a fast one.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -54,7 +54,7 @@ pub(super) struct Turn {
 }
 
 impl Turns {
-    /// Turns of which so many are taken at once.
+    /// Turns, at most `limit` of which are taken at once.
     pub(super) fn new(limit: usize) -> Arc<Self> {
         let state = TurnState {
             quota: Quota::half(limit),
@@ -84,7 +84,7 @@ impl Turns {
                 }
             }
             self.give();
-            // what is in line is given its turn, or the line is gone with the server
+            // a queued message is given its turn, or the queue has been dropped with the server
             if let Ok(turn) = given.await {
                 return turn;
             }

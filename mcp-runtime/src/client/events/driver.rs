@@ -111,7 +111,7 @@ impl Driver {
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            // what happens in between is lost where the server cannot send it again
+            // events that occur in between are lost where the server cannot send them again
             if !has_cursor && self.reader.cursor().is_none() {
                 self.reader.gap();
             }
@@ -155,7 +155,7 @@ impl Driver {
         let mut silence = pin!(sleep(ACTIVE_TIMEOUT));
         loop {
             tokio::select! {
-                // what came before the response is delivered before it
+                // messages that came before the response are delivered before it
                 biased;
                 () = reader.activity.notified() => {
                     if let Some(begun) = begun.take_if(|_| reader.is_active()) {

@@ -1,4 +1,4 @@
-//! What a subscription has received: its cursor, and which occurrences it has seen, in constant memory.
+//! The state of a subscription: its cursor, and which occurrences it has seen, in constant memory.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -72,7 +72,7 @@ impl SeenIds {
     }
 }
 
-/// What the cursor that a server has sent says.
+/// The meaning of a cursor that a server has sent.
 pub(super) enum SentCursor<'a> {
     /// A position: everything before it was delivered.
     At(&'a str),

@@ -233,7 +233,7 @@ impl HttpLink {
             return Err(self.0.failure(response).await.0);
         }
         if !is_type(&response, "text/event-stream") {
-            return Err(Error::invalid("what is at the URL is not an event stream"));
+            return Err(Error::invalid("the response at the URL is not an event stream"));
         }
         Ok(response)
     }

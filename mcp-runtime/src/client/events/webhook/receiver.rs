@@ -110,7 +110,7 @@ impl fmt::Debug for WebhookReceiver {
     }
 }
 
-/// What is received for one subscription.
+/// The destination of the events of one subscription.
 pub(super) struct Route {
     pub(super) event: String,
     /// The URL at which the server delivers.

@@ -385,7 +385,7 @@ impl Client {
     /// The files of a user to write: those that exist, else the first of those whose folder exists, else the first.
     pub(super) fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
         let files = (self.files)(around);
-        // each package of a client is a client of its own
+        // each package of a client is a separate client
         if self.id == "claude-desktop" {
             return files;
         }

@@ -29,7 +29,7 @@ pub(super) enum Document {
 /// How an entry gets its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// What the entry has besides stays.
+    /// The other members of the entry stay.
     Merge,
     /// Nothing of the entry stays.
     Replace,
@@ -39,7 +39,7 @@ impl Document {
     /// Parses a text; an empty one is an empty document.
     ///
     /// # Errors
-    /// What is wrong with it, and where; nothing of its content.
+    /// The problem and its position; nothing of the content.
     pub(super) fn parse(format: Format, text: &str) -> Result<Self, String> {
         match format {
             Format::Yaml => Err("files in YAML are not read".to_owned()),
@@ -129,7 +129,7 @@ impl Document {
             Self::Toml(document, _) => {
                 let servers = document.entry(table).or_insert_with(|| {
                     let mut servers = Table::new();
-                    // without a line of its own
+                    // without a separate line
                     servers.set_implicit(true);
                     Item::Table(servers)
                 });

@@ -128,7 +128,7 @@ fn run_options(server: &ToInstall, options: &Options, around: Surroundings) -> R
 
 /// A server that a client is to start.
 struct ToInstall {
-    /// What the usage begins with.
+    /// The beginning of the usage.
     program: String,
     /// Its name in the client.
     name: String,
@@ -274,11 +274,11 @@ struct Installer<'a> {
     run: Run<'a>,
 }
 
-/// What an entry is made of.
+/// The parts of an entry.
 struct Planned {
     launch: Option<Launch>,
     variables: Vec<Variable>,
-    /// What the user should know.
+    /// Notes for the user.
     notes: Vec<String>,
     /// Whether it goes into the file of a project.
     is_for_project: bool,
@@ -503,7 +503,7 @@ impl Installer<'_> {
         present: &Value,
     ) {
         variables.retain(|variable| {
-            // what its user has added
+            // members that the user has added
             let is_there = ["env", "envs", "environment"].iter().any(|key| {
                 present[*key][variable.name.as_str()].as_str().is_some_and(|text| !text.is_empty())
             });
@@ -742,7 +742,7 @@ impl Installer<'_> {
                 client.title
             ));
         };
-        // what the file has is only looked at; one that cannot be read is the client's matter
+        // the file is only inspected; one that cannot be read is the client's concern
         let text = TextFile::read(path, false).ok();
         let document = text.as_ref().and_then(|file| Document::parse(client.format, file.text().ok()?).ok());
         let present = document.and_then(|document| document.get(client.table, &server.name).ok()?);
@@ -800,7 +800,7 @@ impl Installer<'_> {
         }
         if let Err(error) = (self.run)(&program, &command_of(client, server, &merged)) {
             if let Some(Value::Object(old)) = present {
-                // what was there comes back
+                // the former members come back
                 let old: Members =
                     MEMBERS.iter().filter_map(|key| Some((*key, old.get(*key)?.clone()))).collect();
                 let _result = (self.run)(&program, &command_of(client, server, &old));
@@ -920,7 +920,7 @@ fn is_same_server(present: &Value, own: &Members) -> bool {
     const IDENTITY: [&str; 8] = ["command", "args", "cmd", "url", "serverUrl", "httpUrl", "uri", "type"];
     let own = to_object(own);
     let value = |entry: &Value, key: &str| match (entry.get(key).cloned(), key) {
-        // what need not be written
+        // members that need not be written
         (None | Some(Value::Null), "args") => Value::Array(Vec::new()),
         (None, "type") if entry.get("command").is_some() => "stdio".into(),
         (Some(value), "type") if value == "streamable-http" => "http".into(),
@@ -980,7 +980,7 @@ fn is_absolute(text: &str) -> bool {
         || (text.starts_with('/') && text.len() > 2)
 }
 
-/// What is left to do for the user.
+/// The steps that are left for the user.
 fn notes_of(client: &Client, server: &ToInstall, planned: &Planned, file: &str) -> String {
     let mut text = String::new();
     for Variable { name, value, description, .. } in &planned.variables {

@@ -16,7 +16,7 @@ pub(super) struct Options {
     pub(super) print: bool,
     pub(super) force: bool,
     pub(super) remove: bool,
-    /// What follows `--`.
+    /// The arguments after `--`.
     pub(super) rest: Option<Vec<String>>,
 }
 

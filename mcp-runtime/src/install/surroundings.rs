@@ -1,5 +1,5 @@
-//! What the files of clients depend on: the system, the home directory, variables and the folder of the project. Values of
-//! one struct, so that the places of all systems are tested on each.
+//! The environment on which the files of clients depend: the system, the home directory, variables and the project's
+//! folder. These are values of one struct, so that the places of all systems are tested on each.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! What depends on the system or on answers: the places of files, secrets that are asked for, commands of clients. The
+//! Tests that depend on the system or on answers: the places of files, secrets that are asked for, commands of clients. The
 //! tests of whole programs are in the workspace's `tests`.
 
 use std::{fs, path::PathBuf};
@@ -9,7 +9,7 @@ use super::{surroundings::Platform, *};
 
 const PLANTED: &str = "planted-5ecret";
 
-/// A machine in a folder of its own.
+/// A machine in its own folder.
 struct Machine(PathBuf);
 
 impl Machine {
@@ -120,7 +120,7 @@ fn the_file_of_each_client_is_where_its_system_has_it() {
         let files = Client::named(id).expect("a client").user_files(&machine.around(platform, &[]));
         assert_eq!(files, [machine.0.join(path)], "{id} {platform:?}");
     }
-    // what a variable names
+    // the file that a variable names
     let named = machine.0.join("named");
     let named = named.to_str().expect("UTF-8");
     for (id, platform, variable, path) in [
@@ -275,7 +275,7 @@ fn a_secret_is_referred_to_or_asked_for_or_left_to_its_user() {
         assert!(!report.expect("a report").contains(PLANTED));
         let file = fs::read_to_string(&path).expect("a file");
         assert!(file.contains(&format!("\"LEDGER_KEY\": \"{PLANTED}\"")), "{file}");
-        // what is there is not asked for again, and stays
+        // an existing value is not asked for again, and stays
         let (report, asked, _) = install_with(around(), id, Some("another"));
         assert!(asked.is_empty() && report.expect("a report").contains("already"));
         assert_eq!(fs::read_to_string(&path).expect("a file"), file);
@@ -332,7 +332,7 @@ fn clients_whose_file_is_their_state_are_told_by_their_own_command() {
     });
     assert_eq!(commands, [["mcp", "add-json", "-s", "user", "ledger", &entry.to_string()]]);
     assert!(!machine.0.join(".claude.json").exists());
-    // what is there already is not added again
+    // an existing entry is not added again
     let state = |entry: &Value| json!({ "mcpServers": { "ledger": entry }, "other": 1 }).to_string();
     machine.file(".claude.json", &state(&entry));
     let (report, _, commands) = install_with(around(), "claude-code", None);
@@ -349,7 +349,7 @@ fn clients_whose_file_is_their_state_are_told_by_their_own_command() {
     let (report, _, commands) = install_with(around(), "claude-code --force", None);
     report.expect("a report");
     assert_eq!(commands.iter().map(|line| line[1].as_str()).collect::<Vec<_>>(), ["remove", "add-json"]);
-    // what is refused is as it was, and nothing secret is said
+    // a refused command changes nothing, and its message has no secret
     let line = "claude-code --force --env PLANTED_KEY=planted-5ecret --env A=refuse";
     let (report, _, commands) = install_with(around(), line, None);
     assert!(!report.expect_err("refused").contains(PLANTED));

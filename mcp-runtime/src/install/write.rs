@@ -11,7 +11,7 @@ use crate::core::whole_file::{Temporary, resolve, with_ending};
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 16 << 20;
-/// What a copy is named like, after the file's name.
+/// The suffix of a copy, after the file's name.
 const BACKUP: &str = ".before-mcp";
 
 /// A file as it was read.

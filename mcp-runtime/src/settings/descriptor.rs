@@ -1,4 +1,5 @@
-//! What `#[mcp_config]` generates: a descriptor of each field, and impls that read the struct as a part of other settings.
+//! The code that `#[mcp_config]` generates: a descriptor of each field, and impls that read the struct as a part of other
+//! settings.
 
 use std::{any::TypeId, borrow::Cow, marker::PhantomData, path::PathBuf, time::Duration};
 
@@ -41,7 +42,7 @@ pub trait Config: DeserializeOwned + JsonSchema + Send + Sync + 'static {
 /// A struct of settings, as generated code declares it.
 #[derive(Debug)]
 pub struct ConfigDescriptor {
-    /// What names variables and file.
+    /// The name from which those of the variables and of the file derive.
     pub name: Option<&'static str>,
     /// The package that declares it.
     pub package: &'static str,
@@ -270,7 +271,7 @@ pub(super) fn add_tables(schema: &Value, value: &mut Value) {
 /// The schema of settings: an object with a property for each field, which says its flag and its variable if an option
 /// names them.
 ///
-/// What is wrong with the declarations is a part of it, as `DECLARATION_ERRORS`: only schemas lead to the types of fields.
+/// The schema has errors of the declarations as `DECLARATION_ERRORS`: only schemas lead to the types of fields.
 pub fn config_schema<S: Config>(generator: &mut SchemaGenerator) -> Schema {
     let name = short_name(std::any::type_name::<S>());
     let errors = declaration_errors(&args::<S>());

@@ -145,14 +145,14 @@ fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// What became of state that is made of other state.
+/// The outcome of making state from other state.
 enum Made {
     Done,
-    /// What it would be made of does not exist, for this reason.
+    /// Its source does not exist, for this reason.
     Unmade(Arc<str>),
     /// The function for this type has failed, with this message.
     Failed(&'static str, String),
-    /// What it would be made of is not registered.
+    /// Its source is not registered.
     WithoutSource(String),
     /// There is such a value.
     Twice(String),
@@ -161,13 +161,13 @@ enum Made {
 /// Makes state, unless it is told to make none.
 type MakeFn = Box<dyn FnOnce(&mut Extensions, bool) -> Made + Send>;
 
-/// What makes state of other state.
+/// Makes state from other state.
 struct Maker {
     make: MakeFn,
     insert_unmade: fn(&mut Extensions, Unmade),
 }
 
-/// What `.config` and `.state_from` have collected.
+/// The entries that `.config` and `.state_from` have collected.
 #[derive(Default)]
 struct Pending {
     configs: Vec<ConfigType>,

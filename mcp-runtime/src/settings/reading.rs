@@ -28,7 +28,7 @@ use crate::{
 pub(super) type AnyValue = Box<dyn Any + Send + Sync>;
 /// The value of valid members.
 type DecodeFn = fn(&mut Map<String, Value>) -> Option<AnyValue>;
-/// What is wrong with members of a schema that are refused, besides violations of it.
+/// The errors of refused members of a schema, besides violations of the schema.
 type ErrorsFn = fn(&Value, &Map<String, Value>, &[ValidationError]) -> Vec<String>;
 
 /// A struct of settings without its type.
@@ -96,7 +96,7 @@ impl<'c> ConfigSchema<'c> {
     }
 }
 
-/// What is wrong with the declarations of settings.
+/// The errors in the declarations of settings.
 pub(super) fn check_declarations(schemas: &[ConfigSchema<'_>]) -> Vec<String> {
     let mut errors = Vec::new();
     for ConfigSchema { config, schema, .. } in schemas {
@@ -132,19 +132,19 @@ struct ReadSetting {
     setting: Setting,
     value: Option<Value>,
     source: Source,
-    /// What a flag or a variable has given; never a secret.
+    /// The value of a flag or a variable; never a secret.
     #[cfg(feature = "install")]
     given: Option<Value>,
 }
 
-/// What was read of one struct of settings.
+/// The result of reading one struct of settings.
 pub(super) enum ReadConfig {
     Value(AnyValue),
-    /// What is missing or wrong.
+    /// The missing and invalid settings.
     Problems(Vec<String>),
 }
 
-/// What was read of all settings of a server.
+/// The result of reading all settings of a server.
 pub(super) struct Reading {
     server: String,
     prefix: String,
@@ -155,7 +155,7 @@ pub(super) struct Reading {
     secrets: Vec<String>,
     /// Whether a secret is too short to be found in other texts.
     has_short_secret: bool,
-    /// What is wrong with flags and file as a whole.
+    /// The errors of flags and file as a whole.
     common: Vec<String>,
     has_wrong_flags: bool,
     pub(super) problems: Option<Arc<str>>,
@@ -367,7 +367,7 @@ impl Reading {
         self.without_secrets(text)
     }
 
-    /// What is missing or wrong as a text, with the state that could not be made; `None` if nothing is.
+    /// The missing and invalid settings as a text, with the state that could not be made; `None` without any.
     pub(super) fn report(&self, own: &[String], state: &[String]) -> Option<Arc<str>> {
         let mut lines = self.common.clone();
         lines.extend(own.iter().cloned());

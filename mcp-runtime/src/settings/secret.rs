@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::core::arguments::{Length, OneOf, Patterned, Ranged};
 
-/// What stands for a secret value.
+/// The replacement for a secret value.
 pub(super) const REDACTED: &str = "****";
 
 /// A secret: a password, a key, a token. `Debug`, `Display` and `Serialize` write `****`; [`expose`](Self::expose) is the

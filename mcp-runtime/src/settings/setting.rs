@@ -91,7 +91,7 @@ impl Setting {
     }
 }
 
-/// What names the variables of a server, such as `LEDGER_` of `ledger`.
+/// The prefix of the variables of a server, such as `LEDGER_` of `ledger`.
 pub(super) fn variable_prefix(name: &str) -> String {
     to_variable(name) + "_"
 }
@@ -163,7 +163,7 @@ pub(super) fn has_secret(schema: &Value) -> bool {
     }
 }
 
-/// What is wrong with the settings of a program: two of one name, or a flag that the command line has.
+/// The conflicts between the settings of a program: two of one name, or a flag that the command line has.
 pub(super) fn check_names(settings: &[&Setting]) -> Vec<String> {
     const COMMAND_LINE: [&str; 8] = ["http", "help", "version", "config", "as", "scope", "claim", "json"];
     let mut errors = Vec::new();

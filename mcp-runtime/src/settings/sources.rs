@@ -17,7 +17,7 @@ use crate::schema::{nearest, truncate};
 /// The largest file that is read.
 const MAX_FILE: u64 = 1 << 20;
 
-/// What a flag of the command line that is not a setting's is followed by.
+/// Flags of the command line that are not settings, and whether a value follows.
 const COMMAND_LINE: [(&str, bool); 7] = [
     ("http", false),
     ("help", false),
@@ -50,7 +50,7 @@ impl Flags {
         let mut arguments = arguments.into_iter().peekable();
         while let Some(argument) = arguments.next() {
             let Some((name, value)) = split_flag(&argument) else {
-                // what follows `install` are its own options
+                // the arguments after `install` are its own options
                 let is_install = cfg!(feature = "install") && argument == "install";
                 let is_command = is_install && others.is_empty();
                 others.push(argument);
@@ -85,7 +85,7 @@ impl Flags {
                     others.extend(arguments.next());
                 }
             } else {
-                // what follows may be its value, which no message has
+                // the next argument may be its value, which no message has
                 if value.is_none() {
                     let is_command = |next: &OsString| COMMANDS.iter().any(|command| next == command);
                     let _value = arguments.next_if(|next| is_value(next) && !is_command(next));
@@ -157,7 +157,7 @@ fn unknown_flag(name: &str, settings: &[Setting]) -> String {
     format!("unknown flag `--{}`{near}", truncate(name))
 }
 
-/// What stands for the value of a setting in its usage.
+/// The placeholder for the value of a setting in its usage.
 pub(super) fn placeholder(setting: &Setting) -> String {
     setting.path.last().map(|name| name.to_uppercase().replace('-', "_")).unwrap_or_default()
 }
@@ -184,7 +184,7 @@ fn read_text_of(setting: &Setting, text: &str) -> Value {
     }
 }
 
-/// What surrounds a program.
+/// The environment of a program.
 #[derive(Default)]
 pub(super) struct Surroundings {
     pub(super) variables: HashMap<String, OsString>,
@@ -378,7 +378,7 @@ fn to_json(value: toml::Value) -> Value {
 /// The value of a setting, with where it comes from; `None` if only its default is left.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why it is invalid.
 pub(super) fn find(
     setting: &Setting,
     flags: &Flags,

@@ -258,7 +258,7 @@ pub(crate) struct ExchangeError {
     failure: ExchangeFailure,
 }
 
-/// What has failed, where that is known.
+/// The step that has failed, where that is known.
 #[cfg(feature = "events-webhook")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExchangeFailure {

@@ -751,7 +751,7 @@ impl Session {
                 return true;
             }
         } else if let Some(error) = message.get("error") {
-            let note = format!("the new process refuses what was repeated to it: {error}");
+            let note = format!("the new process refuses the repeated messages: {error}");
             report(&format!("mcp-dev: {note}"));
             self.trace.note(&self.name, &note);
         }

@@ -59,8 +59,8 @@ impl Shares {
         permit.grow(units).then_some(permit)
     }
 
-    /// Units of no owner yet, for what nearly always ends without waiting; `None` if fewer are left. What waits after
-    /// all is [charged](Permit::charge).
+    /// Units without an owner, for work that nearly always ends without waiting; `None` if fewer are left. Work that waits
+    /// after all is [charged](Permit::charge).
     #[cfg(any(feature = "http", test))]
     pub(crate) fn try_acquire_briefly(self: &Arc<Self>, units: usize) -> Option<Permit> {
         self.try_take(units, self.quota.limit).then(|| Permit { shares: self.clone(), owner: None, units })

@@ -42,7 +42,7 @@ impl Quota {
         if owner.is_alone() { self.alone } else { self.share }
     }
 
-    /// Whether an owner that holds some units may take one more, of which so many are in use.
+    /// Whether an owner that holds `held` units may take one more, while `in_use` are in use in total.
     #[cfg(feature = "events-webhook")]
     pub(crate) fn has_room(self, owner: &Owner, in_use: usize, held: usize) -> bool {
         let limit = if held == 0 { self.limit } else { self.limit_of_holder(owner) };

@@ -160,8 +160,8 @@ impl ArgOptions {
 
 /// One argument, as generated code declares it.
 ///
-/// Its code is generated for each type of arguments in a program. What does not depend on the type is therefore elsewhere:
-/// in `ArgOptions`, and in the methods of `dyn AnyArg`.
+/// Its code is generated for each type of arguments in a program. Code that does not depend on the type is therefore
+/// elsewhere: in `ArgOptions`, and in the methods of `dyn AnyArg`.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct ArgDescriptor<T: 'static> {
     options: ArgOptions,

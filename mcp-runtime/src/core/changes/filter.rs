@@ -1,5 +1,5 @@
 //! The changes that one subscriber gets. The filter of a `subscriptions/listen` stream is fixed; legacy sessions add and
-//! remove URIs. What is kept of a URI is charged to its owner for as long as it is kept.
+//! remove URIs. The state of a URI is charged to its owner for as long as it is kept.
 
 use std::{collections::HashMap, sync::Arc};
 

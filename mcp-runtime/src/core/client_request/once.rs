@@ -28,8 +28,8 @@ enum CallIdentity {
 impl Context {
     /// Does `work`, unless an earlier run of this call has done it; then this is the result of that run.
     ///
-    /// A function that sends a client request may run again from its beginning when the response arrives. What must
-    /// not be done or computed again belongs in here. The client carries the result in the sealed `requestState` until
+    /// A function that sends a client request may run again from its beginning when the response arrives. Work
+    /// that must not be repeated belongs in here. The client carries the result in the sealed `requestState` until
     /// the call ends, so it must be small; failures are not kept. If the client loses it, `work` is done again: at
     /// least once, not exactly once. In a task that another replica may [run again](crate::guide::tasks), the shared store
     /// keeps the result.

@@ -635,8 +635,8 @@ impl HttpOptions {
     ///
     /// One client uses [a share](super::Limits::max_share_percent) of each limit; without this, all clients behind a
     /// proxy have that share together, unless [principals](Self::caller) are known. Anyone can write headers: read only
-    /// what your proxy has written, and only if clients cannot reach the server directly. Connections are limited in
-    /// total only, since they are the proxy's.
+    /// the header that your proxy has written, and only if clients cannot reach the server directly. Connections are
+    /// limited in total only, since they are the proxy's.
     ///
     /// ```
     /// # fn main() -> mcp_runtime::Result<()> {

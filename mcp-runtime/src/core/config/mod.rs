@@ -295,7 +295,7 @@ impl Limits {
     /// several depths, such as an untagged enum that contains itself; 100,000 by default, and one more for each byte of the
     /// arguments. More are refused with a report.
     ///
-    /// serde copies such a value for each enum around it, and tries one form after the other. What that takes is counted
+    /// serde copies such a value for each enum around it, and tries one form after the other. The cost is counted
     /// before, from the schema of the type: a step for each text, number or other scalar that is read or copied, 4 for each
     /// list or object, 8 for each form that does not fit. Other types are not concerned.
     pub fn max_alternatives(mut self, steps: usize) -> Self {
@@ -316,8 +316,8 @@ impl Limits {
     /// Keeps results of tools that are larger than `max_result` for so long, a year at most, instead of cutting them: the
     /// client gets a link that its caller, and no other, can read with `resources/read`.
     ///
-    /// They are kept in the memory of this process, or in a [store](crate::ServerBuilder::shared) that replicas share. What has no room
-    /// within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
+    /// They are kept in the memory of this process, or in a [store](crate::ServerBuilder::shared) that replicas share. A
+    /// result without room within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
     pub fn keep_results(mut self, time: Duration) -> Self {
         self.keep_results = Some((time.min(LONGEST), keep_results));
         self.open = Some(open_resources);
@@ -333,8 +333,8 @@ impl Limits {
 
     /// Sets how much of each limit that clients share one of them may use, in percent; 50 by default.
     ///
-    /// One client is one [principal](crate::Principal), or else one address (of IPv6 one network, `/64`). What one client
-    /// uses up does not affect the others: its requests, connections and streams, unfinished bodies, sessions, tasks,
+    /// One client is one [principal](crate::Principal), or else one address (of IPv6 one network, `/64`). The usage of
+    /// one client does not affect the others: its requests, connections and streams, unfinished bodies, sessions, tasks,
     /// subscriptions and events. 100 is for servers whose clients all have one address, and trust each other; behind a
     /// proxy, set [`client_address`](HttpOptions::client_address) instead.
     pub fn max_share_percent(mut self, percent: u8) -> Self {
@@ -634,7 +634,7 @@ impl Stores {
 
     /// Sets the [keys](Self::keys) to those in the environment variable `MCP_SERVER_KEYS`, if it is set.
     ///
-    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas. What is not a key is an
+    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas. An invalid key is an
     /// error of [`build`](crate::ServerBuilder::build), which does not read the environment itself; `run` calls this
     /// unless keys are set.
     pub fn keys_from_env(mut self) -> Self {

@@ -1,6 +1,6 @@
-//! The proxies whose word is taken for the address of a client, and the one header in which they write it. What a client
-//! writes there itself is never believed: entries are read from the right, where proxies append them, up to the first that
-//! no proxy has written. Other headers are ignored. A request has one sender: the one in the header, or the peer if there is
+//! The proxies whose word is taken for the address of a client, and the one header in which they write it. Entries
+//! that a client writes there itself are never believed: entries are read from the right, where proxies append them, up to
+//! the first that no proxy has written. Other headers are ignored. A request has one sender: the one in the header, or the peer if there is
 //! no header. A request is refused if its header cannot be parsed.
 
 use std::net::IpAddr;

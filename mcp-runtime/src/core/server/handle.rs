@@ -390,8 +390,8 @@ impl ServerHandle {
     /// with `GET`, the streams of calls that can be resumed, and HTTP+SSE; and its subscriptions to events by webhook. Calls go
     /// on.
     ///
-    /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). What was
-    /// found out about its tokens is forgotten; a client may open new streams, if it is authenticated again.
+    /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). The
+    /// verdicts on its tokens are forgotten; a client may open new streams, if it is authenticated again.
     pub fn end_streams_of(&self, principal: &Principal) {
         if let Some(shared) = self.0.upgrade() {
             #[cfg(feature = "auth")]

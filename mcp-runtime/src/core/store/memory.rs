@@ -1,4 +1,4 @@
-//! The store in memory: what a server uses by itself, and the reference for stores that replicas share. What it keeps is
+//! The store in memory: the default of a server, and the reference for stores that replicas share. Its contents are
 //! bounded by its tables.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Logs in memory. What an owner has no room for costs only that owner's own logs and entries.
+//! Logs in memory. An owner without room loses only its own logs and entries.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},

@@ -35,7 +35,7 @@ pub trait Shared: Send + Sync {
     ///
     /// # Errors
     /// The store refuses the server. A store that cannot be reached at the moment is not an error: a server can serve
-    /// what needs no store, and the store may be there later.
+    /// requests that need no store, and the store may be there later.
     fn open(&self) -> Stored<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -49,7 +49,7 @@ pub trait Shared: Send + Sync {
     /// Removes a value, if there is one.
     fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()>;
 
-    /// Takes from what is left of a rate, if that suffices; otherwise nothing has changed. What was taken comes back as
+    /// Takes from the rest of a rate, if that suffices; otherwise nothing has changed. The taken amount comes back as
     /// [`Rate::take`] says, by the clock of the store.
     ///
     /// How much is left is kept for each key of each owner until everything has come back. If a table has no place for one

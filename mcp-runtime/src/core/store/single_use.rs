@@ -1,5 +1,5 @@
 //! The record of calls that have consumed their client responses, and of proofs: each is used at most once, at whichever
-//! replica. What cannot be found out is refused.
+//! replica. A use that cannot be checked is refused.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,5 +1,5 @@
-//! The connection to Redis: one that is there, or a task that opens the next one. What breaks it is found by operations
-//! that fail, and by a ping every few seconds. One line is logged when the connection is lost, and one when it is back.
+//! The connection to Redis: one that is there, or a task that opens the next one. A broken connection is found by failing
+//! operations, and by a ping every few seconds. One line is logged when the connection is lost, and one when it is back.
 
 use std::{
     collections::HashMap,

@@ -75,7 +75,7 @@ impl<E> Emit<E> {
     }
 
     /// Sets the wire's `eventId`: that of the source that the event is from, by which clients recognize an event that
-    /// they get twice. Without it, the event gets an id of its own. Up to 256 visible characters of ASCII.
+    /// they get twice. Without it, the event gets a new id. Up to 256 visible characters of ASCII.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self

@@ -1,5 +1,5 @@
 //! An event of a server: its function, whose arguments are those of its subscriptions, its entry in `events/list`, and
-//! what a subscription gets of something that has happened.
+//! the form of an occurrence that a subscription gets.
 
 use std::{
     borrow::Cow,
@@ -287,7 +287,7 @@ impl EventEntry {
         self.payload.is_none()
     }
 
-    /// Opens its stream after a position. What is returned does not keep the server.
+    /// Opens its stream after a position. The returned value does not keep the server alive.
     pub(super) fn open_source(
         &self,
         server: &Server,

@@ -239,7 +239,7 @@ impl EventRing {
     }
 }
 
-/// The first position of a page, and its events. What is not an event only holds its place.
+/// The first position of a page, and its events. An entry that is not an event only holds its place.
 fn events_of(log: &EventLog, page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
     let place = || Occurrence::logged(0, String::new(), String::new());
     let events = page.entries.iter().map(|entry| {

@@ -109,7 +109,7 @@ impl<T> StreamedEvent<T> {
     }
 
     /// Sets the wire's `eventId`, up to 256 visible characters of ASCII. Without it, the id is made of the position and of
-    /// what the event says, so that it is the same if the event is read again.
+    /// the payload, so that it is the same if the event is read again.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self

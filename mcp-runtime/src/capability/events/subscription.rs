@@ -1,5 +1,5 @@
-//! One subscription: who subscribes to what, with which arguments, and how far it has read. Whatever delivers events
-//! reads them here: what the function of the event lets through, as long as the subscriber has access to it.
+//! One subscription: the subscriber, the event and its arguments, and the position that it has read. Every way of delivery
+//! reads events here: those that the event's function lets through, as long as the subscriber has access to it.
 
 use std::{
     fmt,

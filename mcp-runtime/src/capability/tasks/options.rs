@@ -92,8 +92,8 @@ impl TaskOptions {
     /// seconds by default, from 100 milliseconds to 5 minutes.
     ///
     /// It has a meaning with a [shared store](crate::ServerBuilder::shared) only: while tasks run, each replica writes to it
-    /// three times in a lease that it is there. What happens after the end of a replica happens within two leases. See
-    /// [many replicas](crate::guide::cluster).
+    /// three times in a lease that it is there. The tasks of a replica that has stopped are taken over within two leases.
+    /// See [many replicas](crate::guide::cluster).
     pub fn lease(mut self, lease: Duration) -> Self {
         let [shortest, longest] = LEASE;
         self.lease = lease.clamp(shortest, longest);

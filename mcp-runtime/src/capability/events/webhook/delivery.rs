@@ -1,5 +1,5 @@
 //! Delivers the events of one subscription: each by itself, again with growing pauses for some minutes, and in memory that
-//! is bounded in number and bytes. What is given up shows as a gap. A slow endpoint holds up no other subscription.
+//! is bounded in number and bytes. Events that are given up show as a gap. A slow endpoint holds up no other subscription.
 
 use std::{
     collections::VecDeque,

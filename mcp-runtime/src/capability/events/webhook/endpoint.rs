@@ -1,6 +1,6 @@
 //! POSTs to endpoints of clients: only `https:`, only to public addresses, which are checked as they are connected to,
-//! without redirects and proxies, and with limits on time, size and number. What an endpoint answers is not passed on:
-//! clients learn the category of a failure.
+//! without redirects and proxies, and with limits on time, size and number. Responses of endpoints are not passed
+//! on: clients learn the category of a failure.
 
 use std::{
     collections::HashMap,

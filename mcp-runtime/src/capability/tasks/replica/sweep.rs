@@ -1,5 +1,5 @@
-//! What becomes of the tasks of a process that has stopped: each is run again by one other process, if its tool allows
-//! that, or is `failed`. Each process looks after the next two that are there in the list of them all, and after those
+//! The tasks of a process that has stopped: each is run again by one other process, if its tool allows that, or is
+//! `failed`. Each process looks after the next two that are there in the list of them all, and after those
 //! between. One that is missing is waited for, for half a lease in which the store was there all the time, since it may be
 //! the store that was away. After that, it may take some seconds until the others have reached it again.
 

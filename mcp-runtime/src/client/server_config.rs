@@ -33,8 +33,8 @@ type Configure = Arc<dyn Fn(&str, ClientBuilder) -> ClientBuilder + Send + Sync>
 /// ```
 ///
 /// A server has a `command` with `args`, `env`, `envFile` and `cwd`, or a `url` (`serverUrl`, `httpUrl`) with `headers`;
-/// with the `type` `sse` it is used over HTTP+SSE. One that is `disabled`, or not `enabled`, is left out. What else an entry
-/// has is the host's matter, and is not read.
+/// with the `type` `sse` it is used over HTTP+SSE. One that is `disabled`, or not `enabled`, is left out. The other
+/// members of an entry are the host's, and are not read.
 ///
 /// In texts, `${NAME}` and `${env:NAME}` are variables of the environment, `${NAME:-text}` is one with a default,
 /// `${userHome}` is the user's folder, and `${pathSeparator}` and `${/}` stand between folders. Others, such as

@@ -1,6 +1,6 @@
-//! The schema of a tool's arguments as the APIs of models take it: an object with properties, without what they refuse at
-//! the top. What a schema says with alternatives, references or conditions there becomes properties; none is lost, and the
-//! server checks the arguments in any case.
+//! The schema of a tool's arguments as the APIs of models take it: an object with properties, without the keywords that
+//! they refuse at the top. Alternatives, references and conditions there become properties; none is lost, and the server
+//! checks the arguments in any case.
 //!
 //! See [tool use](https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use) of Anthropic's API, and
 //! [function calling](https://platform.openai.com/docs/guides/function-calling) of OpenAI's.

@@ -129,7 +129,7 @@ pub(super) async fn find_endpoint(
             named.join(", ")
         )));
     }
-    // what it leads to may be as far from this client as the host is
+    // its targets may be as far from this client as the host is
     let reach = Reach::of(host);
     let foreign = Fetcher::of_client(reach, tls);
     let check = |text: &str, what: &str| -> Result<(Url, bool), Error> {

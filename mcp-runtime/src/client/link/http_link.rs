@@ -249,8 +249,8 @@ impl HttpLink {
         *self.0.legacy_revision.write() = None;
     }
 
-    /// Opens the standalone stream of a legacy server, and again whenever it ends, until the client is closed. What is
-    /// returned ends when the server has answered for the first time.
+    /// Opens the standalone stream of a legacy server, and again whenever it ends, until the client is closed. The
+    /// receiver resolves when the server has answered for the first time.
     pub(in crate::client) fn listen(&self) -> oneshot::Receiver<()> {
         let shared = self.0.clone();
         let (answered, first_answer) = oneshot::channel();

@@ -144,7 +144,7 @@ impl OAuth {
 
     /// The user authorizes the client in a browser on this machine: `show` gets the URL, to open or to print it, and the
     /// redirect comes to a listener on 127.0.0.1, which this holds for as long as it lives. The user has five minutes, or
-    /// what [`login_timeout`](Self::login_timeout) says.
+    /// the time set by [`login_timeout`](Self::login_timeout).
     ///
     /// Port 0 is any free port, which suits authorization servers that ignore the port of loopback addresses
     /// ([RFC 8252](https://www.rfc-editor.org/rfc/rfc8252#section-7.3)) and clients that register themselves; others need

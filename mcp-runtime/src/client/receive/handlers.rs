@@ -333,7 +333,7 @@ pub(in crate::client) fn call_listener<T>(listener: &Listener<T>, value: T) {
     let _panicked = call_and_contain(&**listener, value);
 }
 
-/// What a function of the program returns for a value; `None` if it panicked.
+/// Calls a function of the program and returns its result; `None` if it panicked.
 pub(in crate::client) fn call_and_contain<T, R>(
     function: &(dyn Fn(T) -> R + Send + Sync),
     value: T,

@@ -1,5 +1,5 @@
-//! Fills in the variables of a URI template (RFC 6570, the forms that resources have). What the server's matching would
-//! refuse, such as a value that leads out of its segment, is refused here.
+//! Fills in the variables of a URI template (RFC 6570, the forms that resources have). Values that the
+//! server's matching would refuse, such as one that leads out of its segment, are refused here.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Answers the questions of a function in a terminal: its forms field by field, and its URLs. What is typed is checked
+//! Answers the questions of a function in a terminal: its forms field by field, and its URLs. Input is checked
 //! against the form before it is sent.
 
 use std::{

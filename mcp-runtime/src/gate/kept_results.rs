@@ -15,7 +15,7 @@ use crate::core::{
 
 /// Purpose of the key that seals the URIs.
 const PURPOSE: &str = "mcp-runtime kept result 1";
-/// What every URI begins with.
+/// The prefix of every URI.
 const PREFIX: &str = "result://kept/";
 /// Results that are kept at once, whatever their size.
 const MAX_RESULTS: usize = 10_000;

@@ -25,7 +25,7 @@ pub struct ResultLimit {
 /// A call of a tool that has ended with a result.
 pub(crate) struct ToolCallEnd<'a> {
     pub(crate) entry: &'a Arc<ToolEntry>,
-    /// Who may read its result later, if that is kept.
+    /// The reader of its result, if that is kept.
     pub(crate) reader: Option<&'a ResultReader>,
     pub(crate) result: ToolResult,
     /// Why the result is an error.
@@ -79,7 +79,7 @@ fn reply_without_excess(
     entry.reply(result).because(reason)
 }
 
-/// What is sent of a result that is larger than its limit: a link to the whole, if that is kept, and as much as fits.
+/// The part that is sent of a result beyond its limit: a link to the whole, if that is kept, and as much as fits.
 fn without_excess(
     entry: &ToolEntry,
     result: ToolResult,

@@ -110,9 +110,9 @@ impl Attempts {
     }
 
     /// Whether it takes more steps than this, and one for each byte, to decode a text. A step is to read or copy a scalar;
-    /// what is read several times takes them each time.
+    /// a value that is read several times takes them each time.
     ///
-    /// The text is an object whose members are decoded one by one: what one refuses does not end the others.
+    /// The text is an object whose members are decoded one by one: a refusal by one does not end the others.
     pub(crate) fn exceed(&self, json: &str, most: usize) -> bool {
         self.exceed_at(0, json, most, true)
     }

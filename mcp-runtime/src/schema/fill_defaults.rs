@@ -24,8 +24,8 @@ pub(crate) fn has_defaults(schema: &Value) -> bool {
     found
 }
 
-/// Adds the absent members of a value that conforms to the schema. What is added is complete: its own schema adds
-/// nothing to it.
+/// Adds the absent members of a value that conforms to the schema. Added members are complete: their own schema adds
+/// nothing to them.
 ///
 /// # Errors
 /// Too many members are absent.

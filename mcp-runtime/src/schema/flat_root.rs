@@ -1,6 +1,6 @@
 //! The schema of an enum that is the whole `arguments` object, as one list of properties. Models are offered tools by
-//! programs that refuse `oneOf` at the root of an input schema, and with it every tool of the server. What is published
-//! says less than the alternatives, which are enforced.
+//! programs that refuse `oneOf` at the root of an input schema, and with it every tool of the server. The
+//! published schema says less than the alternatives, which are enforced.
 
 use serde_json::{Map, Value, json};
 

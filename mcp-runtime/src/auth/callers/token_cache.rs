@@ -132,7 +132,7 @@ impl TokenCache {
         let expires = principal.expires().map_or(latest, |expires| expires.min(latest));
         let mut cached = self.cached.lock();
         if cached.generation != generation {
-            // tokens verified with keys that are no longer in use are verified again
+            // tokens are verified again if their keys are out of use
             (cached.table, cached.generation) = (empty(cached.entries), generation);
         }
         cached.table.expire(now);

@@ -78,7 +78,7 @@ impl HttpError {
     }
 
     /// `501`: the body is encoded in a way that is not decoded here. Others on the way may have read it as another one, so
-    /// what follows on the connection is not read.
+    /// the rest of the connection is not read.
     pub(super) fn unknown_transfer_coding() -> Self {
         let message = "`Transfer-Encoding` is not `chunked` alone";
         Self { closes: true, ..Self::invalid(StatusCode::NOT_IMPLEMENTED, message) }

@@ -1,5 +1,5 @@
-//! HTTP: one endpoint for every revision, as a tower service. What only revisions before 2026-07-28 need is in
-//! [`legacy`]; the rest can be read without it.
+//! HTTP: one endpoint for every revision, as a tower service. The parts that only revisions before 2026-07-28
+//! need are in [`legacy`]; the rest can be read without it.
 
 mod call_response;
 mod cors;

@@ -73,8 +73,8 @@ impl Server {
         Ok(HttpService(HttpHandler::new(&self)))
     }
 
-    /// This server as a router with everything that it serves over HTTP; see [`HttpService::into_router`], which also has
-    /// what stops it: the service beside it.
+    /// This server as a router with everything that it serves over HTTP; see [`HttpService::into_router`], where
+    /// the service beside the router can stop it.
     ///
     /// # Errors
     /// Those of [`into_service`](Self::into_service).

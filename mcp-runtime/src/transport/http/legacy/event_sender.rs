@@ -40,8 +40,8 @@ impl EventSender {
         )
     }
 
-    /// Sends events as soon as the client keeps up; `false` if it has disconnected, or leaves too much unread. `held` is for
-    /// what they have held so far.
+    /// Sends events as soon as the client keeps up; `false` if it has disconnected, or leaves too much unread. `held` is the
+    /// permit that the events have held so far.
     pub(super) async fn send(&self, events: Vec<u8>, held: Option<Permit>) -> bool {
         self.0.0.send(events, held).await
     }

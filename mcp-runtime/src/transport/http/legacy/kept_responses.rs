@@ -1,6 +1,6 @@
 //! Responses of clients that arrive while the store is away that replicas share: it cannot be found out then whether their
-//! session has ended, or which process waits for them, so they are kept for a while and delivered when it is back. What is
-//! kept is bounded in bytes, and what is asked of the store for it at once.
+//! session has ended, or which process waits for them, so they are kept for a while and delivered when it is back. The
+//! kept bytes are bounded, and so are the concurrent requests to the store for them.
 
 use std::{sync::Arc, time::Duration};
 

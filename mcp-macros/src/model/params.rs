@@ -196,7 +196,7 @@ fn read_param(
         if is_flat && name == "secret" {
             errors.at(
                 &option.key,
-                "`secret` is for one argument, and `flatten` takes all of them\ntake what is secret as a parameter of its own",
+                "`secret` is for one argument, and `flatten` takes all of them\ntake the secret as a separate parameter",
             );
         } else if is_flat && known::PARAMETER.contains(&name) && !matches!(name, "flatten" | "description") {
             errors.at(

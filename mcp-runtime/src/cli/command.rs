@@ -186,9 +186,7 @@ fn take_caller(arguments: &mut Vec<String>) -> Result<Option<Arc<Principal>>, St
         if scopes.is_empty() && claims.is_empty() {
             return Ok(None);
         }
-        return Err(
-            "`--scope` and `--claim` say what is known of a caller, and `--as SUBJECT` is missing".into()
-        );
+        return Err("`--scope` and `--claim` describe a caller, and `--as SUBJECT` is missing".into());
     };
     let issuer = claims.get("iss").and_then(Value::as_str).unwrap_or(ISSUER).to_owned();
     let client = claims.get("client_id").and_then(Value::as_str).map(str::to_owned);

@@ -258,7 +258,7 @@ impl fmt::Display for Error {
             Self::TooLarge { limit, option } => {
                 let what = match *option {
                     Some("list_bytes") => "a list of the server",
-                    Some("call_bytes") => "what the server sent for one call",
+                    Some("call_bytes") => "the total of the server's messages for one call",
                     _ => "a message of the server",
                 };
                 write!(f, "{what} exceeds {limit} bytes")?;

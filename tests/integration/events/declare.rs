@@ -87,7 +87,7 @@ fn what_an_event_cannot_have_is_an_error_of_build() {
     let error = build_error(of_middleware.add(event::of::<of_request>()));
     assert!(error.contains("which middleware puts into requests, and an event has no request"), "{error}");
     let error = build_error(mcp_runtime::server!().add(event::of::<of_text>()));
-    assert!(error.contains("event `of_text`: what it delivers is not a JSON object"), "{error}");
+    assert!(error.contains("event `of_text`: its payload is not a JSON object"), "{error}");
     let error = build_error(mcp_runtime::server!().add(event::of::<by_webhook>()));
     assert!(error.contains("event `by_webhook`: it has `deliver(..)`"), "{error}");
     let error = build_error(builder().add(event::of::<incident_created>()));

@@ -379,7 +379,7 @@ async fn what_is_too_old_or_cannot_be_delivered_is_a_gap_and_the_rest_comes() {
     assert_eq!(events.next().await["params"]["data"]["text"], "xxxxxx");
 
     let error = mcp_runtime::server!().add(event::of::<list>()).build().unwrap_err().to_string();
-    assert!(error.contains("event `list`: what it delivers is not a JSON object"), "{error}");
+    assert!(error.contains("event `list`: its payload is not a JSON object"), "{error}");
 }
 
 static OPEN: AtomicUsize = AtomicUsize::new(0);

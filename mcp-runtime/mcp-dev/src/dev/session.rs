@@ -442,7 +442,7 @@ impl Session {
         }
         self.answer(&parsed, refused);
         if matches!(parsed, Line::Other) {
-            self.trace.note(&self.name, "the client sent what is not JSON-RPC");
+            self.trace.note(&self.name, "the client sent a line that is not JSON-RPC");
         }
         if !is_changed {
             self.to_server.push_back(line);
@@ -490,7 +490,7 @@ impl Session {
         let parsed = Line::parse(&line);
         if matches!(parsed, Line::Other) {
             let text: String = String::from_utf8_lossy(&line).chars().take(200).collect();
-            let note = format!("the server wrote what is not JSON-RPC to its stdout: {text}");
+            let note = format!("the server wrote a line that is not JSON-RPC to its stdout: {text}");
             report(&format!("mcp-dev: {note}"));
             self.trace.note(&self.name, &note);
             self.to_client.push_back(line);

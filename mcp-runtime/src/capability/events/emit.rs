@@ -29,7 +29,7 @@ pub(super) fn is_event_id(id: &str) -> bool {
     message = "`{Self}` is not the payload of the event `{E}`",
     label = "another type than that of `#[mcp(payload)]`",
     note = "emit a reference to a value of the type that the function with `#[mcp_event]` takes as its payload",
-    note = "an event whose function returns an `EventStream<T>` is not emitted: its stream has what happens"
+    note = "an event whose function returns an `EventStream<T>` is not emitted: its stream yields the occurrences"
 )]
 pub trait PayloadOf<E> {
     #[doc(hidden)]

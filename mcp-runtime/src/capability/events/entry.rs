@@ -162,7 +162,7 @@ impl EventEntry {
         let schema = schema.unwrap_or_default();
         let mut payload_schema = published_output(schema, generator).map_err(error)?;
         if !is_object(&payload_schema, &payload_schema) {
-            let text = "what it delivers is not a JSON object\nput the values into a struct";
+            let text = "its payload is not a JSON object\nput the values into a struct";
             return Err(error(text.into()));
         }
         if let Some(root) = payload_schema.as_object_mut() {
@@ -275,7 +275,7 @@ impl EventEntry {
         let ItemOutput::Other(seen) = output else { return Err(wrong_kind()) };
         match seen.downcast::<Seen>().map(|seen| *seen) {
             Ok(Seen::Json(json)) if !json.starts_with('{') => {
-                Err(Failure::private("what the function has returned is not a JSON object".to_owned()))
+                Err(Failure::private("the return value of the function is not a JSON object".to_owned()))
             }
             Ok(seen) => Ok(seen),
             Err(_) => Err(wrong_kind()),

@@ -476,7 +476,7 @@ impl SharedClient {
         if let Err(error) = operation.run(restored).await {
             tracing::warn!(
                 error = error.in_one_line(),
-                "what the server kept for the session could not be restored"
+                "the server's state of the session could not be restored"
             );
         }
         Ok(connection)

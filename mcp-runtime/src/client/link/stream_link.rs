@@ -484,7 +484,7 @@ impl Received {
             return batch.into_iter().for_each(|message| self.take(message.get().as_bytes()));
         }
         let Some(broken) = BrokenResponse::read(text, malformed) else {
-            return tracing::debug!("what the server sent is not a message");
+            return tracing::debug!("the server sent an invalid message");
         };
         for id in broken.ids {
             self.shared.finish(id, Err(broken.error.clone()));

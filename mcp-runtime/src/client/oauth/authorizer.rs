@@ -952,7 +952,7 @@ const ERROR_CODES: &[&str] = &[
 /// may repeat a secret.
 fn reason(error: &str) -> &'static str {
     let known = ERROR_CODES.iter().find(|code| **code == error);
-    known.copied().unwrap_or("an error with a code of its own")
+    known.copied().unwrap_or("an error with an unregistered code")
 }
 
 /// As forms are encoded: unreserved characters stay as they are.

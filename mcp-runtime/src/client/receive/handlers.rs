@@ -120,7 +120,7 @@ impl ElicitAnswer {
         match Validator::compile(schema) {
             Ok(validator) => {
                 if let Some(problem) = validator.validate(&content).first() {
-                    return Err(format!("the answer is not what the form asks for: {problem}"));
+                    return Err(format!("the answer does not match the form: {problem}"));
                 }
             }
             Err(error) => {

@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for Cursor {
         match text.strip_prefix(OPENED.as_str()) {
             Some(position) if !OPENED.is_empty() => Ok(Self(CursorText::Position(position.to_owned()))),
             _ => Err(D::Error::custom(
-                "not a cursor of the server; a tool takes one as a parameter of its own",
+                "not a cursor of the server; a tool takes a cursor as a separate parameter",
             )),
         }
     }

@@ -178,7 +178,7 @@ impl Replicas {
                     // its client would never learn of it, and the function would wait for it
                     Filled::Running(_) if asks_more(&record, &copy.record) => {
                         log_store_error(&"the store is full", "a client request of a task cannot be saved");
-                        let error = "what the task asks its client could not be saved: the store is full";
+                        let error = "the client requests of the task could not be saved: the store is full";
                         task.stop(TaskEnd::Failed(ProtocolError::internal(error)));
                     }
                     Filled::Running(changes) => {

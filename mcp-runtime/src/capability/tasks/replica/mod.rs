@@ -416,7 +416,7 @@ impl Replicas {
                 match replicas.store.subscribe(&Self::topic(&replicas.process)).await {
                     Ok(subscription) => subscription,
                     Err(error) => {
-                        tracing::debug!(%error, "what other replicas do to tasks cannot be received yet");
+                        tracing::debug!(%error, "notices of other replicas about tasks cannot be received yet");
                         has_missed = true;
                         drop(tasks);
                         sleep(RETRY).await;

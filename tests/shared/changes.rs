@@ -43,6 +43,12 @@ fn report_for(uri: String, user: String, server: &ServerHandle) {
     server.resource_updated_for(&uri, |principal| principal.subject() == user);
 }
 
+/// Ends the streams of a user
+#[mcp_tool]
+fn end_streams(user: String, server: &ServerHandle) {
+    server.end_streams_of(&Principal::new("test", user));
+}
+
 /// Reports other tools
 #[mcp_tool]
 fn retool(server: &ServerHandle) {
@@ -58,7 +64,7 @@ async fn replica(store: Arc<dyn Shared>) -> HttpServer {
         })
     });
     let server = server.resource::<open>().resource::<own>().resource::<admin>();
-    HttpServer::start(server.tool::<report>().tool::<report_for>().tool::<retool>().shared(store)).await
+    HttpServer::start(server.tool::<report>().tool::<report_for>().tool::<retool>().tool::<end_streams>().shared(store)).await
 }
 
 /// Listens as a user to all that there is; the acknowledgement has been received.
@@ -180,6 +186,41 @@ async fn a_change_that_could_not_be_sent_is_told_later_as_a_change_of_everything
         }
         store.set_broken(false);
         everything(&mut stream).await;
+    })
+    .await;
+}
+
+/// Waits until a stream has ended with its result.
+async fn ended(stream: &mut EventStream) {
+    while stream.message().await["result"]["resultType"] != "complete" {}
+}
+
+#[tokio::test]
+async fn the_streams_of_a_principal_end_at_every_replica_also_if_the_store_is_away_at_first() {
+    let store = BreakableStore::default();
+    within(async {
+        let start = || replica(Arc::new(store.clone()));
+        let replicas = [start().await, start().await, start().await];
+        for is_away in [false, true] {
+            let (mut of_ada, mut of_bob) = (Vec::new(), Vec::new());
+            for at in &replicas {
+                of_ada.push(listen("ada", at).await);
+                of_bob.push(listen("bob", at).await);
+            }
+            // a replica is subscribed soon after its first subscriber is
+            sleep(Duration::from_millis(300)).await;
+            store.set_broken(is_away);
+            call("root", "end_streams", json!({ "user": "ada" }), &replicas[0]).await;
+            ended(&mut of_ada[0]).await;
+            store.set_broken(false);
+            for stream in &mut of_ada[1..] {
+                timeout(Duration::from_secs(15), ended(stream)).await.expect("the end");
+            }
+            call("root", "report", json!({ "uri": "test://open" }), &replicas[0]).await;
+            for stream in &mut of_bob {
+                while about(&stream.message().await) != "test://open" {}
+            }
+        }
     })
     .await;
 }

@@ -105,31 +105,72 @@ async fn replicas_that_emit_at_once_lose_and_repeat_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_store_a_replica_delivers_its_own_events_and_a_gap_follows() {
+async fn events_wait_for_the_store_and_reach_the_subscribers_of_every_replica_once_and_in_order() {
     let store = BreakableStore::default();
-    let (one, other) = (replica(&store), replica(&store));
-    let mut streams = [
-        TestServer::of(&one).events(NAME, json!({})).await,
-        TestServer::of(&other).events(NAME, json!({})).await,
-    ];
-    emit(&one, "shared").await;
-    for stream in &mut streams {
-        assert_eq!(pushed(stream, 1).await, ["shared"]);
+    let replicas = [replica(&store), replica(&store), replica(&store)];
+    let mut streams = Vec::new();
+    for server in &replicas {
+        streams.push(TestServer::of(server).events(NAME, json!({})).await);
     }
+    emit(&replicas[0], "before").await;
+    for stream in &mut streams {
+        assert_eq!(pushed(stream, 1).await, ["before"]);
+    }
+    let begun = poll(&replicas[1], &Value::Null, json!({})).await;
     store.set_broken(true);
-    emit(&one, "own").await;
-    let message = streams[0].next().await;
-    assert_eq!(message["params"]["data"]["title"], "own", "without a gap before it: {message}");
+    for title in ["one", "two", "three"] {
+        emit(&replicas[0], title).await;
+    }
+    tokio::time::sleep(Duration::from_secs(20)).await;
     store.set_broken(false);
     tokio::time::sleep(Duration::from_secs(20)).await;
-    emit(&other, "again").await;
-    let gap = streams[0].next().await;
-    assert_eq!(
-        (&gap["method"], &gap["params"]["truncated"]),
-        (&json!("notifications/events/active"), &json!(true))
-    );
+    emit(&replicas[1], "after").await;
+    let expected = ["one", "two", "three", "after"];
     for stream in &mut streams {
-        assert_eq!(pushed(stream, 1).await, ["again"]);
+        for title in expected {
+            let message = stream.next().await;
+            assert_eq!(message["params"]["data"]["title"], title, "without a gap before it: {message}");
+        }
+        assert!(stream.try_next().is_none(), "once");
+    }
+    for server in &replicas {
+        let polled = poll(server, &begun["cursor"], json!({})).await;
+        assert_eq!((titles(&polled), &polled["truncated"]), (expected.map(String::from).to_vec(), &json!(false)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_there_is_no_room_for_while_the_store_is_away_is_a_gap_at_every_replica() {
+    let store = BreakableStore::default();
+    let start = || {
+        let builder = builder().info(|info| info.name("replicas")).shared(store.clone());
+        let builder = builder.limits(|limits| limits.events(|events| events.max_kept(3)));
+        builder.stores(|stores| stores.keys([server_key(5)])).build().expect("a server")
+    };
+    let replicas = [start(), start()];
+    let mut streams = Vec::new();
+    for server in &replicas {
+        streams.push(TestServer::of(server).events(NAME, json!({})).await);
+    }
+    emit(&replicas[0], "before").await;
+    for stream in &mut streams {
+        assert_eq!(pushed(stream, 1).await, ["before"]);
+    }
+    store.set_broken(true);
+    for title in ["lost", "lost too", "three", "four", "five"] {
+        emit(&replicas[0], title).await;
+    }
+    store.set_broken(false);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    for stream in &mut streams {
+        let gap = stream.next().await;
+        assert_eq!(
+            (&gap["method"], &gap["params"]["truncated"]),
+            (&json!("notifications/events/active"), &json!(true)),
+            "{gap}"
+        );
+        assert_eq!(pushed(stream, 3).await, ["three", "four", "five"]);
+        assert!(stream.try_next().is_none(), "once");
     }
 }
 

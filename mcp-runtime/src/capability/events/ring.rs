@@ -68,7 +68,7 @@ impl Occurrence {
         }
     }
 
-    /// An event that occurred at a replica; without data, it only begins a log, and is not delivered.
+    /// An event that occurred at a replica; without data, it only begins a log, and is not delivered, or is a gap if it has an id.
     pub(super) fn logged(time: u64, id: String, data: String) -> Self {
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(time.min(1 << 47));
         let age = SystemTime::now().duration_since(time).unwrap_or_default();
@@ -80,6 +80,15 @@ impl Occurrence {
     /// Whether it only holds a place.
     pub(super) fn is_empty(&self) -> bool {
         self.data.is_empty()
+    }
+
+    /// Whether events are missing in its place.
+    fn is_gap(&self) -> bool {
+        self.is_empty() && !self.id.is_empty()
+    }
+
+    pub(super) fn is_older(&self, than: Duration) -> bool {
+        self.emitted.elapsed() > than
     }
 
     /// The payload as functions take it; `None` if it is not one of the type.
@@ -173,10 +182,6 @@ pub(crate) struct EventRing {
 
 struct Kept {
     id: u64,
-    /// The id before, and where that ended: positions up to there are the same.
-    previous: Option<(u64, u64)>,
-    /// Until when events are those of this replica, at least; `None` while they are those of all.
-    detached: Option<Instant>,
     /// Oldest first.
     events: VecDeque<Arc<Occurrence>>,
     /// How many have gone.
@@ -224,7 +229,6 @@ impl Kept {
     /// Whether a position counts the events of this ring.
     fn has(&self, position: &RingPosition) -> bool {
         position.ring == self.id
-            || self.previous.is_some_and(|(id, end)| position.ring == id && position.next <= end)
     }
 }
 
@@ -253,8 +257,6 @@ impl EventRing {
     fn new(name: &str, limits: EventLimits, polls: Arc<Shares>) -> Self {
         let kept = Kept {
             id: random_ring(),
-            previous: None,
-            detached: None,
             events: VecDeque::new(),
             gone: 0,
             bytes: 0,
@@ -311,8 +313,12 @@ impl EventRing {
             truncated |= skipped > 0;
             start += skipped as u64;
         }
-        let events: Vec<_> =
-            (start..).zip(kept.events.iter().skip(index(start)).take(most).cloned()).collect();
+        // each gap is told before what follows it
+        let gaps = kept.events.iter().skip(index(start)).take_while(|event| event.is_gap()).count();
+        truncated |= gaps > 0;
+        start += gaps as u64;
+        let whole = kept.events.iter().skip(index(start)).take_while(|event| !event.is_gap());
+        let events: Vec<_> = (start..).zip(whole.take(most).cloned()).collect();
         let end = start + events.len() as u64;
         ReadEvents { has_more: end < kept.end(), events, truncated, end }
     }
@@ -355,41 +361,23 @@ impl EventRing {
         (kept.id == log && kept.end() > 0).then(|| kept.end() + 1)
     }
 
-    /// The position of the last entry that was read of the log, zero for none; `None` while the events of this replica
-    /// must stay.
-    pub(super) fn end_in_log(&self, log: u64) -> Option<u64> {
+    /// The position of the last entry that was read of the log, zero for none.
+    pub(super) fn end_in_log(&self, log: u64) -> u64 {
         let kept = self.kept.lock();
-        match kept.detached {
-            Some(until) => (until <= Instant::now()).then_some(0),
-            None => Some(if kept.id == log { kept.end() } else { 0 }),
-        }
+        if kept.id == log { kept.end() } else { 0 }
     }
 
     /// Keeps an event that was appended at this position, if the ring has all before it.
     pub(super) fn push_at(&self, position: u64, event: Arc<Occurrence>) -> bool {
         {
             let mut kept = self.kept.lock();
-            if kept.detached.is_some() || kept.end() + 1 != position {
+            if kept.end() + 1 != position {
                 return false;
             }
             kept.push(event, &self.limits);
         }
         self.changed.notify_waiters();
         true
-    }
-
-    /// Keeps an event that is not in the log, for the subscribers of this replica.
-    pub(super) fn push_detached(&self, event: Arc<Occurrence>, least: Duration) {
-        {
-            let mut kept = self.kept.lock();
-            if kept.detached.is_none() {
-                kept.previous = Some((kept.id, kept.end()));
-                kept.id = random_ring();
-            }
-            kept.detached = Some(Instant::now() + least);
-            kept.push(event, &self.limits);
-        }
-        self.changed.notify_waiters();
     }
 
     /// Keeps what was read of the log, whose oldest entry has the position `first`; the position of the last entry.
@@ -403,12 +391,9 @@ impl EventRing {
     ) -> u64 {
         let end = {
             let mut kept = self.kept.lock();
-            if kept.detached.is_some_and(|until| until > Instant::now()) {
-                return u64::MAX;
-            }
             let begins = events.first().map_or(first, |(position, _)| *position);
-            // events that only this replica had, and events that it has not seen, are a gap
-            if kept.detached.take().is_some() || kept.end() + 1 < begins || is_other {
+            // what this replica has not seen is a gap
+            if kept.end() + 1 < begins || is_other {
                 (kept.id, kept.previous) = (log, None);
                 kept.events.clear();
                 (kept.gone, kept.bytes) = (begins.saturating_sub(1), 0);

@@ -1,9 +1,11 @@
 //! The events of a server with a shared store: each type is a log that all replicas append to, and each replica keeps the
 //! end of it in its ring, from which its subscriptions read. An event that was appended reaches every replica once, at the
-//! same position, so that a cursor of one is read by another. While the store cannot be reached, a replica delivers its own
-//! events to its own subscribers, who are told of a gap afterwards.
+//! same position, so that a cursor of one is read by another. While the store cannot be reached, events wait in the replica
+//! that emits them, and are appended in order when it is back; in place of those that there was no room for, all
+//! subscribers are told of a gap.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, Weak, atomic::Ordering},
     time::{Duration, SystemTime},
 };
@@ -11,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{
     EventLimits,
@@ -39,8 +41,8 @@ const PER_MILLISECOND: u64 = 1000;
 const TOPIC: &str = "events";
 /// After a failure of the store.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long a replica that delivers its own events does so at least.
-const LEAST_DETACHED: Duration = Duration::from_secs(2);
+/// The id of an entry in whose place events are missing.
+const GAP: &str = "gap";
 /// How often logs are read without being told to.
 const CHECK: Duration = Duration::from_secs(5);
 
@@ -53,11 +55,71 @@ pub(super) struct EventLog {
     pub(super) ring: u64,
     /// Held by the reader, so that one reads at a time.
     reading: tokio::sync::Mutex<()>,
-    /// When an event could not be appended.
-    failed: Mutex<Option<Instant>>,
+    unsent: Mutex<Unsent>,
 }
 
-/// An event in a log; one without data begins the log.
+/// The events that the store has not taken yet, oldest first, within the limits of what is kept.
+#[derive(Default)]
+struct Unsent {
+    waiting: VecDeque<UnsentEvent>,
+    /// Of those that wait.
+    bytes: usize,
+    /// Whether some had to go.
+    has_gap: bool,
+    /// Whether a task appends them; until it ends, every event waits behind them.
+    is_sending: bool,
+}
+
+struct UnsentEvent {
+    /// `None` for a gap.
+    event: Option<Arc<Occurrence>>,
+    bytes: Vec<u8>,
+    /// Where it may have been appended: the store did not say.
+    tried: Option<u64>,
+}
+
+impl Unsent {
+    fn push(&mut self, event: UnsentEvent, limits: &EventLimits) {
+        self.bytes += event.bytes.len();
+        self.waiting.push_back(event);
+        while self.waiting.len() > limits.max_kept.max(1)
+            || (self.bytes > limits.max_kept_bytes && self.waiting.len() > 1)
+        {
+            self.remove_oldest();
+            self.has_gap = true;
+        }
+    }
+
+    fn remove_oldest(&mut self) -> Option<UnsentEvent> {
+        let oldest = self.waiting.pop_front()?;
+        self.bytes -= oldest.bytes.len();
+        Some(oldest)
+    }
+
+    /// What is appended next; without anything, the task that asks ends.
+    fn next(&mut self, limits: &EventLimits) -> Option<UnsentEvent> {
+        let is_old = |unsent: &UnsentEvent| unsent.event.as_ref().is_some_and(|event| event.is_older(limits.keep_for));
+        while self.waiting.front().is_some_and(is_old) {
+            self.remove_oldest();
+            self.has_gap = true;
+        }
+        if std::mem::take(&mut self.has_gap) {
+            return Some(UnsentEvent::gap());
+        }
+        let next = self.remove_oldest();
+        self.is_sending = next.is_some();
+        next
+    }
+}
+
+impl UnsentEvent {
+    fn gap() -> Self {
+        let logged = LoggedEvent { id: GAP.into(), time: now_ms(), data: None };
+        Self { event: None, bytes: serde_json::to_vec(&logged).unwrap_or_default(), tried: None }
+    }
+}
+
+/// An event in a log; one without data begins the log, or is a gap.
 #[derive(Serialize, Deserialize)]
 struct LoggedEvent<'a> {
     id: std::borrow::Cow<'a, str>,
@@ -90,7 +152,7 @@ impl EventLog {
             table: Table::new("events", MAX_LOGS, MAX_LOG_BYTES, 100),
             ring,
             reading: tokio::sync::Mutex::default(),
-            failed: Mutex::default(),
+            unsent: Mutex::default(),
         }
     }
 
@@ -117,7 +179,7 @@ pub(super) struct Appending {
 }
 
 impl Appending {
-    /// Appends the event; if the store does not take it, only the subscribers of this replica get it.
+    /// Appends the event; while the store does not take it, it waits.
     ///
     /// # Errors
     /// It cannot be in a log.
@@ -132,58 +194,128 @@ impl Appending {
         let logged = LoggedEvent { id: (&*event.id).into(), time: event.time, data: Some(data) };
         let bytes = serde_json::to_vec(&logged)
             .map_err(|error| Error::from("the event cannot be written").caused_by(error))?;
-        ring.follow(&server).await;
-        let is_away = log.failed.lock().is_some_and(|failed| failed.elapsed() < RETRY);
-        let appended = match is_away {
-            true => Err("the store could not be reached just now".into()),
-            false => append(log, &ring, &bytes).await,
-        };
-        match appended {
-            Ok(Some(position)) => {
-                *log.failed.lock() = None;
-                if !ring.push_at(position, Arc::new(event)) {
-                    ring.catch_up(log).await;
-                }
-                let told = Told { log: (&*log.name).into(), position };
-                // a replica that is not told reads the log anyway, a little later
-                if let Ok(told) = serde_json::to_vec(&told)
-                    && let Err(error) = log.store.publish(TOPIC, &told).await
-                {
-                    tracing::debug!(%error, "other replicas were not told of an event");
-                }
+        let mut unsent = UnsentEvent { event: Some(Arc::new(event)), bytes, tried: None };
+        {
+            let mut waiting = log.unsent.lock();
+            if waiting.is_sending {
+                waiting.push(unsent, &ring.limits);
+                return Ok(());
             }
-            Ok(None) => return Err(Error::from("the shared store has no room for an event of this size")),
+        }
+        ring.follow(&server).await;
+        match send(log, &ring, &mut unsent).await {
+            Ok(Sent::Logged) => {}
+            Ok(Sent::TooLarge) => {
+                return Err(Error::from("the shared store has no room for an event of this size"));
+            }
+            // another event is in its place, and that place is gone
+            Ok(Sent::Unknown) => wait_for_store(log, &ring, &server, UnsentEvent::gap()),
             Err(error) => {
-                let since = log.failed.lock().replace(Instant::now());
-                if since.is_none() {
-                    tracing::warn!(
-                        %error,
-                        event = &*log.name,
-                        "an event reaches the subscribers of this replica only: the shared store did not take it"
-                    );
-                }
-                ring.push_detached(Arc::new(event), LEAST_DETACHED);
+                tracing::debug!(%error, event = &*log.name, "an event was not appended");
+                wait_for_store(log, &ring, &server, unsent);
             }
         }
         Ok(())
     }
 }
 
-/// Appends an entry after the last one; its position, or `None` if it is too large.
-async fn append(
-    log: &EventLog,
-    ring: &EventRing,
-    bytes: &[u8],
-) -> std::result::Result<Option<u64>, crate::core::store::StoreError> {
-    let mut position = ring.next_in_log(log.ring).unwrap_or_else(|| now_ms() * PER_MILLISECOND);
-    for _ in 0..MAX_ATTEMPTS {
-        match log.append(&ring.limits, position, bytes).await? {
-            Appended::Stored => return Ok(Some(position)),
-            Appended::Conflict(next) => position = next,
-            Appended::TooLarge => return Ok(None),
+/// Keeps an event until the store takes it.
+fn wait_for_store(log: &EventLog, ring: &Arc<EventRing>, server: &Server, unsent: UnsentEvent) {
+    let mut waiting = log.unsent.lock();
+    waiting.push(unsent, &ring.limits);
+    if !std::mem::replace(&mut waiting.is_sending, true) {
+        tracing::warn!(event = &*log.name, "events wait for the shared store, which did not take one");
+        let _sends = spawn(send_waiting(server.downgrade(), ring.clone()));
+    }
+}
+
+/// Appends what waits, until nothing does or the server is gone.
+async fn send_waiting(server: WeakServer, ring: Arc<EventRing>) {
+    let Some(log) = server.upgrade().and_then(|server| ring.log(&server)) else { return };
+    let next = || log.unsent.lock().next(&ring.limits);
+    sleep(RETRY).await;
+    while let Some(mut unsent) = next() {
+        loop {
+            if server.upgrade().is_none() {
+                return;
+            }
+            match send(log, &ring, &mut unsent).await {
+                Ok(Sent::Logged) => break,
+                Ok(Sent::TooLarge | Sent::Unknown) => {
+                    if unsent.event.is_some() {
+                        log.unsent.lock().has_gap = true;
+                    }
+                    break;
+                }
+                Err(error) => tracing::debug!(%error, event = &*log.name, "events wait for the shared store"),
+            }
+            sleep(RETRY).await;
         }
     }
+    tracing::info!(event = &*log.name, "the shared store has the events that waited for it");
+}
+
+/// What became of an entry.
+enum Sent {
+    Logged,
+    TooLarge,
+    /// It may have been in the log, where nobody finds it any more.
+    Unknown,
+}
+
+/// Appends an entry after the last one, once, and tells the replicas.
+async fn send(
+    log: &EventLog,
+    ring: &EventRing,
+    unsent: &mut UnsentEvent,
+) -> std::result::Result<Sent, crate::core::store::StoreError> {
+    let mut position = unsent
+        .tried
+        .or_else(|| ring.next_in_log(log.ring))
+        .unwrap_or_else(|| now_ms() * PER_MILLISECOND);
+    for _ in 0..MAX_ATTEMPTS {
+        let was_tried = unsent.tried.replace(position) == Some(position);
+        match log.append(&ring.limits, position, &unsent.bytes).await? {
+            Appended::Stored => {}
+            Appended::Conflict(next) => {
+                if was_tried {
+                    // the store may have taken it without saying so
+                    let page = log.store.read_after(&log.table, &log.name, position - 1, 1).await?;
+                    let entry = page.as_ref().and_then(|page| page.entries.first());
+                    match entry.filter(|entry| entry.position == position) {
+                        None => return Ok(Sent::Unknown),
+                        Some(entry) if *entry.bytes == *unsent.bytes => {
+                            told(log, ring, position, None).await;
+                            return Ok(Sent::Logged);
+                        }
+                        Some(_) => {}
+                    }
+                }
+                position = next;
+                continue;
+            }
+            Appended::TooLarge => return Ok(Sent::TooLarge),
+        }
+        told(log, ring, position, unsent.event.clone()).await;
+        return Ok(Sent::Logged);
+    }
+    // it is nowhere
+    unsent.tried = None;
     Err("other replicas append too often".into())
+}
+
+/// Tells subscribers of an entry of the log, here and at the replicas.
+async fn told(log: &EventLog, ring: &EventRing, position: u64, event: Option<Arc<Occurrence>>) {
+    if !event.is_some_and(|event| ring.push_at(position, event)) {
+        ring.catch_up(log).await;
+    }
+    let told = Told { log: (&*log.name).into(), position };
+    // a replica that is not told reads the log anyway, a little later
+    if let Ok(told) = serde_json::to_vec(&told)
+        && let Err(error) = log.store.publish(TOPIC, &told).await
+    {
+        tracing::debug!(%error, "other replicas were not told of an event");
+    }
 }
 
 impl EventRing {
@@ -202,26 +334,26 @@ impl EventRing {
         self.catch_up(log).await;
     }
 
-    /// Reads what the log has after the end of the ring; whether it could be read.
-    async fn catch_up(&self, log: &EventLog) -> bool {
+    /// Reads what the log has after the end of the ring.
+    async fn catch_up(&self, log: &EventLog) {
         let _one = log.reading.lock().await;
-        let Some(mut after) = self.end_in_log(log.ring) else { return true };
+        let mut after = self.end_in_log(log.ring);
         let mut is_other = false;
         loop {
             let page = match log.store.read_after(&log.table, &log.name, after, PAGE).await {
                 Ok(page) => page,
                 Err(error) => {
                     tracing::debug!(%error, "the events of other replicas cannot be read yet");
-                    return false;
+                    return;
                 }
             };
             let Some(page) = page else {
                 // a log begins with an entry that is not an event, so that it is known where "now" is
                 let marker = LoggedEvent { id: "".into(), time: now_ms(), data: None };
-                let Ok(marker) = serde_json::to_vec(&marker) else { return false };
+                let Ok(marker) = serde_json::to_vec(&marker) else { return };
                 let begin = (now_ms() * PER_MILLISECOND).max(after + 1);
                 if log.append(&self.limits, begin, &marker).await.is_err() {
-                    return false;
+                    return;
                 }
                 continue;
             };
@@ -233,7 +365,7 @@ impl EventRing {
             let last = page.last;
             after = self.take_page(log.ring, events_of(log, &page), std::mem::take(&mut is_other));
             if after >= last {
-                return true;
+                return;
             }
         }
     }
@@ -248,8 +380,10 @@ fn events_of(log: &EventLog, page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
             Ok(LoggedEvent { id, time, data: Some(data) }) => {
                 Occurrence::logged(time, id.into_owned(), data.get().to_owned())
             }
-            // it begins a log
-            Ok(LoggedEvent { data: None, .. }) => place(),
+            // it begins a log, or is a gap
+            Ok(LoggedEvent { id, time, data: None }) => {
+                Occurrence::logged(time, if id == GAP { id.into_owned() } else { String::new() }, String::new())
+            }
             Err(_) => {
                 log.store.log_other_version(&log.table);
                 place()
@@ -298,13 +432,12 @@ async fn catch_up_all(server: &WeakServer, rings: &Weak<EventRings>, told: Optio
         let is_new = match told {
             None => true,
             Some(told) if told.log == *log.name => {
-                ring.end_in_log(log.ring).is_none_or(|end| end < told.position)
+                ring.end_in_log(log.ring) < told.position
             }
             Some(_) => false,
         };
-        if is_new && ring.catch_up(log).await {
-            // events are appended again at once
-            *log.failed.lock() = None;
+        if is_new {
+            ring.catch_up(log).await;
         }
     }
 }

@@ -293,6 +293,10 @@ impl ServerHandle {
     /// It is asked for each subscriber, so it must be fast; if it panics, that subscriber is not told. Anonymous callers
     /// are not told. A server that does not identify its callers, such as one on stdio, has one client, which is told.
     ///
+    /// The function is one of this process: subscribers of replicas that [share a store](crate::ServerBuilder::shared) are
+    /// not told. Call it at each replica, for example when an [event](crate::event) or a queue of your own reports there; or
+    /// call [`resource_updated`](Self::resource_updated), which tells all that may read the resource.
+    ///
     /// ```
     /// use mcp_runtime::{Principal, ServerHandle, prelude::*};
     ///
@@ -392,14 +396,30 @@ impl ServerHandle {
     ///
     /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). The
     /// verdicts on its tokens are forgotten; a client may open new streams, if it is authenticated again.
+    ///
+    /// Replicas that [share a store](crate::ServerBuilder::shared) do the same, also if the store is away at first. One that
+    /// is cut off from the store when it is told does not.
     pub fn end_streams_of(&self, principal: &Principal) {
-        if let Some(shared) = self.0.upgrade() {
-            #[cfg(feature = "auth")]
-            if let Some(authenticator) = &shared.options.http.authenticator {
-                authenticator.forget(principal);
-            }
-            shared.end_of_principal(principal);
+        let Some(server) = self.server() else { return };
+        if let Some(relay) = &server.0.relay {
+            server.join_replicas();
+            relay.send(RelayedChange::StreamsEnded {
+                issuer: principal.issuer().to_owned(),
+                subject: principal.subject().to_owned(),
+            });
         }
+        server.end_streams_of(principal);
+    }
+}
+
+impl Server {
+    /// Ends the streams of a principal in this process.
+    pub(super) fn end_streams_of(&self, principal: &Principal) {
+        #[cfg(feature = "auth")]
+        if let Some(authenticator) = &self.0.options.http.authenticator {
+            authenticator.forget(principal);
+        }
+        self.0.end_of_principal(principal);
     }
 }
 

@@ -3,6 +3,7 @@
 //! shares a store contains it.
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{
         Arc, OnceLock,
@@ -27,13 +28,14 @@ use super::{Server, WeakServer};
 #[cfg(feature = "http")]
 use crate::core::{
     admission::Owner,
-    store::{StoreError, StoreFuture},
+    store::StoreFuture,
 };
 use crate::core::{
     changes::Change,
+    connection::Principal,
     crypto::random_id,
     spawn::spawn_on,
-    store::{Received, SealedStore, Stored},
+    store::{Received, SealedStore, StoreError, Stored},
     sync::Mutex,
 };
 
@@ -84,6 +86,8 @@ struct RelayState {
     id: String,
     /// Whether changes could not be sent.
     has_lost: AtomicBool,
+    /// The issuers and subjects whose streams end: a change of everything does not stand for them.
+    ended: Mutex<VecDeque<(String, String)>>,
     #[cfg(feature = "http")]
     peers: Arc<PeerState>,
 }
@@ -100,6 +104,11 @@ pub(crate) enum RelayedChange {
         uri: String,
         /// The caller whose call reported it, as a digest.
         by: Option<String>,
+    },
+    /// The streams of a principal end.
+    StreamsEnded {
+        issuer: String,
+        subject: String,
     },
     Everything,
     /// A message for the sessions of legacy clients, in order with changes.
@@ -130,6 +139,7 @@ pub(crate) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, ge
         peers: Arc::new(PeerState::new(store, id.clone())),
         id,
         has_lost: AtomicBool::new(false),
+        ended: Mutex::default(),
     };
     let queue = Mutex::new(Some(queue));
     Ok(Box::new(StoreRelay { state: Arc::new(state), unsent, queue, runtime: OnceLock::new() }))
@@ -158,6 +168,9 @@ impl ChangeRelay for StoreRelay {
     }
 
     fn send(&self, change: RelayedChange) {
+        if let RelayedChange::StreamsEnded { issuer, subject } = &change {
+            self.state.end_streams(issuer, subject);
+        }
         if self.unsent.try_send(change).is_err() {
             self.state.has_lost.store(true, Ordering::Relaxed);
         }
@@ -200,11 +213,42 @@ impl Peers for RelayState {
     }
 
     fn tell_all<'a>(&'a self, message: &'a str) -> StoreFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let change = RelayedChange::Session(message.to_owned());
-            let message = serde_json::to_vec(&RelayedMessage { from: self.id.clone(), change })?;
-            self.store.publish(TOPIC, &message).await
-        })
+        Box::pin(self.publish(RelayedChange::Session(message.to_owned())))
+    }
+}
+
+impl RelayState {
+    fn end_streams(&self, issuer: &str, subject: &str) {
+        let mut ended = self.ended.lock();
+        if ended.iter().any(|(of, name)| of == issuer && name == subject) {
+            return;
+        }
+        if ended.len() == MAX_UNSENT {
+            tracing::error!(
+                "the streams of a principal do not end at other replicas: {MAX_UNSENT} principals wait for the shared store"
+            );
+            return;
+        }
+        ended.push_back((issuer.to_owned(), subject.to_owned()));
+    }
+
+    /// Sends whose streams end, then a change.
+    async fn send(&self, change: &RelayedChange) -> Result<(), StoreError> {
+        loop {
+            let next = self.ended.lock().front().cloned();
+            let Some((issuer, subject)) = next else { break };
+            self.publish(RelayedChange::StreamsEnded { issuer, subject }).await?;
+            self.ended.lock().pop_front();
+        }
+        match change {
+            RelayedChange::StreamsEnded { .. } => Ok(()),
+            change => self.publish(change.clone()).await,
+        }
+    }
+
+    async fn publish(&self, change: RelayedChange) -> Result<(), StoreError> {
+        let message = serde_json::to_vec(&RelayedMessage { from: self.id.clone(), change })?;
+        self.store.publish(TOPIC, &message).await
     }
 }
 
@@ -215,9 +259,7 @@ async fn send_changes(relay: Arc<RelayState>, mut queue: Receiver<RelayedChange>
             if relay.has_lost.swap(false, Ordering::Relaxed) {
                 change = RelayedChange::Everything;
             }
-            let message = RelayedMessage { from: relay.id.clone(), change: change.clone() };
-            let Ok(message) = serde_json::to_vec(&message) else { break };
-            let Err(error) = relay.store.publish(TOPIC, &message).await else { break };
+            let Err(error) = relay.send(&change).await else { break };
             tracing::debug!(%error, "a change cannot be sent to other replicas yet");
             relay.has_lost.store(true, Ordering::Relaxed);
             if queue.is_closed() {
@@ -282,6 +324,9 @@ impl Server {
             RelayedChange::Resources => Change::Resources,
             RelayedChange::Events => Change::Events,
             RelayedChange::Updated { uri, by } => return self.publish_update(&uri, None, by.as_deref()),
+            RelayedChange::StreamsEnded { issuer, subject } => {
+                return self.end_streams_of(&Principal::new(issuer, subject));
+            }
             RelayedChange::Everything => {
                 #[cfg(feature = "http")]
                 relay.peers.handlers().into_iter().for_each(PeerHandler::missed);

@@ -64,7 +64,10 @@ async fn replica(store: Arc<dyn Shared>) -> HttpServer {
         })
     });
     let server = server.resource::<open>().resource::<own>().resource::<admin>();
-    HttpServer::start(server.tool::<report>().tool::<report_for>().tool::<retool>().tool::<end_streams>().shared(store)).await
+    HttpServer::start(
+        server.tool::<report>().tool::<report_for>().tool::<retool>().tool::<end_streams>().shared(store),
+    )
+    .await
 }
 
 /// Listens as a user to all that there is; the acknowledgement has been received.

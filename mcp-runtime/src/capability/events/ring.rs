@@ -255,12 +255,7 @@ pub(super) struct ReadEvents {
 
 impl EventRing {
     fn new(name: &str, limits: EventLimits, polls: Arc<Shares>) -> Self {
-        let kept = Kept {
-            id: random_ring(),
-            events: VecDeque::new(),
-            gone: 0,
-            bytes: 0,
-        };
+        let kept = Kept { id: random_ring(), events: VecDeque::new(), gone: 0, bytes: 0 };
         Self {
             name: name.into(),
             limits,

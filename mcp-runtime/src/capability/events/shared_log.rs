@@ -98,7 +98,8 @@ impl Unsent {
 
     /// What is appended next; without anything, the task that asks ends.
     fn next(&mut self, limits: &EventLimits) -> Option<UnsentEvent> {
-        let is_old = |unsent: &UnsentEvent| unsent.event.as_ref().is_some_and(|event| event.is_older(limits.keep_for));
+        let is_old =
+            |unsent: &UnsentEvent| unsent.event.as_ref().is_some_and(|event| event.is_older(limits.keep_for));
         while self.waiting.front().is_some_and(is_old) {
             self.remove_oldest();
             self.has_gap = true;
@@ -269,10 +270,8 @@ async fn send(
     ring: &EventRing,
     unsent: &mut UnsentEvent,
 ) -> std::result::Result<Sent, crate::core::store::StoreError> {
-    let mut position = unsent
-        .tried
-        .or_else(|| ring.next_in_log(log.ring))
-        .unwrap_or_else(|| now_ms() * PER_MILLISECOND);
+    let mut position =
+        unsent.tried.or_else(|| ring.next_in_log(log.ring)).unwrap_or_else(|| now_ms() * PER_MILLISECOND);
     for _ in 0..MAX_ATTEMPTS {
         let was_tried = unsent.tried.replace(position) == Some(position);
         match log.append(&ring.limits, position, &unsent.bytes).await? {
@@ -381,9 +380,11 @@ fn events_of(log: &EventLog, page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
                 Occurrence::logged(time, id.into_owned(), data.get().to_owned())
             }
             // it begins a log, or is a gap
-            Ok(LoggedEvent { id, time, data: None }) => {
-                Occurrence::logged(time, if id == GAP { id.into_owned() } else { String::new() }, String::new())
-            }
+            Ok(LoggedEvent { id, time, data: None }) => Occurrence::logged(
+                time,
+                if id == GAP { id.into_owned() } else { String::new() },
+                String::new(),
+            ),
             Err(_) => {
                 log.store.log_other_version(&log.table);
                 place()
@@ -431,9 +432,7 @@ async fn catch_up_all(server: &WeakServer, rings: &Weak<EventRings>, told: Optio
         let Some(log) = log else { continue };
         let is_new = match told {
             None => true,
-            Some(told) if told.log == *log.name => {
-                ring.end_in_log(log.ring) < told.position
-            }
+            Some(told) if told.log == *log.name => ring.end_in_log(log.ring) < told.position,
             Some(_) => false,
         };
         if is_new {

@@ -26,10 +26,7 @@ use super::{
 };
 use super::{Server, WeakServer};
 #[cfg(feature = "http")]
-use crate::core::{
-    admission::Owner,
-    store::StoreFuture,
-};
+use crate::core::{admission::Owner, store::StoreFuture};
 use crate::core::{
     changes::Change,
     connection::Principal,

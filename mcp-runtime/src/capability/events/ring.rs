@@ -389,7 +389,7 @@ impl EventRing {
             let begins = events.first().map_or(first, |(position, _)| *position);
             // what this replica has not seen is a gap
             if kept.end() + 1 < begins || is_other {
-                (kept.id, kept.previous) = (log, None);
+                kept.id = log;
                 kept.events.clear();
                 (kept.gone, kept.bytes) = (begins.saturating_sub(1), 0);
             }

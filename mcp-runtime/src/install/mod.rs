@@ -951,8 +951,10 @@ fn keep_forwarded(client: &Client, members: &mut Members, kept: &Value) {
     *own = old.into_iter().chain(new).collect();
 }
 
-/// Whether a variable of this name is probably secret.
-fn sounds_secret(name: &str) -> bool {
+/// Whether a variable of this name is probably secret. `mcp-dev` masks by the same list.
+#[doc(hidden)]
+#[must_use]
+pub fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "DSN", "COOKIE"]
         .iter()

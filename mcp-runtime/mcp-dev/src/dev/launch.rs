@@ -112,7 +112,7 @@ pub(super) fn watch(source: Source, trace: Trace) -> Launcher {
     tokio::spawn(async move {
         match source {
             Source::Crate { build, arguments, env } => {
-                Crate { build, arguments, env, sender, trace, last: None }.run().await;
+                Crate { build, arguments, env, sender, trace, last: None, copies: 0 }.run().await;
             }
             Source::Command { program, paths } => run_command(program, paths, sender, trace).await,
         }
@@ -302,6 +302,8 @@ struct Crate {
     sender: watch::Sender<State>,
     trace: Trace,
     last: Option<(PathBuf, Fingerprint)>,
+    /// How many copies of programs were made.
+    copies: u64,
 }
 
 impl Crate {
@@ -349,6 +351,8 @@ impl Crate {
         self.trace.event("build", json!({ "state": "built", "ms": ms, "changed": is_new }));
         report(&format!("mcp-dev: built in {ms} ms{}", if is_new { "" } else { ": nothing has changed" }));
         self.last = Some(now);
+        // Windows locks a running program, and cargo could not write the next one
+        let program = if cfg!(windows) && is_new { copy_beside(&program, &mut self.copies) } else { program };
         let program = Program { program, arguments: self.arguments.clone(), env: self.env.clone() };
         self.sender.send_if_modified(|state| {
             let had_failed = state.failure.take().is_some();
@@ -434,6 +438,31 @@ fn cargo() -> Command {
     command
 }
 
+/// Copies a program into its own folder, where the libraries are that it needs, and returns the copy; the program itself if it
+/// cannot be copied. Copies of before that do not run any more are removed.
+fn copy_beside(program: &Path, count: &mut u64) -> PathBuf {
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let extension =
+        program.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let prefix = format!("{stem}.mcp-dev-");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            // one that runs stays
+            let _running = fs::remove_file(entry.path());
+        }
+    }
+    *count += 1;
+    let copy = folder.join(format!("{prefix}{}-{count}{extension}", std::process::id()));
+    match fs::copy(program, &copy) {
+        Ok(_) => copy,
+        Err(error) => {
+            report(&format!("mcp-dev: `{}` cannot be copied: {error}", program.display()));
+            program.to_owned()
+        }
+    }
+}
+
 /// The files that a program was built of, as cargo has written them beside it.
 fn sources_of(program: &Path) -> Vec<PathBuf> {
     let Ok(text) = fs::read_to_string(program.with_extension("d")) else { return Vec::new() };
@@ -484,4 +513,27 @@ async fn pass_on(mut pipe: BufReader<tokio::process::ChildStderr>) -> String {
     }
     let kept: Vec<u8> = kept.into();
     String::from_utf8_lossy(&kept).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_a_program_takes_the_place_of_the_last_one() {
+        let folder = std::env::temp_dir().join(format!("mcp-dev-copies-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let program = folder.join("server.exe");
+        let mut count = 0;
+        for text in ["1", "2"] {
+            fs::write(&program, text).expect("a file");
+            let copy = copy_beside(&program, &mut count);
+            assert_ne!(copy, program);
+            assert_eq!(copy.parent(), program.parent());
+            assert_eq!(copy.extension(), program.extension());
+            assert_eq!(fs::read_to_string(&copy).expect("a file"), text);
+            assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 2);
+        }
+        fs::remove_dir_all(&folder).expect("a folder");
+    }
 }

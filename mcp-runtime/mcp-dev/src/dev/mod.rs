@@ -306,7 +306,13 @@ async fn run_until_signal(options: Options) -> Outcome {
 
 async fn work(options: Options, token: CancellationToken) -> Outcome {
     let values = options.env.iter().map(|(_, value)| value.clone());
-    let mask = Mask::new(options.shows_values, &options.secrets, values.chain(trace::secret_variables()));
+    let own = match &options.server {
+        Server::Own(Source::Crate { arguments, .. }) => arguments.as_slice(),
+        _ => &[],
+    };
+    let words = trace::masked_words(&[&options.command[..], own].concat()).1;
+    let values = values.chain(words).chain(trace::secret_variables());
+    let mask = Mask::new(options.shows_values, &options.secrets, values);
     let trace = Trace::new(mask);
     if let Some(path) = &options.log {
         let file = tokio::fs::OpenOptions::new().create(true).append(true).open(path).await;

@@ -82,6 +82,8 @@ struct Known {
 struct Asked {
     method: String,
     since: Instant,
+    /// It calls a tool whose secrets are not known.
+    is_unknown: bool,
 }
 
 /// The URL of a server that can be passed on to.
@@ -322,6 +324,7 @@ impl Proxy {
 
     fn record(&self, session: &str, direction: Direction, message: &Value) {
         let mut took = None;
+        let mut schema = None;
         match (direction, kind(message)) {
             (Direction::ToServer, Kind::Request { id, method }) => {
                 let key = (session.to_owned(), id.to_string());
@@ -332,19 +335,27 @@ impl Proxy {
                     known.requests.remove(&oldest);
                 }
                 known.order.push_back(key.clone());
-                known.requests.insert(key, Asked { method: method.to_owned(), since: Instant::now() });
+                known.requests.insert(
+                    key,
+                    Asked {
+                        method: method.to_owned(),
+                        since: Instant::now(),
+                        is_unknown: self.tools.is_unknown_call(message),
+                    },
+                );
             }
             (Direction::ToClient, Kind::Response { id }) => {
                 let key = (session.to_owned(), id.to_string());
                 let asked = self.known.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(&key);
                 took = asked.as_ref().map(|asked| asked.since.elapsed());
+                schema = asked.as_ref().filter(|asked| asked.is_unknown).map(|_| Value::Bool(false));
                 if asked.is_some_and(|asked| asked.method == "tools/list") {
                     self.tools.learn(&message["result"]);
                 }
             }
             _ => {}
         }
-        self.trace.message(session, direction, message, took, &self.tools, None);
+        self.trace.message(session, direction, message, took, &self.tools, schema.as_ref());
     }
 }
 

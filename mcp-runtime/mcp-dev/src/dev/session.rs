@@ -29,6 +29,8 @@ const MAX_CALLS: usize = 1024;
 const MAX_HELD: usize = 64 << 20;
 /// The largest number of tools whose hints are known, and of subscriptions that are repeated.
 const MAX_KNOWN: usize = 4096;
+/// Pages of the loop's own listing of tools.
+const MAX_PAGES: usize = 64;
 /// The pause after the first crash; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -70,11 +72,29 @@ pub(super) struct Pipe {
 
 /// What the lists of a server have said about its tools, for hints and masks.
 #[derive(Clone, Default)]
-pub(super) struct KnownTools(Arc<Mutex<HashMap<String, Value>>>);
+pub(super) struct KnownTools(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    tools: HashMap<String, Value>,
+    /// Of the program whose schemas they are.
+    generation: u64,
+}
 
 impl KnownTools {
-    pub(super) fn learn(&self, result: &Value) {
+    /// Another program may have other schemas; hints stay for the calls in flight.
+    fn begin(&self, generation: u64) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.generation != generation {
+            known.generation = generation;
+            for tool in known.tools.values_mut() {
+                tool["inputSchema"] = Value::Null;
+            }
+        }
+    }
+
+    pub(super) fn learn(&self, result: &Value) {
+        let known = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).tools;
         for tool in result.get("tools").and_then(Value::as_array).into_iter().flatten() {
             let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
             if known.len() < MAX_KNOWN || known.contains_key(name) {
@@ -91,14 +111,21 @@ impl KnownTools {
 
     /// Whether a call may be sent twice.
     fn is_repeatable(&self, name: &str) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &self.0.lock().unwrap_or_else(PoisonError::into_inner).tools;
         let hints = known.get(name).map(|tool| &tool["annotations"]);
         hints.is_some_and(|hints| hints["readOnlyHint"] == true || hints["idempotentHint"] == true)
     }
 
+    /// The schema of a tool's arguments; `None` if the running program has not listed it.
     pub(super) fn schema(&self, name: &str) -> Option<Value> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(name).map(|tool| tool["inputSchema"].clone())
+        let known = &self.0.lock().unwrap_or_else(PoisonError::into_inner).tools;
+        known.get(name).map(|tool| tool["inputSchema"].clone()).filter(|schema| !schema.is_null())
+    }
+
+    /// Whether a request calls a tool that is not known, so that its texts are masked.
+    pub(super) fn is_unknown_call(&self, message: &Value) -> bool {
+        message["method"] == "tools/call"
+            && message["params"]["name"].as_str().is_none_or(|name| self.schema(name).is_none())
     }
 }
 
@@ -109,9 +136,24 @@ enum Effect {
     Discover,
     Tools,
     Level(Value),
-    Subscribe { uri: String, params: Value },
+    Subscribe {
+        uri: String,
+        params: Value,
+    },
     Unsubscribe(String),
-    Listen { filter: Value, is_acknowledged: bool },
+    Listen {
+        filter: Value,
+        is_acknowledged: bool,
+    },
+    /// A stream of events.
+    Stream,
+}
+
+impl Effect {
+    /// Whether the request lasts, and goes on with the next process.
+    fn is_stream(&self) -> bool {
+        matches!(self, Self::Listen { .. } | Self::Stream)
+    }
 }
 
 /// A request of the client, which the server has not answered.
@@ -124,6 +166,8 @@ struct Call {
     /// Its line, if it may be sent to another process.
     again: Option<Vec<u8>>,
     was_repeated: bool,
+    /// It calls a tool whose secrets are not known.
+    is_unknown: bool,
 }
 
 /// A request of the server, which the client has not answered.
@@ -139,8 +183,28 @@ struct Handshake {
     /// The server's answer.
     result: Option<Value>,
     is_initialized: bool,
+    /// The lists that any version of the server has had: the client may keep them.
+    lists: [bool; LISTS.len()],
     level: Option<Value>,
     subscriptions: BTreeMap<String, Value>,
+}
+
+impl Handshake {
+    fn take_result(&mut self, result: &Value) {
+        for (had, (capability, ..)) in self.lists.iter_mut().zip(LISTS) {
+            *had |= result["capabilities"].get(capability).is_some();
+        }
+        self.result = Some(result.clone());
+    }
+}
+
+/// The loop's own listing of the tools of a process, by which their arguments are masked.
+#[derive(Default)]
+struct Listing {
+    is_begun: bool,
+    /// The id of the request in flight, and its `_meta`.
+    waiting: Option<(String, Value)>,
+    pages: usize,
 }
 
 #[derive(PartialEq)]
@@ -175,6 +239,7 @@ pub(super) struct Session {
     to_client: VecDeque<Vec<u8>>,
     calls: HashMap<String, Call>,
     asked: HashMap<String, Asked>,
+    listing: Listing,
     handshake: Option<Handshake>,
     started: Option<Instant>,
     starts: u64,
@@ -211,6 +276,7 @@ impl Session {
             to_client: VecDeque::new(),
             calls: HashMap::new(),
             asked: HashMap::new(),
+            listing: Listing::default(),
             handshake: None,
             started: None,
             starts: 0,
@@ -388,7 +454,9 @@ impl Session {
                         effect,
                         again,
                         was_repeated: false,
+                        is_unknown: self.tools.is_unknown_call(message),
                     };
+                    self.list_tools(&message["params"]["_meta"]);
                     self.calls.insert(id.to_string(), call);
                 }
                 Kind::Notification { method } => match method {
@@ -449,13 +517,60 @@ impl Session {
         } else if let Some(line) = parsed.with_messages(passed) {
             self.to_server.push_back(line);
         }
+        if self.handshake.as_ref().is_some_and(|handshake| handshake.is_initialized) {
+            self.list_tools(&Value::Null);
+        }
+    }
+
+    /// Lists the tools of a new process: after the handshake, or with the `_meta` of a request that needs none.
+    fn list_tools(&mut self, meta: &Value) {
+        let is_modern = meta.get("io.modelcontextprotocol/protocolVersion").is_some();
+        let has_tools = || {
+            let own = self.handshake.as_ref().filter(|own| own.is_initialized)?;
+            own.result.as_ref()?["capabilities"].get("tools")
+        };
+        if self.listing.is_begun || !(is_modern || has_tools().is_some()) {
+            return;
+        }
+        self.listing.is_begun = true;
+        let mut meta = meta.clone();
+        if let Some(members) = meta.as_object_mut() {
+            // progress of it is nobody's
+            members.remove("progressToken");
+        }
+        self.list_page(meta, None);
+    }
+
+    fn list_page(&mut self, meta: Value, cursor: Option<&Value>) {
+        let id = self.fresh_id();
+        let mut params = json!({});
+        if meta.is_object() {
+            params["_meta"] = meta.clone();
+        }
+        if let Some(cursor) = cursor {
+            params["cursor"] = cursor.clone();
+        }
+        self.to_server.push_back(message::request(&id, "tools/list", &params));
+        self.listing.pages += 1;
+        self.listing.waiting = Some((id, meta));
+    }
+
+    /// Takes a page of the loop's own listing.
+    fn take_listed(&mut self, id: &str, message: &Value) -> bool {
+        let Some((_, meta)) = self.listing.waiting.take_if(|(own, _)| own == id) else { return false };
+        let result = &message["result"];
+        self.tools.learn(result);
+        if let Some(cursor) = result.get("nextCursor").filter(|_| self.listing.pages < MAX_PAGES) {
+            self.list_page(meta, Some(cursor));
+        }
+        true
     }
 
     /// Whether a request may be sent to a second process.
     fn may_repeat(&self, method: &str, message: &Value) -> bool {
         let name = || message["params"]["name"].as_str().unwrap_or_default();
         READS.contains(&method)
-            || matches!(method, "initialize" | "logging/setLevel" | "subscriptions/listen")
+            || matches!(method, "initialize" | "logging/setLevel" | "subscriptions/listen" | "events/stream")
             || matches!(method, "resources/subscribe" | "resources/unsubscribe")
             || (method == "tools/call" && self.retry_safe && self.tools.is_repeatable(name()))
     }
@@ -469,6 +584,7 @@ impl Session {
                     params: params.clone(),
                     result: None,
                     is_initialized: false,
+                    lists: [false; LISTS.len()],
                     level: None,
                     subscriptions: BTreeMap::new(),
                 });
@@ -482,6 +598,7 @@ impl Session {
             "subscriptions/listen" => {
                 Effect::Listen { filter: params["notifications"].clone(), is_acknowledged: false }
             }
+            "events/stream" => Effect::Stream,
             _ => Effect::None,
         }
     }
@@ -509,17 +626,21 @@ impl Session {
                 Kind::Notification { method } => self.take_notification(method, message),
                 Kind::Response { id } => {
                     let key = id.to_string();
-                    if id.as_str().is_some_and(|id| self.take_replayed(id, message)) {
+                    if id
+                        .as_str()
+                        .is_some_and(|id| self.take_listed(id, message) || self.take_replayed(id, message))
+                    {
                         None
                     } else if self.phase == Phase::Stopping
                         && !self.is_closing
-                        && matches!(self.calls.get(&key), Some(Call { effect: Effect::Listen { .. }, .. }))
+                        && self.calls.get(&key).is_some_and(|call| call.effect.is_stream())
                     {
                         // the stream goes on with the next process
                         None
                     } else {
                         let call = self.calls.remove(&key);
                         took = call.as_ref().map(|call| call.since.elapsed());
+                        schema = call.as_ref().filter(|call| call.is_unknown).map(|_| Value::Bool(false));
                         Some(self.take_response(call, message))
                     }
                 }
@@ -581,10 +702,29 @@ impl Session {
                 }
                 Some(None)
             }
+            "notifications/events/active"
+            | "notifications/events/event"
+            | "notifications/events/heartbeat" => {
+                let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
+                if let Some(Call { effect: Effect::Stream, again: Some(again), .. }) = self.calls.get_mut(&id)
+                    && let Some(cursor) = params.get("cursor").filter(|cursor| !cursor.is_null())
+                    && let Ok(mut request) = serde_json::from_slice::<Value>(again)
+                {
+                    // the next process goes on after it
+                    request["params"]["cursor"] = cursor.clone();
+                    *again = message::to_line(&request);
+                }
+                Some(None)
+            }
+            "notifications/events/terminated" if self.phase == Phase::Stopping && !self.is_closing => {
+                let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
+                let goes_on = self.calls.get(&id).is_some_and(|call| call.effect.is_stream());
+                (!goes_on).then_some(None)
+            }
             "notifications/cancelled" => {
                 let id = &params["requestId"];
                 let key = id.to_string();
-                if matches!(self.calls.get(&key), Some(Call { effect: Effect::Listen { .. }, .. })) {
+                if self.calls.get(&key).is_some_and(|call| call.effect.is_stream()) {
                     if self.phase == Phase::Stopping && !self.is_closing {
                         return None;
                     }
@@ -614,7 +754,7 @@ impl Session {
             Effect::Initialize => {
                 let changed = with_list_changes(message);
                 if let Some(handshake) = handshake {
-                    handshake.result = Some(result.clone());
+                    handshake.take_result(result);
                 }
                 return changed;
             }
@@ -635,7 +775,7 @@ impl Session {
                     handshake.subscriptions.remove(&uri);
                 }
             }
-            Effect::Listen { .. } | Effect::None => {}
+            Effect::Listen { .. } | Effect::Stream | Effect::None => {}
         }
         None
     }
@@ -687,6 +827,8 @@ impl Session {
         };
         self.started = Some(Instant::now());
         self.generation = self.launcher.generation();
+        self.listing = Listing::default();
+        self.tools.begin(self.generation);
         self.starts += 1;
         match Child::start(&program, &self.trace, &self.name).await {
             Ok(child) => self.child = Some(child),
@@ -731,7 +873,7 @@ impl Session {
                     self.trace.note(&self.name, &note);
                 }
             }
-            handshake.result = Some(result.clone());
+            handshake.take_result(result);
             if handshake.is_initialized {
                 self.to_server.push_back(message::notification("notifications/initialized"));
             }
@@ -763,9 +905,10 @@ impl Session {
     fn go_on(&mut self) {
         self.phase = Phase::Up;
         self.deadline = None;
+        self.list_tools(&Value::Null);
         let mut again: Vec<(u64, Vec<u8>)> = Vec::new();
         for call in self.calls.values_mut() {
-            call.was_repeated |= !matches!(call.effect, Effect::Listen { .. } | Effect::Initialize);
+            call.was_repeated |= !(call.effect.is_stream() || matches!(call.effect, Effect::Initialize));
             again.extend(call.again.clone().map(|line| (call.order, line)));
         }
         again.sort_unstable_by_key(|(order, _)| *order);
@@ -779,9 +922,8 @@ impl Session {
     fn send_list_changes(&mut self) {
         let mut lines = Vec::new();
         if let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.is_initialized) {
-            let capabilities = handshake.result.as_ref().map(|result| &result["capabilities"]);
-            for (capability, _, method) in LISTS {
-                if capabilities.is_some_and(|all| all.get(capability).is_some()) {
+            for (had, (_, _, method)) in handshake.lists.into_iter().zip(LISTS) {
+                if had {
                     lines.push(json!({ "jsonrpc": "2.0", "method": method }));
                 }
             }
@@ -874,7 +1016,7 @@ impl Session {
     fn end_waiting(&mut self) {
         let mut is_any = false;
         for call in self.calls.values_mut() {
-            if !matches!(call.effect, Effect::Listen { .. } | Effect::Initialize) {
+            if !(call.effect.is_stream() || matches!(call.effect, Effect::Initialize)) {
                 (call.was_repeated, is_any) = (true, true);
             }
         }

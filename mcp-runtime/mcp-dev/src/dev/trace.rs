@@ -3,16 +3,18 @@
 //! variables, and every other place where such a value occurs.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use mcp_runtime::install::sounds_secret;
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     sync::broadcast::{self, error::RecvError},
 };
+use url::Url;
 
 use super::{
     message::{Kind, kind},
@@ -27,6 +29,11 @@ const MAX_EVENT: usize = 256 << 10;
 const MAX_SECRETS: usize = 256;
 /// The shortest of them: shorter ones occur by chance.
 const SHORTEST_SECRET: usize = 4;
+/// The shortest value of a variable or an argument of the command that is masked wherever it occurs.
+const SHORTEST_VALUE: usize = 8;
+/// Questions whose schemas are known for the masks of their answers, and the schemas of one key.
+const MAX_QUESTIONS: usize = 1024;
+const MAX_SCHEMAS: usize = 8;
 /// Readers that are further behind start again.
 const READER_QUEUE: usize = 256;
 const MASKED: &str = "•••";
@@ -64,6 +71,8 @@ struct Shared {
     ring: Mutex<Ring>,
     readers: broadcast::Sender<Arc<str>>,
     mask: Mask,
+    /// The schemas of what servers ask, by session and by the key or id of the question.
+    questions: Mutex<HashMap<(String, String), Vec<Value>>>,
 }
 
 #[derive(Default)]
@@ -78,10 +87,11 @@ struct Ring {
 impl Trace {
     pub(super) fn new(mask: Mask) -> Self {
         let (readers, _) = broadcast::channel(READER_QUEUE);
-        Self(Arc::new(Shared { ring: Mutex::default(), readers, mask }))
+        Self(Arc::new(Shared { ring: Mutex::default(), readers, mask, questions: Mutex::default() }))
     }
 
-    /// A message that was passed on. `schema` is the one of what it answers.
+    /// A message that was passed on. `schema` is the one of what it answers; `false` masks every text of a result, since the
+    /// secrets in it are not known.
     pub(super) fn message(
         &self,
         session: &str,
@@ -95,7 +105,12 @@ impl Trace {
         let mut shown = message.clone();
         let method = shown.get("method").and_then(Value::as_str).unwrap_or_default();
         let tool = match method {
-            "tools/call" => shown["params"]["name"].as_str().and_then(|name| tools.schema(name)),
+            "tools/call" => Some(
+                shown["params"]["name"]
+                    .as_str()
+                    .and_then(|name| tools.schema(name))
+                    .unwrap_or(Value::Bool(false)),
+            ),
             _ => None,
         };
         let (kind, id) = match kind(message) {
@@ -106,11 +121,26 @@ impl Trace {
             Kind::Other => ("invalid", None),
         };
         let id = id.cloned();
-        if let Some(schema) = tool {
-            self.0.mask.by_schema(&mut shown["params"]["arguments"], &schema);
+        if let (Some(schema), Some(arguments)) = (tool, shown.pointer_mut("/params/arguments")) {
+            self.0.mask.by_schema(arguments, &schema);
         }
-        if let (Some(schema), Some(content)) = (schema, shown.pointer_mut("/result/content")) {
-            self.0.mask.by_schema(content, schema);
+        match schema {
+            Some(Value::Bool(false)) => {
+                for place in ["/result", "/error"] {
+                    shown.pointer_mut(place).into_iter().for_each(|result| self.0.mask.texts(result));
+                }
+            }
+            Some(schema) => {
+                shown
+                    .pointer_mut("/result/content")
+                    .into_iter()
+                    .for_each(|content| self.0.mask.by_schema(content, schema));
+            }
+            None => {}
+        }
+        match direction {
+            Direction::ToClient => self.note_questions(session, message),
+            Direction::ToServer => self.mask_answers(session, &mut shown),
         }
         self.0.mask.everywhere(&mut shown);
         let direction = match direction {
@@ -130,6 +160,56 @@ impl Trace {
                 "message": shown,
             }),
         );
+    }
+
+    /// Notes the schemas of what the server asks: by its request, or in a result.
+    fn note_questions(&self, session: &str, message: &Value) {
+        let note = |key: String, question: &Value| {
+            let Some(schema) = question.pointer("/params/requestedSchema") else { return };
+            let mut questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
+            if questions.len() >= MAX_QUESTIONS {
+                questions.clear();
+            }
+            let schemas = questions.entry((session.to_owned(), key)).or_default();
+            if !schemas.contains(schema) {
+                if schemas.len() == MAX_SCHEMAS {
+                    schemas.remove(0);
+                }
+                schemas.push(schema.clone());
+            }
+        };
+        if let Some(id) = message.get("id") {
+            note(format!("id {id}"), message);
+        }
+        // a task has them in its state, too
+        for place in ["/result/inputRequests", "/params/inputRequests"] {
+            for (key, question) in message.pointer(place).and_then(Value::as_object).into_iter().flatten() {
+                note(format!("key {key}"), question);
+            }
+        }
+    }
+
+    /// Masks answers to what the server asked by every schema of that question. Texts of an answer to an unknown question are
+    /// masked.
+    fn mask_answers(&self, session: &str, shown: &mut Value) {
+        let schemas_of = |key: String| {
+            let questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
+            questions.get(&(session.to_owned(), key)).cloned()
+        };
+        let by_all = |content: &mut Value, schemas: Vec<Value>| {
+            schemas.iter().for_each(|schema| self.0.mask.by_schema(content, schema));
+        };
+        let id = shown.get("id").map(|id| format!("id {id}"));
+        if let (Some(schemas), Some(content)) =
+            (id.and_then(schemas_of), shown.pointer_mut("/result/content"))
+        {
+            by_all(content, schemas);
+        }
+        let answers = shown.pointer_mut("/params/inputResponses").and_then(Value::as_object_mut);
+        for (key, answer) in answers.into_iter().flatten() {
+            let schemas = schemas_of(format!("key {key}")).unwrap_or_else(|| vec![Value::Bool(false)]);
+            answer.get_mut("content").into_iter().for_each(|content| by_all(content, schemas.clone()));
+        }
     }
 
     /// A line for the author.
@@ -250,6 +330,10 @@ impl Mask {
         if depth > 32 || value.is_null() {
             return;
         }
+        if *schema == false {
+            self.texts(value);
+            return;
+        }
         if schema["format"] == "password" || schema["writeOnly"] == true || schema["x-secret"] == true {
             self.hide(value);
             return;
@@ -277,6 +361,16 @@ impl Mask {
                     self.walk_schema(value, &schema["items"], root, depth + 1);
                 }
             }
+            _ => {}
+        }
+    }
+
+    /// Masks every text in a value; they are not remembered, since most are no secrets.
+    fn texts(&self, value: &mut Value) {
+        match value {
+            Value::String(text) if !self.shows_values => MASKED.clone_into(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.texts(value)),
+            Value::Object(members) => members.values_mut().for_each(|value| self.texts(value)),
             _ => {}
         }
     }
@@ -378,9 +472,133 @@ fn replace(value: &mut Value, secrets: &[String]) {
 
 /// Values of this process's environment whose names tell that they are secret.
 pub(super) fn secret_variables() -> impl Iterator<Item = String> {
-    const PARTS: [&str; 6] = ["PASSWORD", "SECRET", "TOKEN", "APIKEY", "API_KEY", "PRIVATE_KEY"];
-    let is_secret = |name: &str| PARTS.iter().any(|part| name.to_ascii_uppercase().contains(part));
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    variables.filter(move |(name, value)| is_secret(name) && value.len() >= 8).map(|(_, value)| value)
+    variables
+        .filter(|(name, value)| sounds_secret(name) && value.len() >= SHORTEST_VALUE)
+        .map(|(_, value)| value)
+}
+
+/// The words of a command for the page, without the values of flags, variables, headers and parameters of URLs whose names tell
+/// that they are secret; and these values.
+pub(super) fn masked_words(words: &[String]) -> (Vec<String>, Vec<String>) {
+    let (mut shown, mut secrets) = (Vec::new(), Vec::new());
+    let mut is_next_secret = false;
+    for word in words {
+        // `--no-auth --port 80` has no value of a secret
+        if std::mem::take(&mut is_next_secret) && !word.starts_with("--") {
+            secrets.push(word.clone());
+            shown.push(MASKED.to_owned());
+            continue;
+        }
+        if let Ok(mut url) = Url::parse(word)
+            && word.contains("://")
+        {
+            let mut is_changed = url.password().is_some();
+            secrets.extend(url.password().map(str::to_owned));
+            if is_changed {
+                let _has_host = url.set_password(Some("masked"));
+            }
+            let mut query = Vec::new();
+            for part in url.query().unwrap_or_default().split('&') {
+                match part.split_once('=') {
+                    Some((name, value)) if sounds_secret(name) => {
+                        is_changed = true;
+                        secrets.push(value.to_owned());
+                        secrets.extend(
+                            url::form_urlencoded::parse(part.as_bytes()).map(|(_, value)| value.into_owned()),
+                        );
+                        query.push(format!("{name}={MASKED}"));
+                    }
+                    _ => query.push(part.to_owned()),
+                }
+            }
+            if is_changed {
+                let fragment = url.fragment().map(|fragment| format!("#{fragment}")).unwrap_or_default();
+                url.set_fragment(None);
+                let has_query = url.query().is_some();
+                url.set_query(None);
+                let query = if has_query { format!("?{}", query.join("&")) } else { String::new() };
+                shown.push(format!("{url}{query}{fragment}"));
+            } else {
+                shown.push(word.clone());
+            }
+            continue;
+        }
+        // `--token=x`, `TOKEN=x` and `Authorization: x`
+        let named = word.find(['=', ':']).filter(|at| sounds_secret(&word[..*at]));
+        if let Some(at) = named {
+            let (name, value) = word.split_at(at + 1);
+            let spaces = value.len() - value.trim_start().len();
+            secrets.extend(value.split_whitespace().map(str::to_owned));
+            secrets.push(value.trim().to_owned());
+            shown.push(format!("{name}{}{MASKED}", &value[..spaces]));
+            continue;
+        }
+        is_next_secret = word.starts_with('-') && !word.contains('=') && sounds_secret(word);
+        shown.push(word.clone());
+    }
+    secrets.retain(|secret| secret.len() >= SHORTEST_VALUE);
+    (shown, secrets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_command_are_shown_without_secrets() {
+        for (word, expected) in [
+            ("--token=planted-secret", "--token=•••"),
+            ("RATES_KEY=planted-secret", "RATES_KEY=•••"),
+            ("Authorization: Bearer planted-secret", "Authorization: •••"),
+            (
+                "http://127.0.0.1:1/mcp?a=b&api_key=planted-secret#c",
+                "http://127.0.0.1:1/mcp?a=b&api_key=•••#c",
+            ),
+            ("postgres://ada:planted-secret@db/x", "postgres://ada:masked@db/x"),
+            ("--database=ledger.db", "--database=ledger.db"),
+            ("http://127.0.0.1:1?a=b", "http://127.0.0.1:1?a=b"),
+        ] {
+            let (shown, secrets) = masked_words(&[word.to_owned()]);
+            assert_eq!(shown, [expected]);
+            let is_secret = word.contains("planted");
+            assert_eq!(
+                secrets.iter().any(|secret| secret == "planted-secret"),
+                is_secret,
+                "{word}: {secrets:?}"
+            );
+        }
+        let words = ["server", "--token", "S3CRET", "--no-auth", "--port", "80"].map(str::to_owned);
+        let (shown, _) = masked_words(&words);
+        assert_eq!(shown, ["server", "--token", "•••", "--no-auth", "--port", "80"]);
+    }
+
+    #[test]
+    fn answers_are_masked_by_the_schema_of_the_question_and_unknown_tools_entirely() {
+        let trace = Trace::new(Mask::new(false, &[], std::iter::empty()));
+        let tools = KnownTools::default();
+        let send = |direction, message: &Value| trace.message("s", direction, message, None, &tools, None);
+        let schema = json!({ "type": "object", "properties": { "pin": { "type": "string", "format": "password" }, "name": { "type": "string" } } });
+        let question = json!({ "method": "elicitation/create", "params": { "requestedSchema": schema } });
+        send(
+            Direction::ToClient,
+            &json!({ "jsonrpc": "2.0", "id": 1, "result": { "inputRequests": { "q": question } } }),
+        );
+        let answer = |key: &str, value: &str| {
+            let content = json!({ "action": "accept", "content": { "pin": value, "name": "Ada" } });
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": { "inputResponses": { key: content } } })
+        };
+        send(Direction::ToServer, &answer("q", "planted-one"));
+        send(Direction::ToServer, &answer("other", "planted-two"));
+        let arguments = json!({ "name": "unknown", "arguments": { "a": ["planted-three"], "n": 4 } });
+        send(
+            Direction::ToServer,
+            &json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": arguments }),
+        );
+        let seen: Vec<String> = trace.subscribe().0.iter().map(ToString::to_string).collect();
+        assert!(seen.iter().all(|event| !event.contains("planted")), "{seen:?}");
+        assert!(seen[1].contains(r#""name":"Ada""#) && !seen[2].contains("Ada"), "{seen:?}");
+        assert!(seen[3].contains(r#""n":4"#), "{seen:?}");
+    }
 }

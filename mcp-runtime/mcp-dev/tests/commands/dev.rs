@@ -49,9 +49,14 @@ for line in sys.stdin:
         meta = {"io.modelcontextprotocol/subscriptionId": id}
         send({"method": "notifications/subscriptions/acknowledged",
               "params": {"_meta": meta, "notifications": params["notifications"]}})
+    elif method == "events/stream":
+        meta = {"io.modelcontextprotocol/subscriptionId": id}
+        cursor = "VERSION after " + str(params["cursor"])
+        send({"method": "notifications/events/active", "params": {"_meta": meta, "cursor": cursor}})
     elif method == "tools/list":
         send({"id": id, "result": {"tools": [
-            {"name": "hang", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}})
+            {"name": "hang", "annotations": {"readOnlyHint": True}, "inputSchema": {
+                "type": "object", "properties": {"pin": {"type": "string", "format": "password"}}}}]}})
     elif method == "tools/call":
         name = params["name"]
         if name == "version":
@@ -299,6 +304,68 @@ fn a_listen_stream_goes_on_with_the_next_process() {
     // the second acknowledgement is not the client's
     dev.call(2, "version");
     assert_eq!(dev.next()["id"], 2);
+}
+
+#[test]
+fn a_stream_of_events_goes_on_after_its_last_cursor() {
+    let mut dev = Loop::start(&[]);
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    let params = json!({ "_meta": meta, "name": "changed", "cursor": null });
+    dev.send(&json!({ "jsonrpc": "2.0", "id": "stream", "method": "events/stream", "params": params }));
+    assert_eq!(dev.next()["params"]["cursor"], "1 after None");
+    for (version, cursor) in [("2", "2 after 1 after None"), ("3", "3 after 2 after 1 after None")] {
+        write(&dev.folder, version);
+        let next = dev.next();
+        assert_eq!(
+            (&next["method"], &next["params"]["cursor"]),
+            (&json!("notifications/events/active"), &json!(cursor))
+        );
+    }
+}
+
+#[test]
+fn a_client_is_told_of_a_list_that_the_next_version_does_not_have() {
+    let mut dev = Loop::start(&[]);
+    dev.shake_hands();
+    let without = SERVER.replace("\"resources\": {\"subscribe\": True}, ", "").replace("VERSION", "2");
+    assert!(!without.contains("\"resources\""));
+    let new = dev.folder.0.join("server.py.new");
+    fs::write(&new, without).expect("a file");
+    fs::rename(&new, dev.folder.0.join("server.py")).expect("a file");
+    dev.next_where(|message| message["method"] == "notifications/resources/list_changed");
+    assert_eq!(dev.state(5)["version"], "2");
+}
+
+#[test]
+fn arguments_of_a_tool_are_masked_before_the_client_has_listed_it() {
+    let mut dev = Loop::start(&["--no-page", "--log", "log"]);
+    let log = dev.folder.0.join("log");
+    let read = |part: &str| {
+        let end = std::time::Instant::now() + LIMIT;
+        loop {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            if let Some(line) = text.lines().find(|line| line.contains(part)) {
+                return line.to_owned();
+            }
+            assert!(std::time::Instant::now() < end, "{part}: {text}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    dev.shake_hands();
+    // the loop has listed `hang`, and its listing does not reach the client
+    assert_eq!(dev.state(1)["version"], "1");
+    let call = |id: &str, name: &str| {
+        let arguments = json!({ "pin": "planted-pin", "text": "green tea" });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": name, "arguments": arguments } })
+    };
+    dev.send(&call("unknown", "version"));
+    dev.answer_to(&json!("unknown"));
+    dev.send(&call("known", "hang"));
+    assert_eq!(dev.state(2)["version"], "1");
+    let unknown = read("\"id\":\"unknown\"");
+    assert!(!unknown.contains("planted-pin") && !unknown.contains("green tea"), "{unknown}");
+    let known = read("\"id\":\"known\"");
+    assert!(!known.contains("planted-pin") && known.contains("green tea"), "{known}");
 }
 
 #[test]

@@ -313,6 +313,29 @@ fn messages_of_both_directions_restarts_and_changes_arrive_and_no_secret_does() 
 }
 
 #[test]
+fn the_command_of_the_server_is_shown_without_the_secrets_in_it() {
+    let folder = Folder::new();
+    write(&folder, "1", "Says it again.");
+    let command = [
+        "--env",
+        "GIVEN=planted-env",
+        "--",
+        "python3",
+        "server.py",
+        "--token",
+        "planted-token",
+        "--api-key=planted-key",
+        "--port",
+        "80",
+    ];
+    let page = Page::open_of(Loop::start_in(folder, &command));
+    let described = page.get("/api/server");
+    assert!(!described.2.contains("planted"), "{}", described.2);
+    let words = ["python3", "server.py", "--token", "•••", "--api-key=•••", "--port", "80"];
+    assert_eq!(described.json()["command"], json!(words));
+}
+
+#[test]
 fn values_are_shown_where_the_author_wants_that() {
     let page = Page::open(&["--values"]);
     let answer =

@@ -31,7 +31,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{launch::Launcher, session::KnownTools, trace::Trace};
+use super::{
+    launch::Launcher,
+    session::KnownTools,
+    trace::{Trace, masked_words},
+};
 use crate::report;
 use access::{Access, Refusal};
 use body::Body;
@@ -250,10 +254,12 @@ impl Page {
             let program = self.sources.launcher.program()?;
             Some([vec![program.name()], program.arguments.clone()].concat())
         };
-        described["command"] = match self.sources.command.as_slice() {
-            [] => program().unwrap_or_default().into(),
-            words => words.into(),
+        let words = match self.sources.command.as_slice() {
+            [] => program().unwrap_or_default(),
+            words => words.to_vec(),
         };
+        let words = if self.sources.shows_values { words } else { masked_words(&words).0 };
+        described["command"] = words.into();
         self.sources.trace.mask(&mut described);
         bounded(&described)
     }

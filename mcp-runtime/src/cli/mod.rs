@@ -150,6 +150,10 @@ const SHARED: &str = "MCP_SHARED";
 ///
 /// # Errors
 /// The program cannot connect to it.
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(clippy::needless_pass_by_value, reason = "the store takes the URL")
+)]
 fn share_by_environment(builder: ServerBuilder, url: Result<String, VarError>) -> Result<ServerBuilder> {
     if builder.options.stores.shared.is_some() {
         return Ok(builder);

@@ -37,6 +37,10 @@ impl Cedar {
         let request = Request::new(user, uid("Action", name)?, uid("Server", "self")?, facts, None)?;
         let entities = Entities::from_entities([entity], None)?;
         let response = self.authorizer.is_authorized(&request, &self.policies, &entities);
+        // a policy that cannot be evaluated does not apply: one that forbids would allow the call by its mistake
+        if let Some(error) = response.diagnostics().errors().next() {
+            return Err(error.to_string().into());
+        }
         Ok(response.decision() == Decision::Allow)
     }
 }
@@ -56,15 +60,21 @@ impl Layer for Cedar {
             Ok(false) => {
                 Err(ToolError::new(format!("no policy allows `{}` with these arguments", call.name())))
             }
-            // arguments that Cedar has no type for, such as decimals, are refused
-            Err(error) => Err(ToolError::private(error)),
+            // such as arguments that Cedar has no type for: the log has the reason
+            Err(error) => {
+                eprintln!("policies cannot decide about `{}`: {error}", call.name());
+                Err(ToolError::new(format!(
+                    "the policies cannot decide about `{}` with these arguments",
+                    call.name()
+                )))
+            }
         }
     }
 }
 
 /// The balance of an account.
 #[mcp_tool(read_only)]
-fn balance(account: String) -> String {
+pub fn balance(account: String) -> String {
     format!("{account}: 2000")
 }
 

@@ -28,3 +28,12 @@ async fn what_a_policy_forbids_no_other_one_allows() {
     let frozen = json!({ "from": "frozen", "to": "b", "amount": 1 });
     server(Some("clerk")).call("transfer", frozen).await.expect_failure("no policy allows `transfer`");
 }
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_evaluated_allows_nothing() {
+    let policies = "permit (principal, action, resource); forbid (principal, action, resource) when { context.missing };";
+    let builder = mcp_runtime::server!().tool::<mcp_example_cedar::balance>();
+    let builder = builder.layer(mcp_example_cedar::Cedar::new(policies).expect("policies"));
+    let server = TestServer::new(builder).expect("a server");
+    server.call("balance", json!({ "account": "a" })).await.expect_failure("cannot decide about `balance`");
+}

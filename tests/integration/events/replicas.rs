@@ -143,7 +143,7 @@ async fn events_wait_for_the_store_and_reach_the_subscribers_of_every_replica_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_there_is_no_room_for_while_the_store_is_away_is_a_gap_at_every_replica() {
+async fn what_has_no_room_while_the_store_is_away_is_a_gap_at_every_replica() {
     let store = BreakableStore::default();
     let start = || {
         let builder = builder().info(|info| info.name("replicas")).shared(store.clone());

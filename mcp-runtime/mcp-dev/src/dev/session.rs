@@ -535,7 +535,7 @@ impl Session {
         self.listing.is_begun = true;
         let mut meta = meta.clone();
         if let Some(members) = meta.as_object_mut() {
-            // progress of it is nobody's
+            // no client gets progress of it
             members.remove("progressToken");
         }
         self.list_page(meta, None);

@@ -365,7 +365,7 @@ impl Mask {
         }
     }
 
-    /// Masks every text in a value; they are not remembered, since most are no secrets.
+    /// Masks every text in a value; they are not remembered, since most are not secret.
     fn texts(&self, value: &mut Value) {
         match value {
             Value::String(text) if !self.shows_values => MASKED.clone_into(text),

@@ -324,7 +324,7 @@ fn a_stream_of_events_goes_on_after_its_last_cursor() {
 }
 
 #[test]
-fn a_client_is_told_of_a_list_that_the_next_version_does_not_have() {
+fn a_client_gets_list_changed_for_a_list_that_the_next_version_does_not_have() {
     let mut dev = Loop::start(&[]);
     dev.shake_hands();
     let without = SERVER.replace("\"resources\": {\"subscribe\": True}, ", "").replace("VERSION", "2");

@@ -260,7 +260,7 @@ async fn send_waiting(server: WeakServer, ring: Arc<EventRing>) {
 enum Sent {
     Logged,
     TooLarge,
-    /// It may have been in the log, where nobody finds it any more.
+    /// It may have been in the log, where no replica can find it any more.
     Unknown,
 }
 

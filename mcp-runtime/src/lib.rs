@@ -55,6 +55,13 @@ pub mod __dev {
     pub fn replace_file(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
         crate::core::whole_file::replace(path, bytes)
     }
+
+    /// Whether a variable of this name is probably secret.
+    #[cfg(feature = "install")]
+    #[must_use]
+    pub fn sounds_secret(name: &str) -> bool {
+        crate::install::sounds_secret(name)
+    }
 }
 
 #[doc(hidden)]

@@ -952,9 +952,7 @@ fn keep_forwarded(client: &Client, members: &mut Members, kept: &Value) {
 }
 
 /// Whether a variable of this name is probably secret. `mcp-dev` masks by the same list.
-#[doc(hidden)]
-#[must_use]
-pub fn sounds_secret(name: &str) -> bool {
+pub(crate) fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "DSN", "COOKIE"]
         .iter()

@@ -646,7 +646,7 @@ impl ServerSettings for Reading {
             });
         }
         for one in &mut all {
-            // a secret that is optional and not used is none that the user must add
+            // the user need not add a secret that is optional and not used
             one.is_used = !one.is_secret || one.is_required || self.has(&one.variable);
         }
         if let Some(path) = self.file.path.as_ref().filter(|_| self.file.is_named) {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Principal, Server, testing::TestServer};
+use mcp_runtime::{
+    Principal, Server,
+    testing::{Changes, TestServer},
+};
 use mcp_tests::support::{BreakableStore, server_key, within};
 use serde_json::{Value, json};
 
@@ -28,7 +31,7 @@ async fn poll(server: &Server, cursor: &Value, more: Value) -> Value {
 }
 
 /// The titles of the next events that a stream has.
-async fn pushed(events: &mut mcp_runtime::testing::Changes, count: usize) -> Vec<String> {
+async fn pushed(events: &mut Changes, count: usize) -> Vec<String> {
     let mut titles = Vec::new();
     while titles.len() < count {
         let message = events.next().await;
@@ -104,18 +107,24 @@ async fn replicas_that_emit_at_once_lose_and_repeat_nothing() {
     .await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn events_wait_for_the_store_and_reach_the_subscribers_of_every_replica_once_and_in_order() {
-    let store = BreakableStore::default();
-    let replicas = [replica(&store), replica(&store), replica(&store)];
+/// A stream of each replica, all of which have had the first event.
+async fn followed(replicas: &[Server]) -> Vec<Changes> {
     let mut streams = Vec::new();
-    for server in &replicas {
+    for server in replicas {
         streams.push(TestServer::of(server).events(NAME, json!({})).await);
     }
     emit(&replicas[0], "before").await;
     for stream in &mut streams {
         assert_eq!(pushed(stream, 1).await, ["before"]);
     }
+    streams
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_wait_for_the_store_and_reach_the_subscribers_of_every_replica_once_and_in_order() {
+    let store = BreakableStore::default();
+    let replicas = [replica(&store), replica(&store), replica(&store)];
+    let mut streams = followed(&replicas).await;
     let begun = poll(&replicas[1], &Value::Null, json!({})).await;
     store.set_broken(true);
     for title in ["one", "two", "three"] {
@@ -151,14 +160,7 @@ async fn what_has_no_room_while_the_store_is_away_is_a_gap_at_every_replica() {
         builder.stores(|stores| stores.keys([server_key(5)])).build().expect("a server")
     };
     let replicas = [start(), start()];
-    let mut streams = Vec::new();
-    for server in &replicas {
-        streams.push(TestServer::of(server).events(NAME, json!({})).await);
-    }
-    emit(&replicas[0], "before").await;
-    for stream in &mut streams {
-        assert_eq!(pushed(stream, 1).await, ["before"]);
-    }
+    let mut streams = followed(&replicas).await;
     store.set_broken(true);
     for title in ["lost", "lost-too", "three", "four", "five"] {
         emit(&replicas[0], title).await;

@@ -154,6 +154,11 @@ impl Effect {
     fn is_stream(&self) -> bool {
         matches!(self, Self::Listen { .. } | Self::Stream)
     }
+
+    /// Whether the next process gets the request as if it were the first: a handshake, or a stream.
+    fn begins_anew(&self) -> bool {
+        self.is_stream() || matches!(self, Self::Initialize)
+    }
 }
 
 /// A request of the client, which the server has not answered.
@@ -908,7 +913,7 @@ impl Session {
         self.list_tools(&Value::Null);
         let mut again: Vec<(u64, Vec<u8>)> = Vec::new();
         for call in self.calls.values_mut() {
-            call.was_repeated |= !(call.effect.is_stream() || matches!(call.effect, Effect::Initialize));
+            call.was_repeated |= !call.effect.begins_anew();
             again.extend(call.again.clone().map(|line| (call.order, line)));
         }
         again.sort_unstable_by_key(|(order, _)| *order);
@@ -1016,7 +1021,7 @@ impl Session {
     fn end_waiting(&mut self) {
         let mut is_any = false;
         for call in self.calls.values_mut() {
-            if !(call.effect.is_stream() || matches!(call.effect, Effect::Initialize)) {
+            if !call.effect.begins_anew() {
                 (call.was_repeated, is_any) = (true, true);
             }
         }

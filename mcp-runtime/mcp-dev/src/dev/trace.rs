@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use mcp_runtime::install::sounds_secret;
+use mcp_runtime::__dev::sounds_secret;
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
@@ -491,38 +491,8 @@ pub(super) fn masked_words(words: &[String]) -> (Vec<String>, Vec<String>) {
             shown.push(MASKED.to_owned());
             continue;
         }
-        if let Ok(mut url) = Url::parse(word)
-            && word.contains("://")
-        {
-            let mut is_changed = url.password().is_some();
-            secrets.extend(url.password().map(str::to_owned));
-            if is_changed {
-                let _has_host = url.set_password(Some("masked"));
-            }
-            let mut query = Vec::new();
-            for part in url.query().unwrap_or_default().split('&') {
-                match part.split_once('=') {
-                    Some((name, value)) if sounds_secret(name) => {
-                        is_changed = true;
-                        secrets.push(value.to_owned());
-                        secrets.extend(
-                            url::form_urlencoded::parse(part.as_bytes()).map(|(_, value)| value.into_owned()),
-                        );
-                        query.push(format!("{name}={MASKED}"));
-                    }
-                    _ => query.push(part.to_owned()),
-                }
-            }
-            if is_changed {
-                let fragment = url.fragment().map(|fragment| format!("#{fragment}")).unwrap_or_default();
-                url.set_fragment(None);
-                let has_query = url.query().is_some();
-                url.set_query(None);
-                let query = if has_query { format!("?{}", query.join("&")) } else { String::new() };
-                shown.push(format!("{url}{query}{fragment}"));
-            } else {
-                shown.push(word.clone());
-            }
+        if let Some(url) = masked_url(word, &mut secrets) {
+            shown.push(url);
             continue;
         }
         // `--token=x`, `TOKEN=x` and `Authorization: x`
@@ -540,6 +510,38 @@ pub(super) fn masked_words(words: &[String]) -> (Vec<String>, Vec<String>) {
     }
     secrets.retain(|secret| secret.len() >= SHORTEST_VALUE);
     (shown, secrets)
+}
+
+/// A URL without its password and without the values of parameters whose names tell that they are secret, which are added to
+/// `secrets`; `None` for other words. A URL without secrets stays as it is written.
+fn masked_url(word: &str, secrets: &mut Vec<String>) -> Option<String> {
+    let mut url = Url::parse(word).ok().filter(|_| word.contains("://"))?;
+    let before = secrets.len();
+    if let Some(password) = url.password().map(str::to_owned) {
+        secrets.push(password);
+        let _has_host = url.set_password(Some("masked"));
+    }
+    let mut query = Vec::new();
+    for part in url.query().into_iter().flat_map(|query| query.split('&')) {
+        match part.split_once('=').filter(|(name, _)| sounds_secret(name)) {
+            Some((name, value)) => {
+                secrets.push(value.to_owned());
+                secrets.extend(
+                    url::form_urlencoded::parse(part.as_bytes()).map(|(_, value)| value.into_owned()),
+                );
+                query.push(format!("{name}={MASKED}"));
+            }
+            None => query.push(part.to_owned()),
+        }
+    }
+    if secrets.len() == before {
+        return Some(word.to_owned());
+    }
+    let fragment = url.fragment().map(|fragment| format!("#{fragment}")).unwrap_or_default();
+    let query = if url.query().is_some() { format!("?{}", query.join("&")) } else { String::new() };
+    url.set_fragment(None);
+    url.set_query(None);
+    Some(format!("{url}{query}{fragment}"))
 }
 
 #[cfg(test)]

@@ -67,6 +67,8 @@ const ENDED: Duration = Duration::from_secs(1);
 /// The same of one whose principal has lost access: the replica that delivers it tells its endpoint.
 const REVOKED: Duration = Duration::from_secs(30);
 
+const OTHER_VERSION: &str = "the subscription is of another version of this crate";
+
 /// Whether the lists of API keys do not have a principal any more.
 fn is_removed(server: &Server, principal: &Principal) -> bool {
     #[cfg(feature = "auth")]
@@ -401,7 +403,7 @@ impl DurableWebhooks {
         match self.look_up(&self.records, &key_text(key)).await? {
             FoundValue::Value(record, version) => Ok(Some((record, version))),
             FoundValue::Nothing => Ok(None),
-            FoundValue::OtherVersion => Err("the subscription is of another version of this crate".into()),
+            FoundValue::OtherVersion => Err(OTHER_VERSION.into()),
         }
     }
 
@@ -447,14 +449,33 @@ impl DurableWebhooks {
 
     /// Ends a subscription whose endpoint is told why, if it is still this one.
     pub(super) async fn end_told(&self, key: &WebhookKey, since: u64) -> Result<(), StoreError> {
-        for _ in 0..MAX_CONFLICTS {
-            let Some((mut record, version)) = self.find(key).await? else { return Ok(()) };
-            if record.since != since || !(record.is_alive() || record.is_revoked) {
-                return Ok(());
+        let end = |record: &mut Record| {
+            let is_this = record.since == since && (record.is_alive() || record.is_revoked);
+            if is_this {
+                (record.has_ended, record.is_revoked) = (true, false);
             }
-            (record.has_ended, record.is_revoked) = (true, false);
-            if self.put_record(key, &record, Condition::Version(version)).await? == Written::Stored {
-                return Ok(());
+            is_this
+        };
+        if self.change_record(key, end).await? { Ok(()) } else { Err(OTHER_VERSION.into()) }
+    }
+
+    /// Changes a subscription until no other replica has changed it meanwhile; `change` returns whether there is anything to
+    /// write. `false` if only replicas of another version can read it.
+    async fn change_record(
+        &self,
+        key: &WebhookKey,
+        change: impl Fn(&mut Record) -> bool,
+    ) -> Result<bool, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let (mut record, version) = match self.look_up(&self.records, &key_text(key)).await? {
+                FoundValue::Value(record, version) => (record, version),
+                FoundValue::Nothing => return Ok(true),
+                FoundValue::OtherVersion => return Ok(false),
+            };
+            if !change(&mut record)
+                || self.put_record(key, &record, Condition::Version(version)).await? == Written::Stored
+            {
+                return Ok(true);
             }
         }
         Err("the subscription changes too often".into())
@@ -476,32 +497,26 @@ impl DurableWebhooks {
         if revoked.is_empty() {
             return Ok(());
         }
+        let end = |record: &mut Record| {
+            let has_lost =
+                record.is_alive() && revoked.iter().any(|principal| record.caller.is_same(principal));
+            if has_lost {
+                (record.has_ended, record.is_revoked) = (true, true);
+            }
+            has_lost
+        };
         for part in 0..PARTS {
             let index = self.get::<Vec<String>>(&self.indexes, &part.to_string()).await?;
             for key in index.into_iter().flat_map(|(keys, _)| keys) {
                 if let Some(key) = parse_key(&key) {
-                    self.end_if_revoked(&key, &revoked).await?;
+                    // replicas of another version end theirs
+                    let _is_readable = self.change_record(&key, end).await?;
                 }
             }
         }
         // principals revoked meanwhile may concern subscriptions that were already checked
         self.revoked.lock().retain(|principal| !revoked.iter().any(|done| Arc::ptr_eq(done, principal)));
         Ok(())
-    }
-
-    async fn end_if_revoked(&self, key: &WebhookKey, revoked: &[Arc<Principal>]) -> Result<(), StoreError> {
-        for _ in 0..MAX_CONFLICTS {
-            let found = self.look_up::<Record>(&self.records, &key_text(key)).await?;
-            let FoundValue::Value(mut record, version) = found else { return Ok(()) };
-            if !record.is_alive() || !revoked.iter().any(|principal| record.caller.is_same(principal)) {
-                return Ok(());
-            }
-            (record.has_ended, record.is_revoked) = (true, true);
-            if self.put_record(key, &record, Condition::Version(version)).await? == Written::Stored {
-                return Ok(());
-            }
-        }
-        Err("the subscription changes too often".into())
     }
 
     /// The position reached, as far as the replica that delivers has reported it.

@@ -24,7 +24,7 @@ use url::Url;
 use crate::{Outcome, report};
 use child::{QUEUE, read_lines, write_lines};
 use launch::{Launcher, Program, Source};
-use session::{KnownTools, Pipe, Session};
+use session::{KnownTools, LIST_WAIT, Pipe, Session};
 use trace::{Mask, Trace};
 
 /// How long the client may take to read the last messages.
@@ -77,6 +77,12 @@ pub(crate) fn command() -> Command {
             text("secret", "NAME", "An argument that log and page mask, besides those that a schema marks")
                 .action(ArgAction::Append),
             flag("values", "Log and page mask nothing"),
+            text(
+                "list-wait",
+                "SECONDS",
+                "How long calls wait at first until the loop knows from the list of tools which arguments to mask: 5 unless told, 0 not at all",
+            )
+            .value_parser(clap::value_parser!(u64).range(..=600)),
             text("port", "PORT", "The port of the page, in place of a free one")
                 .value_parser(clap::value_parser!(u16).range(1..)),
             flag("no-page", "Leaves the page out"),
@@ -165,6 +171,7 @@ struct Options {
     server: Server,
     env: Vec<(String, String)>,
     retry_safe: bool,
+    list_wait: Duration,
     log: Option<PathBuf>,
     secrets: Vec<String>,
     shows_values: bool,
@@ -252,6 +259,9 @@ impl Options {
             server,
             env,
             retry_safe: arguments.get_flag("retry-safe"),
+            list_wait: arguments
+                .get_one::<u64>("list-wait")
+                .map_or(LIST_WAIT, |seconds| Duration::from_secs(*seconds)),
             log: texts("log").next().map(PathBuf::from),
             secrets: texts("secret").collect(),
             shows_values: arguments.get_flag("values"),
@@ -348,8 +358,9 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
     let (to, answers) = mpsc::channel(QUEUE);
     tokio::spawn(read_lines(BufReader::new(tokio::io::stdin()), lines, "the client", token.clone()));
     let writer = tokio::spawn(write_lines(tokio::io::stdout(), answers));
+    let (retry_safe, list_wait) = (options.retry_safe, options.list_wait);
     let session =
-        Session::new("client".to_owned(), launcher, trace, tools, options.retry_safe, Pipe { from, to });
+        Session::new("client".to_owned(), launcher, trace, tools, retry_safe, list_wait, Pipe { from, to });
     session.run(token).await;
     // its client may read slowly, or not at all
     let _unread = timeout(LAST_MESSAGES, writer).await;

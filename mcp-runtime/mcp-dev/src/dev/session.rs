@@ -38,6 +38,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const STABLE: Duration = Duration::from_secs(5);
 /// How long a new process may take to answer what is repeated.
 const REPLAY: Duration = Duration::from_secs(30);
+/// How long calls wait for the loop's own listing of tools, if `--list-wait` does not say it.
+pub(super) const LIST_WAIT: Duration = Duration::from_secs(5);
 /// How long a process may take to end once its client has gone.
 const LAST_CALLS: Duration = Duration::from_secs(60);
 
@@ -210,6 +212,8 @@ struct Listing {
     /// The id of the request in flight, and its `_meta`.
     waiting: Option<(String, Value)>,
     pages: usize,
+    /// Calls wait for it until then.
+    until: Option<Instant>,
 }
 
 #[derive(PartialEq)]
@@ -234,11 +238,15 @@ pub(super) struct Session {
     trace: Trace,
     tools: KnownTools,
     retry_safe: bool,
+    list_wait: Duration,
     pipe: Pipe,
     child: Option<Child>,
     phase: Phase,
     /// Messages of the client that no process has got.
     held: VecDeque<Vec<u8>>,
+    /// Those before them: a call whose secrets the loop's listing will tell, and what follows it.
+    unlisted: VecDeque<Vec<u8>>,
+    /// The bytes of both.
     held_bytes: usize,
     to_server: VecDeque<Vec<u8>>,
     to_client: VecDeque<Vec<u8>>,
@@ -264,6 +272,7 @@ impl Session {
         trace: Trace,
         tools: KnownTools,
         retry_safe: bool,
+        list_wait: Duration,
         pipe: Pipe,
     ) -> Self {
         Self {
@@ -272,10 +281,12 @@ impl Session {
             trace,
             tools,
             retry_safe,
+            list_wait,
             pipe,
             child: None,
             phase: Phase::Down { until: None },
             held: VecDeque::new(),
+            unlisted: VecDeque::new(),
             held_bytes: 0,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
@@ -304,7 +315,7 @@ impl Session {
                 self.start().await;
             }
             self.pass_held();
-            if self.is_closing && self.held.is_empty() && self.to_server.is_empty() {
+            if self.is_closing && self.has_passed_all() && self.to_server.is_empty() {
                 match &mut self.child {
                     Some(child) if self.phase == Phase::Up => {
                         child.close();
@@ -316,11 +327,13 @@ impl Session {
                     None => {}
                 }
             }
-            let takes_more = self.held.len() < QUEUE && self.held_bytes < MAX_HELD && !self.is_closing;
+            let held = self.held.len() + self.unlisted.len();
+            let takes_more = held < QUEUE && self.held_bytes < MAX_HELD && !self.is_closing;
             let until = match self.phase {
                 Phase::Down { until } => until,
                 _ => self.deadline,
             };
+            let listed = self.listing.until.filter(|_| !self.unlisted.is_empty());
             let stdin = self.child.as_ref().and_then(|child| child.stdin.clone());
             tokio::select! {
                 line = self.pipe.from.recv(), if takes_more => match line {
@@ -345,6 +358,7 @@ impl Session {
                 }
                 () = self.launcher.changed() => self.take_change(),
                 () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => self.take_deadline(),
+                () = sleep_until(listed.unwrap_or_else(Instant::now)), if listed.is_some() => self.go_on_without_list(),
                 () = token.cancelled() => {
                     if let Some(child) = &mut self.child {
                         child.stop();
@@ -358,7 +372,11 @@ impl Session {
 
     /// Whether the client is gone and nothing of it is left to do.
     fn is_closing_idle(&self) -> bool {
-        self.is_closing && self.held.is_empty()
+        self.is_closing && self.has_passed_all()
+    }
+
+    fn has_passed_all(&self) -> bool {
+        self.held.is_empty() && self.unlisted.is_empty()
     }
 
     /// Whether the server cannot be expected soon.
@@ -378,10 +396,20 @@ impl Session {
 
     /// Passes on what the client has sent, or answers it.
     fn pass_held(&mut self) {
+        if self.listing.until.is_none() || self.phase != Phase::Up {
+            while let Some(line) = self.unlisted.pop_back() {
+                self.held.push_front(line);
+            }
+        }
         while self.phase == Phase::Up && self.to_server.len() < QUEUE {
             let Some(line) = self.held.pop_front() else { break };
+            let parsed = Line::parse(&line);
+            if self.waits_for_list(&parsed) {
+                self.unlisted.push_back(line);
+                continue;
+            }
             self.held_bytes -= line.len();
-            self.pass_to_server(line);
+            self.pass_to_server(line, &parsed);
         }
         if self.is_failing() {
             self.end_waiting();
@@ -398,6 +426,27 @@ impl Session {
                 if waits { self.hold(line) } else { self.refuse(&line) }
             }
         }
+    }
+
+    /// Whether a line has a call whose secrets the loop's listing will tell, or follows such a line. Responses do not wait: the
+    /// server may need them to answer the listing.
+    fn waits_for_list(&mut self, line: &Line) -> bool {
+        let messages = line.messages();
+        if let Some(call) = messages.iter().find(|message| self.tools.is_unknown_call(message)) {
+            self.list_tools(&call["params"]["_meta"]);
+        } else if self.unlisted.is_empty()
+            || messages.iter().all(|message| matches!(kind(message), Kind::Response { .. }))
+        {
+            return false;
+        }
+        self.listing.until.is_some()
+    }
+
+    fn go_on_without_list(&mut self) {
+        self.listing.until = None;
+        let note =
+            "the server has not listed its tools in time: its calls go on, and all their texts are masked";
+        self.trace.note(&self.name, note);
     }
 
     /// Answers requests that no process will get.
@@ -426,8 +475,7 @@ impl Session {
         }
     }
 
-    fn pass_to_server(&mut self, line: Vec<u8>) {
-        let parsed = Line::parse(&line);
+    fn pass_to_server(&mut self, line: Vec<u8>, parsed: &Line) {
         let batch = matches!(parsed, Line::Batch(_)).then(|| {
             self.counter += 1;
             self.counter
@@ -513,7 +561,7 @@ impl Session {
             self.trace.message(&self.name, Direction::ToServer, message, None, &self.tools, schema.as_ref());
             passed.push(message.clone());
         }
-        self.answer(&parsed, refused);
+        self.answer(parsed, refused);
         if matches!(parsed, Line::Other) {
             self.trace.note(&self.name, "the client sent a line that is not JSON-RPC");
         }
@@ -544,6 +592,7 @@ impl Session {
             members.remove("progressToken");
         }
         self.list_page(meta, None);
+        self.listing.until = Some(Instant::now() + self.list_wait).filter(|_| !self.list_wait.is_zero());
     }
 
     fn list_page(&mut self, meta: Value, cursor: Option<&Value>) {
@@ -567,6 +616,8 @@ impl Session {
         self.tools.learn(result);
         if let Some(cursor) = result.get("nextCursor").filter(|_| self.listing.pages < MAX_PAGES) {
             self.list_page(meta, Some(cursor));
+        } else {
+            self.listing.until = None;
         }
         true
     }

@@ -368,6 +368,109 @@ fn arguments_of_a_tool_are_masked_before_the_client_has_listed_it() {
     assert!(!known.contains("planted-pin") && known.contains("green tea"), "{known}");
 }
 
+/// Its listing comes late, fails or never comes. A call is logged by the server, too, and says what came before it.
+const SLOW_LISTING: &str = r#"
+import json, sys, time
+
+def send(value):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **value}) + "\n")
+    sys.stdout.flush()
+
+before = []
+for line in sys.stdin:
+    message = json.loads(line)
+    method, params, id = message.get("method"), message.get("params", {}), message.get("id")
+    before.append(method)
+    if method == "initialize":
+        send({"id": id, "result": {"protocolVersion": params["protocolVersion"],
+              "serverInfo": {"name": "slow", "version": "1"}, "capabilities": {"tools": {}}}})
+    elif method == "tools/list" and sys.argv[1] == "late":
+        time.sleep(0.3)
+        properties = {"pin": {"type": "string", "format": "password"}, "code": {"type": "integer", "writeOnly": True}}
+        send({"id": id, "result": {"tools": [{"name": "pay", "inputSchema": {"type": "object", "properties": properties}}]}})
+    elif method == "tools/list" and sys.argv[1] == "fails":
+        send({"id": id, "error": {"code": -32603, "message": "no list"}})
+    elif method == "tools/call":
+        send({"method": "notifications/message", "params": {"level": "info", "data": json.dumps(params["arguments"])}})
+        send({"id": id, "result": {"content": [{"type": "text", "text": json.dumps(before)}]}})
+    elif method == "ping":
+        send({"id": id, "result": {}})
+"#;
+
+/// The loop with the script above, whose log is `log`.
+fn slow_listing(mode: &str, options: &[&str]) -> Loop {
+    let folder = Folder::new();
+    fs::write(folder.0.join("slow.py"), SLOW_LISTING).expect("a file");
+    let server = ["--no-page", "--log", "log", "--", "python3", "slow.py", mode];
+    Loop::start_in(folder, &[options, &server].concat())
+}
+
+/// Sends a call and a ping at once; returns what the server got before the call, and the log when the ping is in it.
+fn first_call(dev: &mut Loop, meta: &Value) -> (Value, String) {
+    let arguments = json!({ "pin": "planted-pin", "code": 918_273_645, "text": "green tea" });
+    let params = json!({ "name": "pay", "arguments": arguments, "_meta": meta });
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }));
+    assert!(dev.next()["params"]["data"].as_str().is_some_and(|text| text.contains("planted-pin")));
+    let answer = dev.next();
+    assert_eq!(answer["id"], 1, "{answer}");
+    assert_eq!(dev.next()["id"], 2);
+    let before = answer["result"]["content"][0]["text"].as_str().expect("a text");
+    let end = std::time::Instant::now() + LIMIT;
+    let log = loop {
+        let text = fs::read_to_string(dev.folder.0.join("log")).unwrap_or_default();
+        if text.lines().any(|line| line.contains("\"response\"") && line.contains("\"id\":2")) {
+            break text;
+        }
+        assert!(std::time::Instant::now() < end, "{text}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    (serde_json::from_str(before).expect("JSON"), log)
+}
+
+#[test]
+fn the_first_call_waits_until_the_loop_knows_what_to_mask_in_both_eras() {
+    let modern = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    for (meta, before) in [
+        (json!({}), json!(["initialize", "notifications/initialized", "tools/list", "tools/call"])),
+        (modern, json!(["tools/list", "tools/call"])),
+    ] {
+        let mut dev = slow_listing("late", &[]);
+        if meta == json!({}) {
+            dev.shake_hands();
+        }
+        let (found, log) = first_call(&mut dev, &meta);
+        assert_eq!(found, before);
+        // what the schema marks is masked, also where the server repeats it, and the rest is not
+        assert!(!log.contains("planted-pin"), "{log}");
+        let asked = log.lines().find(|line| line.contains("\"tools/call\"")).expect("the call");
+        assert!(asked.contains("green tea") && !asked.contains("918273645"), "{asked}");
+        let repeated =
+            log.lines().find(|line| line.contains("notifications/message")).expect("its repetition");
+        assert!(repeated.contains("green tea"), "{repeated}");
+    }
+}
+
+#[test]
+fn a_call_goes_on_when_the_list_of_tools_fails_or_does_not_come_in_time() {
+    for (mode, options) in
+        [("fails", &[][..]), ("never", &["--list-wait", "1"]), ("never", &["--list-wait", "0"])]
+    {
+        let mut dev = slow_listing(mode, options);
+        dev.shake_hands();
+        let (before, log) = first_call(&mut dev, &json!({}));
+        let listed = json!(["initialize", "notifications/initialized", "tools/list", "tools/call"]);
+        assert_eq!(before, listed, "{mode} {options:?}");
+        let asked = log.lines().find(|line| line.contains("\"tools/call\"")).expect("the call");
+        assert!(!asked.contains("planted-pin") && !asked.contains("green tea"), "{asked}");
+        assert_eq!(
+            log.contains("has not listed its tools in time"),
+            options == ["--list-wait", "1"],
+            "{log}"
+        );
+    }
+}
+
 #[test]
 fn an_answer_reaches_the_process_that_asked_and_no_other() {
     let mut dev = Loop::start(&[]);

@@ -23,7 +23,7 @@ use super::super::{
     child::{QUEUE, read_lines, write_lines},
     launch::Launcher,
     proxy::SESSION_NAME,
-    session::{KnownTools, Pipe, Session},
+    session::{KnownTools, LIST_WAIT, Pipe, Session},
     trace::Trace,
 };
 use crate::{call::fetch_schema, examine::examine, server::TOKEN};
@@ -113,6 +113,7 @@ impl OwnSession {
             self.trace.clone(),
             self.tools.clone(),
             false,
+            LIST_WAIT,
             pipe,
         );
         tokio::spawn(session.run(token));

@@ -366,6 +366,28 @@ fn a_planted_secret_is_in_no_output() {
 }
 
 #[test]
+fn an_error_of_state_made_of_loaded_settings_has_no_secret_alone_and_in_a_server_that_is_mounted() {
+    for way in ["alone", "mounted"] {
+        let probe = || {
+            let given = Probe::complete().set("PROBE_GIVES", way).set("PROBE_DATABASE", "/refused");
+            given.arg(&["call", if way == "mounted" { "inner_place" } else { "place" }])
+        };
+        let text = probe().failure();
+        assert!(
+            text.contains("cannot log in to /refused with ****") && !text.contains(PLANTED),
+            "{way}: {text}"
+        );
+        assert_eq!(
+            text.contains("the server that is mounted as `inner`: `Store`"),
+            way == "mounted",
+            "{text}"
+        );
+        let text = probe().set("PROBE_PROXY_PASSWORD", "a1").set("PROBE_PROXY_URL", "u").failure();
+        assert!(text.contains("the message is withheld") && !text.contains("cannot log in"), "{way}: {text}");
+    }
+}
+
+#[test]
 fn an_error_of_the_program_is_withheld_if_a_secret_is_too_short_to_be_found_in_it() {
     let probe =
         || Probe::complete().set("PROBE_PROXY_URL", "http://p").arg(&["--database=refused", "call", "place"]);

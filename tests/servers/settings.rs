@@ -162,12 +162,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let settings = Settings::load()?;
         return Ok(writeln!(io::stdout(), "{settings:?}")?);
     }
-    let server = mcp_runtime::server!()
-        .info(|info| info.name("probe"))
-        .config::<Settings>()
-        .state_from(|settings: &Settings| Store::open(&settings.database, &settings.token))
-        .state_from(|store: &Store| Ok::<_, Infallible>(Index(store.0.len())))
-        .discover();
+    let made = |server: mcp_runtime::ServerBuilder| {
+        server
+            .state_from(|settings: &Settings| Store::open(&settings.database, &settings.token))
+            .state_from(|store: &Store| Ok::<_, Infallible>(Index(store.0.len())))
+            .discover()
+    };
+    let named = mcp_runtime::server!().info(|info| info.name("probe"));
+    if let Some(way) = std::env::var_os("PROBE_GIVES") {
+        let given = mcp_runtime::server!().state(Settings::load()?);
+        let server = if way == "mounted" { named.mount("inner", made(given)) } else { made(given) };
+        return Ok(server.run()?);
+    }
+    let server = made(named.config::<Settings>());
     let listed = |name| {
         let text = std::env::var_os(name)?.to_string_lossy().into_owned();
         Some(text.split(' ').map(str::to_owned).collect::<Vec<_>>())

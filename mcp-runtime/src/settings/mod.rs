@@ -8,6 +8,7 @@ mod descriptor;
 mod duration;
 mod reading;
 mod secret;
+mod secret_texts;
 mod setting;
 mod sources;
 
@@ -27,6 +28,7 @@ pub use descriptor::{
 pub use secret::Secret;
 
 use reading::{ConfigSchema, ConfigType, ReadConfig, Reading, check_declarations, short_name};
+use secret_texts::SecretTexts;
 use sources::{Flags, Surroundings};
 
 use crate::core::{
@@ -266,6 +268,8 @@ impl PendingSettings for Pending {
             let text = match (maker.make)(state, false) {
                 Made::Done | Made::Unmade(_) => continue,
                 Made::Failed(of, message) => {
+                    // what it is made of may have come from `Settings::load()`
+                    let message = SecretTexts::new().mask_error(&message);
                     format!("the server that is mounted as `{prefix}`: `{of}`: {message}")
                 }
                 Made::WithoutSource(text) | Made::Twice(text) => text,
@@ -297,7 +301,9 @@ pub fn load_config<S: Config>() -> Result<S> {
             ReadConfig::Problems(own) => problems.extend(own),
         }
     }
-    match (reading.report(&problems, &[]), value) {
+    let report = reading.report(&problems, &[]);
+    reading.remember_secrets();
+    match (report, value) {
         (None, Some(value)) => Ok(*value),
         (report, _) => Err(Error::settings(report.map_or_else(String::new, |report| report.to_string()))),
     }

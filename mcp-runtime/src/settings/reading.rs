@@ -10,6 +10,7 @@ use super::{
     descriptor::{DECLARATION_ERRORS, add_tables, args, decode_members, root_schema},
     duration::{read_durations, show_durations, show_schema, without_null},
     secret::REDACTED,
+    secret_texts::SecretTexts,
     setting::{Setting, check_names, has_secret, is_table, settings_of, variable_prefix},
     sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set},
 };
@@ -151,10 +152,7 @@ pub(super) struct Reading {
     file: SettingsFile,
     settings: Vec<ReadSetting>,
     schema: Value,
-    /// The texts of secret values.
-    secrets: Vec<String>,
-    /// Whether a secret is too short to be found in other texts.
-    has_short_secret: bool,
+    secrets: SecretTexts,
     /// The errors of flags and file as a whole.
     common: Vec<String>,
     has_wrong_flags: bool,
@@ -182,8 +180,7 @@ impl Reading {
             file,
             settings: Vec::new(),
             schema: joined_schema(schemas),
-            secrets: Vec::new(),
-            has_short_secret: false,
+            secrets: SecretTexts::new(),
             common,
             has_wrong_flags: !flags.problems.is_empty(),
             problems: None,
@@ -217,7 +214,7 @@ impl Reading {
                 set(&mut members, &setting.path, value.clone());
             }
             if let Some(value) = value.as_ref().filter(|_| setting.is_secret) {
-                self.has_short_secret |= collect_texts(value, &mut self.secrets);
+                self.secrets.add(value);
             }
             #[cfg(feature = "install")]
             let given = value
@@ -349,22 +346,19 @@ impl Reading {
         format!("`{key}` in `{path}`")
     }
 
-    /// A text without secret values, also one that the program wrote.
+    /// A text without secret values.
     pub(super) fn without_secrets(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in &self.secrets {
-            text = text.replace(secret, REDACTED);
-        }
-        text
+        self.secrets.mask(text)
     }
 
     /// The text of an error of the program's own code, which may quote any value.
     pub(super) fn error_of_program(&self, text: &str) -> String {
-        if self.has_short_secret {
-            return "the message is withheld: it may contain a secret, and one of less than 4 characters cannot be found in it"
-                .to_owned();
-        }
-        self.without_secrets(text)
+        self.secrets.mask_error(text)
+    }
+
+    /// Remembers the secrets for every server of this process.
+    pub(super) fn remember_secrets(self) {
+        self.secrets.remember();
     }
 
     /// The missing and invalid settings as a text, with the state that could not be made; `None` without any.
@@ -390,33 +384,6 @@ fn hidden(path: &str, expected: &[(String, String)]) -> String {
     match expected.iter().find(|(own, _)| own == path) {
         Some((_, expected)) => format!("{path}: the value, which is secret, is not {expected}"),
         None => format!("{path}: the value, which is secret, is not accepted"),
-    }
-}
-
-/// Collects the texts in a value that are long enough to be found in others; returns whether one is not.
-fn collect_texts(value: &Value, texts: &mut Vec<String>) -> bool {
-    const SHORTEST: usize = 4;
-    match value {
-        Value::String(text) => {
-            let escaped = Value::from(text.as_str()).to_string();
-            let escaped = escaped.trim_matches('"').to_owned();
-            texts.extend([text.clone(), escaped].into_iter().filter(|text| text.len() >= SHORTEST));
-            (1..SHORTEST).contains(&text.len())
-        }
-        Value::Number(number) => {
-            let text = number.to_string();
-            let is_short = text.len() < SHORTEST;
-            texts.extend(Some(text).filter(|_| !is_short));
-            is_short
-        }
-        // each of them, also behind one that is short
-        Value::Array(items) => {
-            items.iter().fold(false, |is_short, item| collect_texts(item, texts) | is_short)
-        }
-        Value::Object(members) => {
-            members.values().fold(false, |is_short, member| collect_texts(member, texts) | is_short)
-        }
-        Value::Null | Value::Bool(_) => false,
     }
 }
 

@@ -1,0 +1,77 @@
+//! The texts of secret values, by which these are found in other texts: also in errors of the program's own code, which may
+//! quote any value.
+
+use serde_json::Value;
+
+use super::secret::REDACTED;
+use crate::core::sync::Mutex;
+
+/// The length in bytes of the shortest text that is searched for: shorter ones occur by chance.
+const SHORTEST: usize = 4;
+/// The largest number of texts.
+const MAX_TEXTS: usize = 4096;
+
+/// The secrets that `Settings::load()` has read in this process: the program may give them to any server.
+static LOADED: Mutex<SecretTexts> = Mutex::new(SecretTexts::new());
+
+/// Without `Debug`, like everything that holds values.
+pub(super) struct SecretTexts {
+    texts: Vec<String>,
+    /// The reason why other texts may have a secret that is not found in them.
+    is_incomplete: Option<&'static str>,
+}
+
+impl SecretTexts {
+    pub(super) const fn new() -> Self {
+        Self { texts: Vec::new(), is_incomplete: None }
+    }
+
+    /// Adds the texts in a value that is secret.
+    pub(super) fn add(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => {
+                let escaped = Value::from(text.as_str()).to_string();
+                self.add_text(escaped.trim_matches('"'));
+                self.add_text(text);
+            }
+            Value::Number(number) => self.add_text(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Object(members) => members.values().for_each(|member| self.add(member)),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        if text.is_empty() || self.texts.iter().any(|known| known == text) {
+            return;
+        }
+        if text.len() < SHORTEST {
+            self.is_incomplete = Some("one of less than 4 characters cannot be found in it");
+        } else if self.texts.len() == MAX_TEXTS {
+            self.is_incomplete = Some("there are too many secrets to look for");
+        } else {
+            self.texts.push(text.to_owned());
+        }
+    }
+
+    /// Remembers these secrets for every server of this process.
+    pub(super) fn remember(self) {
+        let mut loaded = LOADED.lock();
+        self.texts.iter().for_each(|text| loaded.add_text(text));
+        loaded.is_incomplete = loaded.is_incomplete.or(self.is_incomplete);
+    }
+
+    /// A text without these secrets.
+    pub(super) fn mask(&self, text: &str) -> String {
+        self.texts.iter().fold(text.to_owned(), |text, secret| text.replace(secret, REDACTED))
+    }
+
+    /// The text of an error of the program's own code, without these secrets and those that the program has loaded.
+    pub(super) fn mask_error(&self, text: &str) -> String {
+        let loaded = LOADED.lock();
+        match self.is_incomplete.or(loaded.is_incomplete) {
+            Some(reason) => format!("the message is withheld: it may contain a secret, and {reason}"),
+            None => loaded.mask(&self.mask(text)),
+        }
+    }
+}

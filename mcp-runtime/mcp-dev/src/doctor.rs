@@ -1,4 +1,4 @@
-//! `doctor`: says what clients refuse or cut, what models trip over, and what the lists cost them. It reads lists only:
+//! `doctor`: reports items that clients refuse or truncate, mistakes that mislead models, and the tokens of the lists. It reads lists only:
 //! nothing is called.
 
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ pub(crate) fn command() -> Command {
         .value_parser(clap::value_parser!(u32).range(1..));
     server::command(
         "doctor",
-        "Says what clients refuse or cut, what models trip over, and what the lists cost them",
+        "Reports items that clients refuse or truncate, mistakes that mislead models, and the tokens of the lists",
         vec![
             budget.help("The most that the lists may cost a model; fails above it"),
             Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Fails on warnings too"),

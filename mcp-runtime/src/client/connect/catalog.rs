@@ -115,7 +115,7 @@ pub(super) async fn find_endpoint(
         return Ok(None);
     };
     let mut cards = catalog.entries.into_iter().filter(Entry::is_card);
-    let failed = |what: String| Error::not_connected(format!("`{host}` does not answer MCP, and {what}"));
+    let failed = |reason: String| Error::not_connected(format!("`{host}` does not answer MCP, and {reason}"));
     let Some(entry) = cards.next() else {
         return Err(failed("its catalog names no MCP server".into()));
     };
@@ -133,9 +133,9 @@ pub(super) async fn find_endpoint(
     let reach = Reach::of(host);
     let foreign = Fetcher::of_client(reach, tls);
     let check = |text: &str, what: &str| -> Result<(Url, bool), Error> {
-        let url = host.join(text).map_err(|_| {
-            failed(format!("what its catalog names as {what}, `{}`, is not a URL", shortened(text)))
-        })?;
+        let url = host
+            .join(text)
+            .map_err(|_| failed(format!("the address of {what}, `{}`, is not a URL", shortened(text))))?;
         if url.origin() == host.origin() {
             return Ok((url, false));
         }

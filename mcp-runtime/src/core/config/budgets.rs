@@ -94,7 +94,7 @@ const BUDGETS: &[Budget] = &[
     budget("bytes of them", Bytes(|o| o.limits.max_queued_bytes), "limits.max_queued_bytes", Connection, "an error: busy", "transport/scheduler.rs"),
     budget("values in the arguments of a call, or of a prompt", Count(|o| o.limits.max_argument_values), "limits.max_argument_values", Request, "a failure", "core/arguments/call.rs"),
     budget("steps to decode forms inside of forms, beside one for each byte", Count(|o| o.limits.max_alternatives), "limits.max_alternatives", Request, "a failure", "core/arguments/call.rs"),
-    budget("values in what a user fills in", FixedCount("MAX_VALUES"), "", Request, "is requested again, three times", "core/client_request/elicitation/answer.rs"),
+    budget("values in the form data of one elicitation", FixedCount("MAX_VALUES"), "", Request, "is requested again, three times", "core/client_request/elicitation/answer.rs"),
     budget("calls of one caller at once", Unlimited, "limits.max_concurrency_per_caller", Client, "a failure", "core/admission/call_limits.rs"),
     budget("callers that a rate remembers", Count(|o| o.limits.max_rate_callers), "limits.max_rate_callers", All, "the least used are forgotten", "core/admission/rate.rs"),
     budget("new tokens of an address that are verified at once", FixedCount("MAX_VERIFYING"), "", Client, "wait", GUESSES),

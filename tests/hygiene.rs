@@ -2,9 +2,9 @@
 //! they guarantee. Run by `cargo test -p mcp-tests --test hygiene`.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 /// Directories that tools generate.
@@ -321,6 +321,89 @@ fn files_that_both_crates_compile_are_equal() {
         }
     }
     report(&wrong);
+}
+
+/// The files that a source file makes the compiler read, as paths from the root of the repository.
+fn included(name: &str, text: &str) -> Vec<PathBuf> {
+    let folder = Path::new(name).parent().expect("a folder");
+    let mut found = Vec::new();
+    for marker in
+        ["#[path = \"", "include!(\"", "include_str!(\"", "include_bytes!(\"", "include_str!(concat!(\""]
+    {
+        for (_, rest) in text.match_indices(marker).map(|(at, _)| text.split_at(at + marker.len())) {
+            let mut path = PathBuf::new();
+            for part in folder.join(rest.split('"').next().unwrap_or_default()).components() {
+                match part {
+                    Component::ParentDir => drop(path.pop()),
+                    other => path.push(other),
+                }
+            }
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A package can hold only files of its own folder: one that includes others does not compile as users get it.
+#[test]
+fn no_file_of_a_published_package_includes_a_file_outside_of_it() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (name, text) in texts().filter(|(name, _)| name.ends_with(".rs")) {
+        let packages = ["mcp-macros", "mcp-runtime/mcp-dev", "mcp-runtime"];
+        let Some(package) = packages.into_iter().find(|package| Path::new(&name).starts_with(package)) else {
+            continue;
+        };
+        for path in included(&name, &text) {
+            count += 1;
+            // a package does not contain the one in a folder of its own
+            let is_inside = packages.into_iter().find(|package| path.starts_with(package)) == Some(package);
+            if !is_inside {
+                wrong.push(format!("{name}: includes {}", path.display()));
+            }
+        }
+    }
+    assert!(count > 10, "only {count} includes were found");
+    report(&wrong);
+    let outside = included("mcp-runtime/src/a.rs", "#[path = \"../../tests/b.rs\"]\nmod b;");
+    assert_eq!(outside, [Path::new("tests/b.rs")]);
+}
+
+#[test]
+fn every_fuzz_target_has_seeds_and_a_program() {
+    let names = |folder: &str| {
+        let files = fs::read_dir(root().join(folder)).expect("a folder");
+        let stem = |path: PathBuf| path.file_stem().expect("a name").to_str().expect("UTF-8").to_owned();
+        files.map(|file| stem(file.expect("a file").path())).collect::<BTreeSet<_>>()
+    };
+    let named = |text: &str, before: &str| {
+        let names = text.split(before).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+        names.collect::<BTreeSet<_>>()
+    };
+    let mut targets = BTreeSet::new();
+    for (_, text) in sources("mcp-runtime") {
+        targets.extend(named(&text, "fuzzing::Target { name: \""));
+    }
+    assert!(targets.len() >= 10, "{targets:?}");
+    assert_eq!(names("mcp-runtime/src/fuzzing/seeds"), targets);
+    // the player of sessions is not in the crate
+    targets.insert("sessions".to_owned());
+    assert_eq!(names("tests/fuzz/fuzz_targets"), targets);
+    let manifest = fs::read_to_string(root().join("tests/fuzz/Cargo.toml")).expect("the manifest");
+    assert_eq!(named(&manifest, "[[bin]]\nname = \""), targets);
+}
+
+/// What `cargo test` builds has no functions of fuzzers in it, and a member that is forgotten is not tested.
+#[test]
+fn cargo_test_runs_the_tests_of_every_member_but_the_fuzzers() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    let members = |key: &str| {
+        let line = manifest.lines().find_map(|line| line.strip_prefix(key)).expect("a list");
+        line.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut all = members("members = ");
+    all.retain(|member| member != "tests/fuzz");
+    assert_eq!(all, members("default-members = "));
 }
 
 /// A file without its modules of unit tests: those with a body, which ends at the first `}` in the first column. A module in

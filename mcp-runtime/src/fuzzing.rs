@@ -2,10 +2,9 @@
 //! a test calls them with the recorded findings and with random changes of those. Each function is beside the code that it
 //! checks, and panics if a promise is broken.
 //!
-//! Compiled for tests, and with `--cfg fuzzing`; no release contains it.
+//! Compiled for tests, and with the feature `_fuzzing`, which no other feature has.
 
 #[cfg(test)]
-#[path = "../../tests/fuzz/changes.rs"]
 mod changes;
 
 /// A function to call with any bytes.
@@ -56,7 +55,7 @@ mod tests {
 
     #[test]
     fn every_target_keeps_its_promises_for_its_seeds_and_for_changes_of_them() {
-        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fuzzing/seeds");
         for target in inventory::iter::<Target>() {
             let folder = seeds.join(target.name);
             let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -76,30 +75,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[cfg(all(
-        feature = "auth",
-        feature = "client-oauth",
-        feature = "config",
-        feature = "events-webhook",
-        feature = "install",
-        feature = "skills"
-    ))]
-    #[test]
-    fn every_folder_of_seeds_and_every_program_has_a_target() {
-        let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz");
-        let names = |folder: &str| {
-            let files = fs::read_dir(fuzz.join(folder)).expect("a folder");
-            let stem = |path: std::path::PathBuf| path.file_stem().expect("a name").display().to_string();
-            let mut names: Vec<_> = files.map(|file| stem(file.expect("a file").path())).collect();
-            names.retain(|name| name != "sessions");
-            names.sort();
-            names
-        };
-        let mut targets: Vec<_> = inventory::iter::<Target>().map(|target| target.name.to_owned()).collect();
-        targets.sort();
-        assert_eq!(names("seeds"), targets);
-        assert_eq!(names("fuzz_targets"), targets);
     }
 }

@@ -15,7 +15,7 @@ pub mod client;
 mod core;
 #[cfg(feature = "_tls")]
 mod fetch;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod gate;

@@ -36,8 +36,10 @@ pub fn binary(name: &str) -> PathBuf {
         return path;
     }
     let mut cargo = Command::new(env!("CARGO"));
-    // with the features that `cargo test --workspace` selects, so that hardly anything is rebuilt
-    cargo.args(["build", "--workspace", "--example", name]).current_dir(super::manifest_dir());
+    // with the features that `cargo test` selects, so that hardly anything is rebuilt
+    cargo
+        .args(["build", "--workspace", "--exclude", "mcp-fuzz", "--example", name])
+        .current_dir(super::manifest_dir());
     if let Some(target) = profile.parent() {
         cargo.arg("--target-dir").arg(target);
     }

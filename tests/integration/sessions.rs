@@ -2,7 +2,7 @@
 
 use std::{fs, panic::catch_unwind, path::Path};
 
-#[path = "../fuzz/changes.rs"]
+#[path = "../../mcp-runtime/src/fuzzing/changes.rs"]
 mod changes;
 #[path = "../fuzz/session.rs"]
 mod session;

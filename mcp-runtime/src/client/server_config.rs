@@ -373,7 +373,7 @@ fn without_comments(text: &str) -> String {
 }
 
 /// JSON without comments is read unchanged; no file makes a program of anything else.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(value) = serde_json::from_str::<Value>(text) {
@@ -389,7 +389,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "mcp_servers", run: fuzz });
 
 #[cfg(test)]

@@ -411,7 +411,7 @@ mod tests {
 }
 
 /// An entry that is set is there, one that is removed is not, and everything else stays.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     const TABLE: &str = "servers";
 
@@ -456,5 +456,5 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "client_files", run: fuzz });

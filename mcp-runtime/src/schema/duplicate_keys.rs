@@ -114,7 +114,7 @@ pub(crate) fn duplicate_keys(json: &str) -> Vec<ValidationError> {
 }
 
 /// A key is found to be duplicated exactly where serde finds it to be.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     use std::collections::BTreeMap;
 
@@ -165,7 +165,7 @@ fn fuzz(data: &[u8]) {
     assert_eq!(!duplicate_keys(text).is_empty(), found);
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "duplicate_keys", run: fuzz });
 
 #[cfg(test)]

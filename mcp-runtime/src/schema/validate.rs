@@ -156,7 +156,7 @@ impl Validator {
 const MAX_BUILT: usize = 1 << 16;
 
 /// All ways to validate agree, whatever the schema and the value.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Some((schema, instance)) = crate::fuzzing::halves(data) else { return };
     let Ok(schema) = serde_json::from_str::<Value>(schema) else { return };
@@ -181,7 +181,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "schema", run: fuzz });
 
 #[cfg(test)]

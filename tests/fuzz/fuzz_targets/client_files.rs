@@ -1,4 +1,4 @@
 //! Any bytes to the target `client_files`.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_runtime::fuzzing::run("client_files", data));
+mcp_fuzz::target!(|data| mcp_runtime::fuzzing::run("client_files", data));

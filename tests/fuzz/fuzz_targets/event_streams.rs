@@ -1,4 +1,4 @@
 //! Any bytes to the target `event_streams`.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_runtime::fuzzing::run("event_streams", data));
+mcp_fuzz::target!(|data| mcp_runtime::fuzzing::run("event_streams", data));

@@ -1,9 +1,9 @@
 //! Any schema and any value to the target `schema`, and to another validator.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use mcp_runtime::fuzzing;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+mcp_fuzz::target!(|data| {
     fuzzing::run("schema", data);
     let Some((schema, value, is_valid)) = fuzzing::validated(data) else { return };
     let Ok(other) = jsonschema::draft202012::new(&schema) else { return };

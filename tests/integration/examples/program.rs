@@ -19,8 +19,16 @@ pub(crate) fn path(example: &str) -> PathBuf {
         let own = env::current_exe().unwrap();
         let profile = own.parent().unwrap().parent().unwrap();
         let mut build = Command::new(env!("CARGO"));
-        // with the features that `cargo test --workspace` selects, so that hardly anything is rebuilt
-        build.args(["build", "--quiet", "--workspace", "--examples", "--manifest-path"]);
+        // with the features that `cargo test` selects, so that hardly anything is rebuilt
+        build.args([
+            "build",
+            "--quiet",
+            "--workspace",
+            "--exclude",
+            "mcp-fuzz",
+            "--examples",
+            "--manifest-path",
+        ]);
         build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
         build.arg("--target-dir").arg(profile.parent().unwrap());
         if !cfg!(debug_assertions) {

@@ -304,7 +304,7 @@ impl JsonWebKey {
 }
 
 /// No text is a token that a key has signed which has signed nothing, and no key of a set makes it one.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Some((token, jwk)) = crate::fuzzing::halves(data) else { return };
     let _for_a_panic = CompactJwt::names_issuer(token, "https://issuer.example");
@@ -325,7 +325,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "jwt", run: fuzz });
 
 #[cfg(test)]

@@ -338,7 +338,7 @@ fn is_float(text: &str) -> bool {
 }
 
 /// Frontmatter has the name of its directory, a description, and no more than its limits.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Ok(manifest) = std::str::from_utf8(data) else { return };
     let Ok(read) = read(manifest, "a") else { return };
@@ -351,7 +351,7 @@ fn fuzz(data: &[u8]) {
     assert!(serde_json::from_str::<Value>(&json).is_ok(), "it is not nested too deeply for readers of JSON");
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "frontmatter", run: fuzz });
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ fn unquote(quoted: &str) -> (String, &str) {
 }
 
 /// Scopes that are quoted as HTTP says are read as they were, whatever surrounds them.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _for_a_panic = Challenge::parse(text.split('\0'));
@@ -111,7 +111,7 @@ fn fuzz(data: &[u8]) {
     assert!(found.iter().map(String::as_str).eq(text.split_whitespace()), "{challenge}");
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "challenges", run: fuzz });
 
 #[cfg(test)]

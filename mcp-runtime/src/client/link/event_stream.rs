@@ -131,7 +131,7 @@ impl EventStreamParser {
 }
 
 /// Events are those of the standard's algorithm, however the stream is cut.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     /// The algorithm, over the whole stream.
     fn events_of(stream: &[u8]) -> Vec<StreamEvent> {
@@ -190,7 +190,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "event_streams", run: fuzz });
 
 #[cfg(test)]

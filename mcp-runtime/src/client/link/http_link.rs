@@ -796,7 +796,7 @@ fn encode_value(text: &str) -> HeaderValue {
 }
 
 /// Checks that a server decodes each header value to the text that the client encoded.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let value = encode_value(text);
@@ -809,7 +809,7 @@ fn fuzz(data: &[u8]) {
     let _for_a_panic = pause_of(text, SystemTime::UNIX_EPOCH);
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "header_values", run: fuzz });
 
 #[cfg(test)]

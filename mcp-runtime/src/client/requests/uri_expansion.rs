@@ -92,7 +92,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Checks that a template matches its own expansions, with the same values.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     use crate::core::arguments::TextArgument;
 
@@ -115,7 +115,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "templates", run: fuzz });
 
 #[cfg(test)]

@@ -275,7 +275,7 @@ impl fmt::Debug for RateLimiter {
 }
 
 /// Durations and rates are what their digits and units say.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     use super::rate_syntax::{parse_milliseconds, parse_rate};
 
@@ -298,7 +298,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "rates", run: fuzz });
 
 #[cfg(test)]

@@ -436,7 +436,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
 }
 
 /// Checks that accepted text is JSON, and that any other reader reads it in the same way.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     use serde_json::Value;
 
@@ -480,7 +480,7 @@ fn fuzz(data: &[u8]) {
     assert_eq!(meta.as_ref(), sent.filter(|sent| sent.as_object().is_some_and(|sent| !sent.is_empty())));
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "envelope", run: fuzz });
 
 #[cfg(test)]

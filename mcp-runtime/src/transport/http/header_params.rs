@@ -127,7 +127,7 @@ fn parse_integer(text: &str) -> Option<i128> {
 }
 
 /// A header is accepted only if a reader of the header and a reader of the body find the same value.
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Some((sent, arguments)) = crate::fuzzing::halves(data) else { return };
     let Ok(sent) = http::HeaderValue::from_str(sent) else { return };
@@ -153,7 +153,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "_fuzzing"))]
 inventory::submit!(crate::fuzzing::Target { name: "header_params", run: fuzz });
 
 #[cfg(test)]

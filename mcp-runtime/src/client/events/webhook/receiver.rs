@@ -518,7 +518,7 @@ where
 }
 
 /// Nothing is accepted that was not signed with the secret of the subscription, and nothing of it may be changed.
-#[cfg(all(any(test, fuzzing), feature = "events-webhook"))]
+#[cfg(all(any(test, feature = "_fuzzing"), feature = "events-webhook"))]
 fn fuzz(data: &[u8]) {
     let Some((head, body)) = crate::fuzzing::halves(data) else { return };
     let mut lines = head.split('\n').map(str::trim_end);
@@ -565,5 +565,5 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-#[cfg(all(any(test, fuzzing), feature = "events-webhook"))]
+#[cfg(all(any(test, feature = "_fuzzing"), feature = "events-webhook"))]
 inventory::submit!(crate::fuzzing::Target { name: "webhooks", run: fuzz });

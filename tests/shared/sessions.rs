@@ -332,6 +332,36 @@ async fn a_client_that_has_the_head_of_a_stream_has_an_event_to_resume_after() {
 }
 
 #[tokio::test]
+async fn a_client_that_has_resumed_a_stream_has_an_event_to_resume_after_again() {
+    for store in TestStore::all("a_client_that_has_resumed_a_stream") {
+        within(async {
+            let [one, two] = replicas(&store).await;
+            let ada = Client::new("ada", &one, &two).await;
+            let mut stream = ada.call(1, "steps", &one).await;
+            progress(&mut stream).await;
+            let asked = event(&mut stream).await;
+            let (id, first) = (asked.id.clone().expect("an id"), asked.message().expect("a message"));
+            // the SDK for TypeScript has no other event to resume after, once the connection has broken again
+            for at in [&two, &one, &two] {
+                let mut resumed = ada.resume(&id, at).await.expect("a stream");
+                let primed = resumed.next_event().await.expect("an event");
+                assert_eq!((primed.id.as_ref(), primed.message()), (Some(&id), None), "{}", store.name);
+            }
+            assert_eq!(ada.answer(&first, &one).await, 202);
+            let mut resumed = ada.resume(&id, &two).await.expect("a stream");
+            let (_, second) = (progress(&mut resumed).await, event(&mut resumed).await);
+            assert_eq!(ada.answer(&second.message().expect("a message"), &one).await, 202);
+            progress(&mut resumed).await;
+            assert_eq!(text_of(&resumed.message().await), "true true");
+            assert_ends(&mut resumed).await;
+            let mut after_the_end = ada.resume(&id, &two).await.expect("a stream");
+            assert_eq!(after_the_end.next_event().await.and_then(|event| event.id), Some(id));
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn a_connected_client_gets_its_result_while_the_store_is_away_and_it_is_logged_later() {
     let store = BreakableStore::default();
     let shared: Arc<dyn Shared> = Arc::new(store.clone());

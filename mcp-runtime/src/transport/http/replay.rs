@@ -74,8 +74,15 @@ pub(super) fn write_event_id(out: &mut Vec<u8>, stream: &str, number: u64) {
 
 impl Replay {
     /// `permit` is for the [cost](replay_cost) of the events, which are sent until `end` completes.
-    pub(super) fn new(stream: &str, events: Vec<StoredEvent>, permit: Permit, end: StreamDeadline) -> Self {
-        Self { stream: stream.into(), events: events.into(), parts: VecDeque::new(), permit, end }
+    /// The text of `start` comes first.
+    pub(super) fn new(
+        stream: &str,
+        (start, events): (Vec<u8>, Vec<StoredEvent>),
+        permit: Permit,
+        end: StreamDeadline,
+    ) -> Self {
+        let parts = if start.is_empty() { VecDeque::new() } else { VecDeque::from([start.into()]) };
+        Self { stream: stream.into(), events: events.into(), parts, permit, end }
     }
 
     pub(super) fn is_finished(&self) -> bool {

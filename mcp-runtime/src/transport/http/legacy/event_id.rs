@@ -3,7 +3,7 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use crate::core::crypto::random_bytes;
+use crate::core::{crypto::random_bytes, protocol::Revision};
 
 /// Characters of a stream's name.
 const NAME_LENGTH: usize = 23;
@@ -51,6 +51,15 @@ impl<'a> EventId<'a> {
             && stream.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
         let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
         (is_name && is_number).then_some(Self { stream, number: number.parse().ok()?, kind })
+    }
+
+    /// The empty event that a resumed stream begins with: a client whose connection breaks before the next event resumes
+    /// after the same one. Empty for clients of earlier revisions, which read no empty events.
+    pub(super) fn priming_event(&self, revision: Revision) -> Vec<u8> {
+        if revision < Revision::V2025_11_25 {
+            return Vec::new();
+        }
+        format!("id: {}.{}\ndata: \n\n", self.stream, self.number).into_bytes()
     }
 }
 

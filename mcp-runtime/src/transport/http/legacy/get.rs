@@ -74,9 +74,11 @@ impl Sessions {
         }
         let end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
         let mut missed_of: Option<(Box<str>, u64, EventLog)> = None;
+        let mut priming_event = Vec::new();
         if let HeaderField::One(id) = headers.last_event {
             let event_id =
                 id.to_str().ok().and_then(EventId::parse).ok_or_else(HttpError::unknown_event_id)?;
+            priming_event = event_id.priming_event(session.revision);
             let running = guard.data.streams().get(event_id.stream).cloned();
             if let Some(stream) = running {
                 if event_id.kind == StreamKind::Standalone {
@@ -88,6 +90,7 @@ impl Sessions {
                 let missed = stream.read_missed(&unread, &owner, received).await;
                 let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
                 let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
+                sender.send_now(priming_event);
                 spawn(async move {
                     stream.resume(&sender, missed, received, (&unread, &owner)).await;
                 });
@@ -133,6 +136,7 @@ impl Sessions {
                     };
                     let (sender, body) =
                         EventSender::new(&endpoint.budgets.outbound, owner, Some(permit), end);
+                    sender.send_now(priming_event);
                     let replicas = self.replicas.clone();
                     spawn(async move {
                         if let Some(replicas) = replicas {
@@ -144,7 +148,7 @@ impl Sessions {
                 }
                 (StreamKind::Call, Some(LoggedEvents { events, .. }), _) => {
                     let unread = charge(&events)?;
-                    let replay = Replay::new(event_id.stream, events, unread, end);
+                    let replay = Replay::new(event_id.stream, (priming_event, events), unread, end);
                     return Ok(event_stream_response(
                         ResponseBody::from_replay(replay).holding(Some(permit)),
                     ));
@@ -156,6 +160,7 @@ impl Sessions {
             }
         }
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
+        sender.send_now(priming_event);
         let standalone =
             StandaloneStream::open(endpoint, self, guard, &session, StreamClaim { caller, owner });
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;

@@ -28,8 +28,9 @@ function count(kind, outcome) {
 /** What a request that has failed says, without what differs from one to the next. */
 function failed(error) {
   const timedOut = /timed out/i.test(String(error));
-  const code = error.code ?? error.cause?.code ?? '';
-  return timedOut ? 'WRONG: no answer' : `error ${code}: ${error.name}: ${error.message}`.slice(0, 80);
+  const status = error.data?.status ?? error.status;
+  const code = [error.code ?? error.cause?.code, status].filter((part) => part !== undefined).join(' ');
+  return timedOut ? 'WRONG: no answer' : `error ${code}: ${error.message}`.replace(/\s+/g, ' ').slice(0, 160);
 }
 
 const textOf = (result) => result.content.map((block) => block.text ?? '').join('');

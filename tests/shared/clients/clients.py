@@ -37,7 +37,7 @@ def text_of(result):
 
 def failed(error):
     """What a request that has failed says, without what differs from one to the next."""
-    return f"error {error.code}: {error.message}"[:80]
+    return f"error {error.code}: {error.message}"[:160]
 
 
 class Session:
@@ -167,7 +167,7 @@ async def serve(url, era, end):
                     if era == "modern":
                         group.start_soon(session.listens)
         except* MCPError as errors:
-            count("client", "error while it connected or sent")
+            count("client", failed(errors.exceptions[0]))
             print(errors, file=sys.stderr)
             await anyio.sleep(0.2)
         except* Exception as errors:

@@ -98,7 +98,7 @@ async fn a_stream_is_primed_and_resumed_after_the_last_event() {
         drop(body);
         gate.permits.add_permits(1);
         let id = first.id.unwrap();
-        // whoever breaks off before the next event resumes after the same one
+        // a client that breaks off before the next event resumes after the same one
         let primed_again = Event { id: Some(id.clone()), data: String::new(), retry: None };
         let is_primed = version == "2025-11-25";
         let mut resumed = BodyReader::new(client.resume(&id).await);

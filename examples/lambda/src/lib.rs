@@ -12,6 +12,21 @@ fn add(a: i64, b: i64) -> i64 {
     a + b
 }
 
+#[mcp_type]
+struct Agreement {
+    agrees: bool,
+}
+
+/// Books a table, once the user agrees.
+#[mcp_tool]
+async fn book(people: u32, ctx: &Context) -> Result<String, ToolError> {
+    // sealed in the state that comes back with the answer, which may reach another process
+    let asked: u32 = ctx.once("asked", || async { Ok(std::process::id()) }).await?;
+    let Agreement { agrees } = ctx.elicit("agreement", format!("A table for {people}?")).await?;
+    let what = if agrees { "booked" } else { "not booked" };
+    Ok(format!("{what} for {people}: asked by process {asked}, answered by process {}", std::process::id()))
+}
+
 /// The server that answers at `host`, the domain of the function URL or of the API.
 ///
 /// # Errors

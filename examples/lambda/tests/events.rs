@@ -1,10 +1,14 @@
 //! Invokes the function with events as Lambda sends them.
 
+mod runtime_api;
+
 use lambda_http::{Adapter, Context, lambda_runtime::LambdaEvent, request::LambdaRequest};
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
 const HOST: &str = "abc123.lambda-url.eu-central-1.on.aws";
+/// The key that processes of the function share.
+const KEY: &str = "00112233445566778899aabbccddeeff102132435465768798a9bacbdcedfe0f";
 
 /// The event of a function URL, which is that of an HTTP API in version 2.0.
 fn event(host: &str, method: &str, name: Option<&str>, body: &str) -> Value {
@@ -50,7 +54,7 @@ fn event(host: &str, method: &str, name: Option<&str>, body: &str) -> Value {
 fn body(method: &str, mut params: Value) -> String {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
     });
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
 }
@@ -61,7 +65,10 @@ async fn invoke(event: Value) -> (u64, Value) {
     let mut function = Adapter::from(router);
     let payload: LambdaRequest = serde_json::from_value(event).expect("an event of Lambda");
     let response = function.call(LambdaEvent::new(payload, Context::default())).await.expect("a response");
-    let response = serde_json::to_value(response).expect("JSON");
+    read(&serde_json::to_value(response).expect("JSON"))
+}
+
+fn read(response: &Value) -> (u64, Value) {
     let text = response["body"].as_str().unwrap_or_default();
     let status = response["statusCode"].as_u64().expect("a status");
     (status, serde_json::from_str(text).unwrap_or_else(|_| text.into()))
@@ -95,4 +102,49 @@ async fn a_request_for_another_host_is_refused() {
     let (status, reply) =
         invoke(event("evil.example", "tools/list", None, &body("tools/list", json!({})))).await;
     assert_eq!(status, 403, "{reply}");
+}
+
+#[tokio::test]
+async fn a_request_of_a_page_from_elsewhere_is_refused() {
+    let list = event(HOST, "tools/list", None, &body("tools/list", json!({})));
+    assert_eq!(invoke(list.clone()).await.0, 200);
+    for origin in ["https://evil.example", "null", "http://localhost:3000"] {
+        let mut list = list.clone();
+        list["headers"]["origin"] = origin.into();
+        let (status, reply) = invoke(list).await;
+        assert_eq!(status, 403, "{origin}: {reply}");
+    }
+}
+
+#[test]
+fn the_answer_to_a_question_reaches_another_process_which_goes_on_by_the_sealed_state() {
+    let (own, other) = (KEY.to_owned(), KEY.chars().rev().collect::<String>());
+    let process = |key: &str, more: Value| {
+        let mut params = json!({ "name": "book", "arguments": { "people": 2 } });
+        params.as_object_mut().zip(more.as_object()).into_iter().for_each(|(params, more)| {
+            params.extend(more.clone());
+        });
+        let event = event(HOST, "tools/call", Some("book"), &body("tools/call", params));
+        let variables = [("MCP_HOST", HOST), ("MCP_SERVER_KEYS", key)];
+        let (id, response) =
+            runtime_api::invoke(env!("CARGO_BIN_EXE_mcp-example-lambda"), &variables, &event);
+        (id, read(&response))
+    };
+    let (first, (status, question)) = process(&own, json!({}));
+    assert_eq!((status, &question["result"]["resultType"]), (200, &json!("input_required")), "{question}");
+    let asked = &question["result"]["inputRequests"]["agreement"]["params"]["message"];
+    assert_eq!(asked, "A table for 2?", "{question}");
+    let agreement = json!({ "agreement": { "action": "accept", "content": { "agrees": true } } });
+    let answer = json!({ "requestState": question["result"]["requestState"], "inputResponses": agreement });
+    let (second, (status, reply)) = process(&own, answer.clone());
+    assert_ne!(first, second);
+    assert_eq!(status, 200, "{reply}");
+    assert_eq!(
+        reply["result"]["content"][0]["text"],
+        format!("booked for 2: asked by process {first}, answered by process {second}"),
+        "{reply}"
+    );
+    // a process with another key cannot read it
+    let (_, (status, refused)) = process(&other, answer);
+    assert_eq!((status, &refused["error"]["code"]), (200, &json!(-32602)), "{refused}");
 }

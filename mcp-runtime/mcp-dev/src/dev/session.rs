@@ -752,8 +752,19 @@ impl Session {
                         return None;
                     }
                     *is_acknowledged = true;
-                    if let Some(accepted) = params.get("notifications") {
-                        *filter = accepted.clone();
+                    let Some(accepted) = params.get("notifications").filter(|own| own.is_object()) else {
+                        return Some(None);
+                    };
+                    // of changes of lists this program tells, also for a server that never does
+                    let mut own = accepted.clone();
+                    for (_, member, _) in LISTS.iter().filter(|(_, member, _)| filter[*member] == true) {
+                        own[*member] = true.into();
+                    }
+                    *filter = own;
+                    if *filter != *accepted {
+                        let mut message = message.clone();
+                        message["params"]["notifications"] = filter.clone();
+                        return Some(Some(message));
                     }
                 }
                 Some(None)

@@ -307,6 +307,25 @@ fn a_listen_stream_goes_on_with_the_next_process() {
 }
 
 #[test]
+fn a_listen_stream_hears_of_changed_lists_from_a_server_that_never_tells_them() {
+    let folder = Folder::new();
+    let silent = SERVER.replace("\"notifications\": params[\"notifications\"]", "\"notifications\": {}");
+    assert!(silent != SERVER);
+    fs::write(folder.0.join("server.py"), silent.replace("VERSION", "1")).expect("a file");
+    let mut dev = Loop::start_in(folder, &["--", "python3", "server.py"]);
+    let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["note://1"] });
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    let params = json!({ "_meta": meta, "notifications": filter });
+    dev.send(
+        &json!({ "jsonrpc": "2.0", "id": "stream", "method": "subscriptions/listen", "params": params }),
+    );
+    // what only the server could tell is not acknowledged for it
+    assert_eq!(dev.next()["params"]["notifications"], json!({ "toolsListChanged": true }));
+    write(&dev.folder, "2");
+    assert_eq!(dev.next()["method"], "notifications/tools/list_changed");
+}
+
+#[test]
 fn a_stream_of_events_goes_on_after_its_last_cursor() {
     let mut dev = Loop::start(&[]);
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });

@@ -1,36 +1,78 @@
-"""Replaces the server behind one connection again and again, and calls a tool of each.
+"""Replaces the server behind one connection again and again, and uses each.
 
-The usage and the report are those of `connection.py`. A step copies a program to the place of the running one, and calls
-a tool until the new program answers.
+The usage and the report are those of `connection.py`. The first step subscribes. Each other one copies a program to the
+place of the running one, waits until the server says that its tools have changed, lists and calls them, and waits for a
+change of the subscribed resource if the program has a tool that makes one.
 """
 
 import os
 import shutil
-import time
+import warnings
 
 import anyio
-from mcp import MCPError
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.shared.subscriptions import event_to_notification
 
+from connection import STEP_SECONDS, plain, run
 import connection
 
-connection.ALL_SECONDS = 600
+connection.ALL_SECONDS = 1800
+TOOLS = "notifications/tools/list_changed"
+UPDATED = "notifications/resources/updated"
 
 
-async def perform(client, step):
-    new = step["to"] + ".new"
-    shutil.copy(step["from"], new)
-    os.replace(new, step["to"])
-    until = time.monotonic() + connection.STEP_SECONDS
-    while time.monotonic() < until:
-        try:
-            result = await client.call_tool(step["tool"], {})
-            if not result.is_error:
-                return {"text": result.content[0].text}
-        except MCPError:
-            pass  # the old program, or the call was in flight
-        await anyio.sleep(0.02)
-    raise TimeoutError(step["tool"])
+class Subscriber:
+    def __init__(self):
+        self.heard, self.listening, self.news = [], None, None
+
+    async def hear(self, message):
+        if isinstance(message, Exception):
+            raise message
+        # those of an open subscription are read from it
+        if self.news is None:
+            self.heard.append(plain(message))
+
+    async def subscribe(self, client, step):
+        if client.protocol_version < "2026":
+            await client.subscribe_resource(step["uri"])
+        else:
+            # kept, since the subscription ends with it
+            self.listening = client.listen(tools_list_changed=True, resource_subscriptions=[step["uri"]])
+            self.news = await self.listening.__aenter__()
+        return {}
+
+    async def wait(self, method):
+        """Waits until the server has sent such a notification; forgets those before it."""
+        with anyio.fail_after(STEP_SECONDS):
+            while True:
+                while self.heard:
+                    message = self.heard.pop(0)
+                    if message["method"] == method:
+                        return message
+                if self.news is None:
+                    await anyio.sleep(0.01)
+                else:
+                    news = event_to_notification(await anext(self.news), {})
+                    self.heard.append(news.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+    async def perform(self, client, step):
+        if step["op"] == "subscribe":
+            return await self.subscribe(client, step)
+        self.heard.clear()
+        new = step["to"] + ".new"
+        shutil.copy(step["from"], new)
+        os.replace(new, step["to"])
+        await self.wait(TOOLS)
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        result = await client.call_tool(step["tool"], {})
+        report = {"has": step["tool"] in names, "had": step["before"] in names, "text": result.content[0].text}
+        if step["trigger"]:
+            await client.call_tool(step["trigger"], {})
+            report["updated"] = (await self.wait(UPDATED))["params"]["uri"]
+        return report
 
 
 if __name__ == "__main__":
-    connection.run(perform)
+    warnings.simplefilter("ignore", MCPDeprecationWarning)
+    subscriber = Subscriber()
+    run(subscriber.perform, message_handler=subscriber.hear)

@@ -19,6 +19,12 @@ enum Part {
     },
 }
 
+impl Part {
+    fn begins_a_query(&self) -> bool {
+        matches!(self, Self::Literal(text) if text.contains('?'))
+    }
+}
+
 /// A compiled template.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
@@ -85,11 +91,30 @@ impl Template {
         (self.literal_length, std::cmp::Reverse(variables + self.query.len()))
     }
 
+    /// Whether the end of each variable can be told, whatever the values of the variables are.
+    #[cfg(any(test, feature = "_fuzzing"))]
+    pub(crate) fn is_unambiguous(&self) -> bool {
+        let in_values = |c: char| c.is_ascii_alphanumeric() || "-._~%".contains(c);
+        let count = self.parts.len();
+        self.parts.iter().enumerate().all(|(at, part)| {
+            let Part::Variable { reserved, explode, .. } = part else { return true };
+            match self.parts.get(at + 1) {
+                // a separator in a part of the value is a separator of parts
+                None => !(*reserved && *explode),
+                Some(Part::Variable { .. }) => false,
+                Some(Part::Literal(text)) => {
+                    let is_last = at + 2 == count && !self.parts.iter().any(Part::begins_a_query);
+                    let separates = |c: char| !in_values(c) && !(*explode && matches!(c, '/' | ','));
+                    !reserved && (is_last || text.contains(separates))
+                }
+            }
+        })
+    }
+
     /// The variables of `uri`, if it matches; variables for which `raw` is true skip the path checks.
     pub(crate) fn bind(&self, uri: &str, raw: impl Fn(&str) -> bool) -> Option<UriVariables> {
         // `{?a}` begins the query; `{&a}` continues one that a literal has begun
-        let literal_query =
-            self.parts.iter().any(|part| matches!(part, Part::Literal(text) if text.contains('?')));
+        let literal_query = self.parts.iter().any(Part::begins_a_query);
         let (path, mut query) = match uri.split_once('?') {
             Some((path, query)) if !self.query.is_empty() && !literal_query => (path, Some(query)),
             _ => (uri, None),

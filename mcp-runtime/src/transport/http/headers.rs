@@ -238,7 +238,7 @@ pub(super) fn header_mismatch(text: impl Into<String>) -> ProtocolError {
 }
 
 /// Decodes a header's value: plain ASCII, or UTF-8 as `=?base64?…?=`.
-pub(super) fn decode_value(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
+pub(crate) fn decode_value(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
     let text = value.to_str().ok()?.trim_matches([' ', '\t']);
     match text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(Cow::Borrowed(text.as_bytes())),

@@ -391,6 +391,10 @@ fn every_fuzz_target_has_seeds_and_a_program() {
     assert_eq!(names("tests/fuzz/fuzz_targets"), targets);
     let manifest = fs::read_to_string(root().join("tests/fuzz/Cargo.toml")).expect("the manifest");
     assert_eq!(named(&manifest, "[[bin]]\nname = \""), targets);
+    let workflow = fs::read_to_string(root().join(".github/workflows/fuzz.yml")).expect("the workflow");
+    let (_, list) = workflow.split_once("target: [").expect("a list");
+    let weekly = list.split(']').next().unwrap_or_default().split(", ").map(str::to_owned);
+    assert_eq!(weekly.collect::<BTreeSet<_>>(), targets, "the targets that are fuzzed every week");
 }
 
 /// What `cargo test` builds has no functions of fuzzers in it, and a member that is forgotten is not tested.

@@ -4,13 +4,13 @@ use std::{fs, panic::catch_unwind, path::Path};
 
 #[path = "../../mcp-runtime/src/fuzzing/changes.rs"]
 mod changes;
-#[path = "../fuzz/session.rs"]
+#[path = "../fuzz/session/mod.rs"]
 mod session;
 
 use changes::{Numbers, change};
 
 /// How many changes of each session are played.
-const CHANGES: usize = 150;
+const CHANGES: usize = 40;
 
 #[test]
 fn every_request_of_a_random_session_gets_one_response_and_no_permit_is_lost() {

@@ -295,9 +295,9 @@ fn poll_in_place(
 ) -> Invocation {
     let (future, threads) = match outcome {
         // the fast path: no task, no timer, no context
-        Ok(MaybeFuture::Ready(value)) => return Invocation::Ended(Ended::Returned(Ok(value))),
-        Ok(MaybeFuture::Polled(result)) => return resolve_ready(result, make_context),
-        Err(failure) => return resolve_ready(Err(failure), make_context),
+        Ok(MaybeFuture::Ready(value)) => return resolve_ready(Ok(value), context, make_context),
+        Ok(MaybeFuture::Polled(result)) => return resolve_ready(result, context, make_context),
+        Err(failure) => return resolve_ready(Err(failure), context, make_context),
         Ok(MaybeFuture::Waiting(future, threads)) => (future, Some(threads)),
         Ok(MaybeFuture::Pending(future)) => (future, None),
     };
@@ -307,7 +307,7 @@ fn poll_in_place(
     if !is_polled
         && let Poll::Ready(result) = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop()))
     {
-        return resolve_ready(result, make_context);
+        return resolve_ready(result, future.get_mut().context.take(), make_context);
     }
     let context = make_context();
     future.get_mut().context = Some(context.clone());
@@ -318,12 +318,18 @@ fn poll_in_place(
     }
 }
 
-/// The invocation of a function whose first poll returned `result`.
+/// The invocation of a function that returned `result` at once, or from its first poll; `context` is the one that it has
+/// made.
 fn resolve_ready(
     result: Result<ItemOutput, Failure>,
+    context: Option<Context>,
     make_context: &mut dyn FnMut() -> Context,
 ) -> Invocation {
     if !matches!(result, Err(Failure::VisitsRequired(_))) {
+        // a task that the function has spawned may keep the context: after the result, nothing more is sent for the call
+        if let Some(context) = context {
+            context.inner().cancel.complete();
+        }
         return Invocation::Ended(Ended::Returned(result));
     }
     let future = WithPermits::new(CatchPanic { future: None, context: None }, Vec::new());

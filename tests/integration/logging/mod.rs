@@ -10,7 +10,7 @@ use mcp_runtime::{
     context::LogLevel,
     mcp_prompt, mcp_resource, mcp_tool,
     testing::{Reply, TestServer},
-    tool::ToolDef,
+    tool::{ToolCall, ToolDef},
 };
 use mcp_tests::support::{
     HttpRequest, HttpServer, LineConnection, call, cancelled, legacy_call, ping, within,
@@ -214,6 +214,26 @@ async fn a_context_that_outlives_its_call_logs_nothing() {
         assert_eq!(reply.json()["result"]["content"][0]["text"], "true");
     })
     .await;
+}
+
+#[tokio::test]
+async fn work_that_outlives_a_function_which_returns_at_once_learns_that_the_call_has_ended() {
+    let (ended, mut has_ended) = tokio::sync::mpsc::channel(1);
+    let leaves = ToolDef::builder("leaves").handler(move |call: ToolCall| {
+        let ended = ended.clone();
+        async move {
+            tokio::spawn(async move {
+                call.context.cancelled().await;
+                call.context.log(LogLevel::Error, "late").send();
+                ended.send(call.context.is_cancelled()).await
+            });
+            "left"
+        }
+    });
+    let server = mcp_runtime::server!().add(leaves).telemetry(|telemetry| telemetry.client_logging());
+    let server = TestServer::new(server).unwrap();
+    assert_eq!(levels(&server.request("tools/call", asking("leaves", "debug")).await), [""; 0]);
+    assert_eq!(within(has_ended.recv()).await, Some(false), "it was not cancelled");
 }
 
 fn set_level(id: &str, level: &str) -> Value {

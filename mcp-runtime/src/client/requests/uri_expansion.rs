@@ -92,9 +92,11 @@ fn text(value: &Value) -> String {
 }
 
 /// Checks that a template matches its own expansions: with the same values if it tells where each of them ends, and always
-/// with values that expand to the same URI.
+/// with values that expand to the same URI but for its encoding.
 #[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
+    use percent_encoding::percent_decode_str;
+
     use crate::{core::arguments::TextArgument, resource::parse_variables};
 
     let Some((template, values)) = crate::fuzzing::halves(data) else { return };
@@ -131,7 +133,10 @@ fn fuzz(data: &[u8]) {
             };
             again.insert(name, value);
         }
-        assert_eq!(expand(template, &again, |_| is_raw).as_ref(), Ok(&uri), "`{template}` with {again:?}");
+        // which characters are encoded depends on the variable that they are in
+        let decoded = |uri: &str| percent_decode_str(uri).decode_utf8_lossy().into_owned();
+        let again = expand(template, &again, |_| is_raw).map(|again| decoded(&again));
+        assert_eq!(again, Ok(decoded(&uri)), "`{template}` and `{uri}`");
     }
 }
 

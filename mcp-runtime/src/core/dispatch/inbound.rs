@@ -145,7 +145,7 @@ impl InFlight {
         }
         let (cancel, cancelled) = oneshot::channel();
         requests.push(RegisteredRequest { id: id.clone(), serial, cancel: Some(cancel) });
-        Some(Registration { in_flight: self.clone(), client, id, serial, cancelled })
+        Some(Registration { in_flight: self.clone(), client, id, serial, cancelled, was_cancelled: false })
     }
 
     /// Cancels a request; `false` if no request of that id is being answered.
@@ -196,12 +196,18 @@ pub(crate) struct Registration {
     id: RequestId,
     serial: u64,
     cancelled: oneshot::Receiver<()>,
+    was_cancelled: bool,
 }
 
 impl Registration {
     /// Ready when the client has cancelled the request.
     pub(crate) fn poll_cancelled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.cancelled).poll(cx).map(|_| ())
+        // a channel that was ready may not be polled again
+        if !self.was_cancelled {
+            std::task::ready!(Pin::new(&mut self.cancelled).poll(cx)).unwrap_or_default();
+            self.was_cancelled = true;
+        }
+        Poll::Ready(())
     }
 
     /// Whether the client has cancelled the request.
@@ -609,6 +615,7 @@ mod tests {
         assert!(in_flight.register([1; 16], "1").is_none(), "in use");
         in_flight.cancel(&[1; 16], &RequestId::from_json("1"));
         assert!(first.poll_cancelled(&mut cx).is_ready());
+        assert!(first.is_cancelled() && first.is_cancelled(), "however often it is asked");
         assert!(other_client.poll_cancelled(&mut cx).is_pending());
         assert!(other_id.poll_cancelled(&mut cx).is_pending());
         in_flight.cancel_all(&[1; 16]);

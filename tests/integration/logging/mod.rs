@@ -72,7 +72,7 @@ fn prompt(ctx: &Context) -> &'static str {
 }
 
 fn builder() -> ServerBuilder {
-    let quiet = ToolDef::builder("quiet").handler(|call: mcp_runtime::tool::ToolCall| async move {
+    let quiet = ToolDef::builder("quiet").handler(|call: ToolCall| async move {
         call.context.log(LogLevel::Debug, "quiet").send();
     });
     mcp_runtime::server!()

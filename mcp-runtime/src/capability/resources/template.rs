@@ -104,8 +104,8 @@ impl Template {
                 Some(Part::Variable { .. }) => false,
                 Some(Part::Literal(text)) => {
                     let is_last = at + 2 == count && !self.parts.iter().any(Part::begins_a_query);
-                    let separates = |c: char| !in_values(c) && !(*explode && matches!(c, '/' | ','));
-                    !reserved && (is_last || text.contains(separates))
+                    let in_value = |c: char| in_values(c) || (*explode && matches!(c, '/' | ','));
+                    !reserved && (is_last || !text.chars().all(in_value))
                 }
             }
         })

@@ -70,7 +70,7 @@ fn make_crate(name: &str) -> PathBuf {
 }
 
 /// Beginnings of programs for other machines, and the options that name them.
-fn other_programs(folder: &Path) -> Vec<String> {
+pub(crate) fn other_programs(folder: &Path) -> Vec<String> {
     let mut windows = b"MZ".to_vec();
     windows.resize(0x3c, 0);
     windows.extend_from_slice(b"\x40\0\0\0PE\0\0\x64\x86");

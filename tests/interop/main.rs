@@ -14,6 +14,8 @@ mod page;
 mod repo;
 #[cfg(unix)]
 mod swaps;
+#[cfg(unix)]
+mod walk;
 
 use mcp_tests::external::{
     example::{self, Served},

@@ -1,7 +1,7 @@
-"""Replaces the server behind one connection again and again, and uses each.
+"""Replaces the server behind one connection, or a source of it, again and again, and uses each.
 
-The usage and the report are those of `connection.py`. The first step subscribes. Each other one copies a program to the
-place of the running one, waits until the server says that its tools have changed, lists and calls them, and waits for a
+The usage and the report are those of `connection.py`. The first step subscribes. Each other one copies a file to the
+place of the one that is used, waits until the server says that its tools have changed, lists and calls them, and waits for a
 change of the subscribed resource if the program has a tool that makes one.
 """
 
@@ -13,9 +13,11 @@ import anyio
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.shared.subscriptions import event_to_notification
 
-from connection import STEP_SECONDS, plain, run
 import connection
+from connection import plain, run
 
+# a step may build a program
+connection.STEP_SECONDS = 300
 connection.ALL_SECONDS = 1800
 TOOLS = "notifications/tools/list_changed"
 UPDATED = "notifications/resources/updated"
@@ -43,7 +45,7 @@ class Subscriber:
 
     async def wait(self, method):
         """Waits until the server has sent such a notification; forgets those before it."""
-        with anyio.fail_after(STEP_SECONDS):
+        with anyio.fail_after(connection.STEP_SECONDS):
             while True:
                 while self.heard:
                     message = self.heard.pop(0)
@@ -64,9 +66,9 @@ class Subscriber:
         os.replace(new, step["to"])
         await self.wait(TOOLS)
         names = [tool.name for tool in (await client.list_tools()).tools]
-        result = await client.call_tool(step["tool"], {})
+        result = await client.call_tool(step["tool"], step.get("arguments", {}))
         report = {"has": step["tool"] in names, "had": step["before"] in names, "text": result.content[0].text}
-        if step["trigger"]:
+        if step.get("trigger"):
             await client.call_tool(step["trigger"], {})
             report["updated"] = (await self.wait(UPDATED))["params"]["uri"]
         return report

@@ -1,12 +1,15 @@
-// Replaces the server behind one connection again and again, and uses each.
+// Replaces the server behind one connection, or a source of it, again and again, and uses each.
 //
-// The usage and the report are those of `connection.mjs`. The first step subscribes. Each other one copies a program to the
-// place of the running one, waits until the server says that its tools have changed, lists and calls them, and waits for a
+// The usage and the report are those of `connection.mjs`. The first step subscribes. Each other one copies a file to the
+// place of the one that is used, waits until the server says that its tools have changed, lists and calls them, and waits for a
 // change of the subscribed resource if the program has a tool that makes one.
 
 import { copyFileSync, renameSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STEP, run } from './connection.mjs';
+
+// a step may build a program
+STEP.timeout = 300_000;
 
 const TOOLS = 'notifications/tools/list_changed';
 const UPDATED = 'notifications/resources/updated';
@@ -41,14 +44,14 @@ async function subscribe(client, uri) {
   return {};
 }
 
-async function perform(client, { op, uri, from, to, tool, before, trigger }) {
+async function perform(client, { op, uri, from, to, tool, before, trigger, arguments: args = {} }) {
   if (op === 'subscribe') return subscribe(client, uri);
   heard = [];
   copyFileSync(from, `${to}.new`);
   renameSync(`${to}.new`, to);
   await wait(TOOLS);
   const names = (await client.listTools({}, STEP)).tools.map(({ name }) => name);
-  const result = await client.callTool({ name: tool, arguments: {} }, STEP);
+  const result = await client.callTool({ name: tool, arguments: args }, STEP);
   const report = { has: names.includes(tool), had: names.includes(before), text: result.content[0].text };
   if (trigger) {
     await client.callTool({ name: trigger, arguments: {} }, STEP);

@@ -1,5 +1,5 @@
-//! The way of a crate from `mcp-dev new` to its users: it builds, its tests pass, its settings are read, it is added to
-//! clients, and each change of it has a class.
+//! What `mcp-dev` makes: crates, and what is refused of packages and of the file for the registry. How a crate is built, packed
+//! and changed is in the tests of the workspace, as `interop/walk.rs`.
 
 use std::{
     fs,
@@ -21,12 +21,7 @@ fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_mcp-dev"))
 }
 
-/// The folder of builds that this test was built in: what the crate needs is there already, for the most part.
-fn target() -> &'static Path {
-    program().parent().and_then(Path::parent).expect("a target directory")
-}
-
-/// A crate of `mcp-dev new`, built.
+/// A crate of `mcp-dev new`.
 pub(super) struct Made {
     folder: Folder,
     name: &'static str,
@@ -41,10 +36,7 @@ impl Made {
         let line = ["new", name, "--path", runtime, "--owner", OWNER, "--author", "Ada Lovelace"];
         let output = folder.run(&line);
         assert!(output.status.success(), "{}", text(&output.stderr));
-        let made = Self { folder, name };
-        // the versions that the tests have been built with, which needs no network
-        fs::copy(workspace.join("Cargo.lock"), made.path("Cargo.lock")).expect("the lock file");
-        made
+        Self { folder, name }
     }
 
     fn path(&self, file: &str) -> PathBuf {
@@ -58,37 +50,9 @@ impl Made {
         command.env("HOME", &self.folder.0).env_remove("XDG_CONFIG_HOME").output().expect("the program")
     }
 
-    fn cargo(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(arguments).arg("--offline").current_dir(self.path("")).env("CARGO_TARGET_DIR", target());
-        let output = command.stdin(Stdio::null()).output().expect("cargo");
-        assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
-        text(&output.stdout)
-    }
-
-    fn server(&self) -> PathBuf {
-        target().join("debug").join(self.name)
-    }
-
     fn mcp_dev(&self, arguments: &[&str]) -> Output {
         self.run(program(), arguments)
     }
-}
-
-#[test]
-fn a_new_crate_goes_the_whole_way_to_its_users() {
-    let made = Made::new("product-walk");
-    let tested = made.cargo(&["test", "--quiet"]);
-    assert!(tested.contains("2 passed"), "{tested}");
-    let server = made.server();
-    let server_text = server.to_str().expect("UTF-8").to_owned();
-    has_settings(&made, &server);
-    is_added_to_clients(&made, &server);
-    let output = made.mcp_dev(&["doctor", "--strict", "--budget", "200", "--", &server_text]);
-    assert!(output.status.success() && text(&output.stdout).starts_with("nothing to mend"), "{output:?}");
-    has_classes_of_changes(&made, &server_text);
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    is_packaged(&made, &server_text);
 }
 
 /// Beginnings of programs for other machines, each with its target.
@@ -116,110 +80,6 @@ fn other_programs(made: &Made) -> Vec<String> {
         options.extend(["--binary".to_owned(), format!("{triple}={file}")]);
     }
     options
-}
-
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn is_packaged(made: &Made, server: &str) {
-    let own = format!("x86_64-unknown-linux-gnu={server}");
-    let mut options: Vec<String> = vec!["--binary".to_owned(), own];
-    options.extend(other_programs(made));
-    let package = |kind: &str| {
-        let mut line = vec!["package", kind];
-        line.extend(options.iter().map(String::as_str));
-        let output = made.mcp_dev(&line);
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        let left = "not started here, only known by their headers: darwin-universal, linux-arm64, win32-x64";
-        assert!(text(&output.stderr).contains(left), "{output:?}");
-    };
-    package("mcpb");
-    // modes are those of the archive
-    let unpack = "import os, sys, zipfile\n\
-        for entry in zipfile.ZipFile(sys.argv[1]).infolist():\n    \
-        path = zipfile.ZipFile(sys.argv[1]).extract(entry, 'bundle')\n    \
-        os.chmod(path, entry.external_attr >> 16)\n";
-    let output = made.run(Path::new("python3"), &["-c", unpack, "dist/product-walk-0.1.0.mcpb"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let manifest = fs::read_to_string(made.path("bundle/manifest.json")).expect("a manifest");
-    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
-    assert_eq!(manifest["compatibility"]["platforms"], json!(["darwin", "linux", "win32"]));
-    assert_eq!(manifest["tools"], json!([{ "name": "greet", "description": "Greet someone." }]));
-    let launch = &manifest["server"]["mcp_config"];
-    assert_eq!(launch["command"], "${__dirname}/server/product-walk");
-    assert_eq!(launch["platform_overrides"]["win32"]["command"], "${__dirname}/server/product-walk.exe");
-    assert_eq!(launch["env"]["PRODUCT_WALK_GREETING"], "${user_config.greeting}");
-    let asked = json!({ "type": "string", "title": "Greeting", "description": "The word that greets", "default": "Hello" });
-    assert_eq!(manifest["user_config"]["greeting"], asked);
-    // through the script that chooses
-    let launcher = made.path("bundle/server/product-walk");
-    let call = ["call", "greet", r#"{"name": "Ada"}"#];
-    let started = made.run(&launcher, &call);
-    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
-    // as a client starts it whose user has filled in nothing
-    let mut command = Command::new(&launcher);
-    let started = command
-        .args(call)
-        .env("PRODUCT_WALK_GREETING", "${user_config.greeting}")
-        .output()
-        .expect("a program");
-    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
-
-    // twice: what was made before is replaced
-    package("npm");
-    package("npm");
-    // without room, and killed, it is what it was
-    let bundle = made.path("dist/product-walk-0.1.0.mcpb");
-    let launch = made.path("dist/npm/product-walk-linux-x64/bin/product-walk");
-    let whole = || (fs::read(&bundle).expect("a bundle"), fs::read(&launch).expect("a program"));
-    let before = whole();
-    for (kind, start, reports) in [
-        ("mcpb", "trap '' XFSZ; ", true),
-        ("npm", "trap '' XFSZ; ", true),
-        ("mcpb", "", false),
-        ("npm", "", false),
-    ] {
-        let dev = program().display();
-        let line = format!("{start}ulimit -f 64; exec '{dev}' package {kind} {}", options.join(" "));
-        let output = made.run(Path::new("sh"), &["-c", &line]);
-        assert_eq!(output.status.code(), reports.then_some(1), "{kind}: {output:?}");
-        assert!(!reports || text(&output.stderr).contains("cannot be written"), "{kind}: {output:?}");
-        assert!(whole() == before, "{kind}: another file");
-    }
-    for folder in [made.path("dist"), made.path("dist/npm")] {
-        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // of the runs that were killed
-            if name.contains(".new") || name.contains(".tmp") {
-                fs::remove_dir_all(entry.path())
-                    .or_else(|_| fs::remove_file(entry.path()))
-                    .expect("a folder");
-            }
-        }
-    }
-    let read = |file: &str| -> Value {
-        let text = fs::read_to_string(made.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-        serde_json::from_str(&text).expect("JSON")
-    };
-    let main = read("dist/npm/product-walk/package.json");
-    assert_eq!(main["mcpName"], "io.github.ada/product-walk");
-    assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(4));
-    assert!(main.get("scripts").is_none());
-    let linux = read("dist/npm/product-walk-linux-x64/package.json");
-    assert_eq!(
-        (&linux["os"], &linux["cpu"], &linux["libc"]),
-        (&json!(["linux"]), &json!(["x64"]), &json!(["glibc"]))
-    );
-    // Windows on Arm runs the program for x64
-    assert_eq!(read("dist/npm/product-walk-win32-x64/package.json")["cpu"], json!(["x64", "arm64"]));
-    let launcher = fs::read_to_string(made.path("dist/npm/product-walk/bin/launch.js")).expect("a launcher");
-    let table = launcher.split_once("const PROGRAMS = ").and_then(|(_, rest)| rest.split_once(";\n"));
-    let table: Value = serde_json::from_str(table.expect("a table").0).expect("JSON");
-    assert_eq!(table["win32-arm64"], table["win32-x64"]);
-    assert_eq!(table["win32-arm64"][0]["name"], "product-walk-win32-x64");
-    assert_eq!(read("dist/npm/product-walk-darwin-universal/package.json")["cpu"], json!(["arm64", "x64"]));
-    let line = [&["--offline", "--yes", "./dist/npm/product-walk"], &call[..]].concat();
-    let started = made.run(Path::new("npx"), &line);
-    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
-    assert_eq!(fs::read_dir(made.path("dist/npm")).expect("a folder").count(), 5);
 }
 
 #[test]
@@ -400,107 +260,6 @@ fn packages_are_refused_before_anything_is_written() {
         .expect("a manifest");
     let output = made.mcp_dev(&["package", "mcpb", "--schema", "schema.json", "--binary", arm]);
     assert!(text(&output.stderr).contains("has no author\nadd `author"), "{output:?}");
-}
-
-fn has_settings(made: &Made, server: &Path) {
-    let call = ["call", "greet", r#"{"name": "Ada"}"#];
-    let greeted = |output: &Output| text(&output.stdout);
-    assert!(greeted(&made.run(server, &call)).contains("Hello, Ada!"));
-    assert!(greeted(&made.run(server, &[&["--greeting", "Hi"], &call[..]].concat())).contains("Hi, Ada!"));
-    let wrong = made.run(server, &["--greting", "Hi", "config"]);
-    assert!(
-        !wrong.status.success() && text(&wrong.stderr).contains("did you mean `--greeting`"),
-        "{wrong:?}"
-    );
-}
-
-fn is_added_to_clients(made: &Made, server: &Path) {
-    for (client, file) in
-        [("cursor", ".cursor/mcp.json"), ("vscode", ".vscode/mcp.json"), ("zed", ".zed/settings.json")]
-    {
-        for report in ["added", "already"] {
-            let output = made.run(server, &["install", client, "--project"]);
-            assert!(text(&output.stdout).contains(report), "{client}: {output:?}");
-        }
-        let written = fs::read_to_string(made.path(file)).expect("a file");
-        assert!(written.contains("\"product-walk\""), "{written}");
-        assert!(
-            !written.contains(made.folder.0.to_str().expect("UTF-8")),
-            "{client}: a path of this machine: {written}"
-        );
-    }
-}
-
-/// Each change of the server, as a change of the lock in the other direction, and its class.
-fn has_classes_of_changes(made: &Made, server: &str) {
-    let lock = made.path("mcp.lock.json");
-    let check = || {
-        let output = made.mcp_dev(&["lock", "--check", "--", server]);
-        (output.status.code(), text(&output.stdout))
-    };
-    assert_eq!(check(), (Some(0), "nothing has changed\n".to_owned()));
-    let original = fs::read_to_string(&lock).expect("the lock");
-    let tool = "/tools/greet";
-    let name = "/tools/greet/inputSchema/properties/name";
-    let output = "/tools/greet/outputSchema";
-    let changes = [
-        // what the older contract had, and what the server of now is to it
-        (format!("{tool}/description"), json!("Greets."), "routing", 3),
-        (format!("{name}/description"), json!("Who"), "routing", 3),
-        (format!("{tool}/title"), json!("Greet"), "cosmetic", 3),
-        (format!("{name}/format"), json!("name"), "cosmetic", 3),
-        ("/server/name".to_owned(), json!("older"), "cosmetic", 3),
-        ("/instructions".to_owned(), json!("Greet all."), "routing", 3),
-        (format!("{name}/maxLength"), json!(200), "breaking", 1),
-        (format!("{name}/maxLength"), json!(50), "additive", 3),
-        (format!("{name}/minLength"), json!(0), "breaking", 1),
-        (format!("{name}/type"), json!("integer"), "breaking", 1),
-        (format!("{name}/type"), json!(["string", "null"]), "breaking", 1),
-        ("/tools/greet/inputSchema/required".to_owned(), json!([]), "breaking", 1),
-        ("/tools/greet/inputSchema/properties/times".to_owned(), json!({ "type": "integer" }), "breaking", 1),
-        ("/tools/greet/inputSchema/properties/name".to_owned(), Value::Null, "breaking", 1),
-        ("/tools/gone".to_owned(), json!({ "inputSchema": {} }), "breaking", 1),
-        ("/tools/greet".to_owned(), Value::Null, "additive", 3),
-        (format!("{tool}/annotations/readOnlyHint"), json!(false), "additive", 3),
-        (format!("{tool}/annotations/openWorldHint"), json!(false), "breaking", 1),
-        (format!("{output}/required"), json!([]), "additive", 3),
-        (format!("{output}/properties/more"), json!({ "type": "string" }), "breaking", 1),
-        (output.to_owned(), Value::Null, "additive", 3),
-        ("/capabilities/prompts".to_owned(), json!({}), "breaking", 1),
-        ("/capabilities/tools".to_owned(), Value::Null, "additive", 3),
-        // what no list has, and the program prints
-        (format!("{tool}/scopes"), json!(["greet"]), "additive", 3),
-        ("/settings/greeting".to_owned(), Value::Null, "additive", 3),
-        ("/settings/greeting/required".to_owned(), json!(true), "additive", 3),
-        ("/settings/gone".to_owned(), json!({ "required": false, "schema": {} }), "breaking", 1),
-        ("/settings/greeting/schema/x-env".to_owned(), json!("OLDER"), "breaking", 1),
-    ];
-    assert!(changes.len() >= 20);
-    for (pointer, value, class, code) in changes {
-        let mut older: Value = serde_json::from_str(&original).expect("JSON");
-        let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
-        let members = older.pointer_mut(parent).and_then(Value::as_object_mut).expect("a place");
-        match &value {
-            Value::Null => members.remove(key).map(|_| ()).expect("a member"),
-            value => drop(members.insert(key.to_owned(), value.clone())),
-        }
-        fs::write(&lock, older.to_string()).expect("the lock");
-        let (found, report) = check();
-        assert!(report.starts_with(class) && found == Some(code), "{pointer} = {value}: {found:?} {report}");
-    }
-    // a file of another time, without what only the program knows, is out of date
-    let mut listed: Value = serde_json::from_str(&original).expect("JSON");
-    let members = listed.as_object_mut().expect("an object");
-    members.remove("source").and(members.remove("settings")).expect("settings of the program");
-    fs::write(&lock, listed.to_string()).expect("the lock");
-    let (code, report) = check();
-    assert!(code == Some(3) && report.contains("the file has none"), "{code:?} {report}");
-    // and it is written as the tests write it
-    let output = made.mcp_dev(&["lock", "--", server]);
-    assert!(
-        output.status.success() && fs::read_to_string(&lock).expect("the lock") == original,
-        "{output:?}"
-    );
 }
 
 #[test]

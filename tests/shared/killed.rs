@@ -50,7 +50,7 @@ const KILLED_EVERY: Duration = Duration::from_secs(5);
 const GONE: Duration = Duration::from_millis(500);
 
 /// The connection to a replica, or the one that it has to its client, has broken, or the proxy had no whole response.
-const BROKEN: [&str; 9] = [
+const BROKEN: [&str; 11] = [
     "error HTTP status 502",
     "error CLIENT_HTTP_NOT_IMPLEMENTED 502:",
     "error CLIENT_HTTP_FAILED_TO_OPEN_STREAM 502:",
@@ -59,6 +59,9 @@ const BROKEN: [&str; 9] = [
     // the SDK for Python says no more of any status
     "error -32603: Server returned an error response",
     "error -32000: Connection closed",
+    // the SDK for Python resumes a stream twice, and replicas are killed faster than one is found to be gone
+    "error -32000: SSE stream ended and reconnection attempts were exhausted",
+    "peer closed connection",
     "error the server closed the connection",
     "error not connected:",
 ];
@@ -96,7 +99,8 @@ impl Trouble {
                     || is_one_of(&["the server that ran it has stopped"]) && kind.contains("job")
                     || is_one_of(&["error of the tool"]) && kind.starts_with("pay")
                     || is_one_of(&["no answer to the call", "no answer to the retry"]) && kind == "retries"
-                    || is_one_of(&["the replica that waits for this does not answer"])
+                    // one that has just started may have no connection to the store yet
+                    || is_of_store
             }
             Self::Away => is_of_store || is_one_of(&["error of the tool"]) && kind.starts_with("pay"),
             Self::Forgotten => {

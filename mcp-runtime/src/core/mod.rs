@@ -23,6 +23,8 @@ pub(crate) mod jsonrpc;
 pub(crate) mod log_limit;
 pub(crate) mod protocol;
 pub(crate) mod reason;
+#[cfg(any(feature = "client", feature = "http"))]
+pub(crate) mod recent_map;
 pub(crate) mod server;
 #[cfg(feature = "http")]
 pub(crate) mod single_flight;

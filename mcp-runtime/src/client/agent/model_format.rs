@@ -3,21 +3,27 @@
 use std::collections::{HashMap, HashSet};
 
 use super::artifact::hex_digest;
+use crate::core::recent_map::RecentMap;
 
 /// The longest name that all of these APIs take.
 const MAX_NAME: usize = 64;
-/// The number of names that are remembered. Beyond it, all names are forgotten, including those still in use.
+/// The number of names that are remembered. Beyond it, those are forgotten that were not listed for longest.
 const MAX_NAMES: usize = 100_000;
-/// The same for their bytes: names are the servers'.
+/// The same for bytes of the tools' own names, which are the servers'.
 const MAX_NAME_BYTES: usize = 16 << 20;
 
-/// Which names stand for which tools. Once a name was given, it stays.
-#[derive(Debug, Default)]
+/// Which names stand for which tools. Once a name was given, it stays for as long as the tool is listed.
+#[derive(Debug)]
 pub(super) struct ModelNames {
-    by_tool: HashMap<String, String>,
+    by_tool: RecentMap<String, String>,
     by_name: HashMap<String, String>,
-    /// Of the tools' own names.
-    bytes: usize,
+}
+
+impl Default for ModelNames {
+    fn default() -> Self {
+        let by_tool = RecentMap::with_bytes(MAX_NAMES, MAX_NAME_BYTES, |tool: &String, _| tool.len());
+        Self { by_tool, by_name: HashMap::new() }
+    }
 }
 
 impl ModelNames {
@@ -28,8 +34,13 @@ impl ModelNames {
 
     /// Names for these tools, in their order.
     pub(super) fn names(&mut self, tools: &[&str]) -> Vec<String> {
-        if self.by_tool.len() > MAX_NAMES || self.bytes > MAX_NAME_BYTES {
-            *self = Self::default();
+        for tool in self.by_tool.trim().into_keys() {
+            // it has had both if a tool with the first one as its own name came later
+            for name in [allowed(&tool, MAX_NAME), legal_name(&tool)] {
+                if self.by_name.get(&name) == Some(&tool) {
+                    self.by_name.remove(&name);
+                }
+            }
         }
         // a tool whose own name is allowed has it
         let own: HashSet<&str> = tools.iter().copied().filter(|tool| is_allowed(tool)).collect();
@@ -46,7 +57,6 @@ impl ModelNames {
                 && !own.contains(plain.as_str())
                 && !self.by_name.contains_key(&plain);
             let name = if is_free { plain } else { legal_name(tool) };
-            self.bytes += tool.len();
             self.by_tool.insert(tool.to_owned(), name.clone());
             self.by_name.insert(name.clone(), tool.to_owned());
             name
@@ -98,8 +108,23 @@ mod tests {
         for list in 0..10 {
             let tools: Vec<_> = (0..10).map(|tool| format!("{list}/{tool}{}", "x".repeat(1 << 20))).collect();
             names.names(&tools.iter().map(String::as_str).collect::<Vec<_>>());
-            let kept: usize = names.by_tool.keys().map(String::len).sum();
-            assert!(kept <= MAX_NAME_BYTES + (11 << 20), "{kept} bytes");
+            let kept: usize = names.by_tool.iter().map(|(tool, _)| tool.len()).sum();
+            // two lists may exceed the bound, each a half of it
+            assert!(kept <= MAX_NAME_BYTES + (21 << 20), "{kept} bytes");
+            assert_eq!(names.by_name.len(), names.by_tool.iter().count());
+        }
+    }
+
+    #[test]
+    fn a_name_in_use_stays_however_many_others_are_given() {
+        let mut names = ModelNames::default();
+        let used = names.names(&["shop/buy", "shop.buy"]);
+        for list in 0..10 {
+            let others: Vec<_> =
+                (0..10).map(|tool| format!("{list}/{tool}{}", "x".repeat(1 << 20))).collect();
+            names.names(&others.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(names.names(&["shop/buy", "shop.buy"]), used, "after {list} lists");
+            assert_eq!(names.tool(&used[1]), Some("shop.buy"));
         }
     }
 }

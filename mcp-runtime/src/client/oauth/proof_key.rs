@@ -1,8 +1,6 @@
 //! Proofs of possession ([RFC 9449](https://www.rfc-editor.org/rfc/rfc9449)): a token that is bound to a key of the client
 //! is of no use to who steals it alone.
 
-use std::collections::BTreeMap;
-
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
@@ -15,7 +13,7 @@ use url::Url;
 use super::jwt::{SigningKey, now};
 use crate::{
     client::Error,
-    core::{crypto::random_id, sync::Mutex},
+    core::{crypto::random_id, recent_map::RecentMap, sync::Mutex},
 };
 
 /// The header of a proof.
@@ -27,13 +25,16 @@ const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 /// The longest nonce that is kept.
 const MAX_NONCE: usize = 1024;
 
+/// Origins whose nonces are kept. Two are in use at a time; those of servers that the client has left go.
+const MAX_ORIGINS: usize = 8;
+
 /// A key of this client, and the nonces that servers have asked for: one of the authorization server and one of the
 /// resource server.
 pub(in crate::client) struct ProofKey {
     key: SigningKey,
     /// The public half.
     jwk: Value,
-    nonces: Mutex<BTreeMap<String, String>>,
+    nonces: Mutex<RecentMap<String, String>>,
 }
 
 impl ProofKey {
@@ -50,7 +51,7 @@ impl ProofKey {
         let jwk = json!({
             "kty": "EC", "crv": "P-256", "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)
         });
-        Ok(Self { key, jwk, nonces: Mutex::default() })
+        Ok(Self { key, jwk, nonces: Mutex::new(RecentMap::new(MAX_ORIGINS)) })
     }
 
     /// The proof for a request, and for the token that it contains.
@@ -85,9 +86,7 @@ impl ProofKey {
         let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok());
         let Some(nonce) = nonce.filter(|nonce| nonce.len() <= MAX_NONCE) else { return false };
         let mut nonces = self.nonces.lock();
-        if nonces.len() > 8 {
-            nonces.clear();
-        }
+        drop(nonces.trim());
         nonces.insert(origin(url), nonce.to_owned());
         used != Some(nonce)
     }
@@ -117,6 +116,11 @@ mod tests {
         assert!(key.keep_nonce(&url, &headers, None));
         assert!(key.keep_nonce(&url, &headers, None), "requests that were sent at once all lack it");
         assert!(!key.keep_nonce(&url, &headers, key.nonce(&url).as_deref()), "it was used");
+        for left in 0..100 {
+            let left: Url = format!("https://{left}.example.com/").parse().unwrap();
+            key.keep_nonce(&left, &headers, None);
+            assert_eq!(key.nonce(&url).as_deref(), Some("once"), "it is in use");
+        }
         let other: Url = "https://id.example.com/token".parse().unwrap();
         assert_eq!(claims(&key.proof(&Method::POST, &url, None).unwrap())["nonce"], "once");
         assert!(claims(&key.proof(&Method::POST, &other, None).unwrap())["nonce"].is_null());

@@ -4,7 +4,6 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -17,6 +16,7 @@ use crate::core::{
     connection::{ClientData, Principal},
     crypto::{KeyRing, Nonce, Seal},
     protocol::Revision,
+    recent_map::RecentMap,
 };
 
 /// Identifies a session within the server: a random part of its id.
@@ -63,32 +63,17 @@ const RANDOM_OFFSET: usize = 8;
 /// Ids in the cache.
 const MAX_CACHED: usize = 1024;
 
-/// Opened ids, by a random part of each. Once half of the cache is recent, the other half is dropped, so that a session in
-/// use stays however many others are opened.
-#[derive(Debug, Default)]
+/// Opened ids, by a random part of each.
+#[derive(Debug)]
 struct SessionCache {
-    /// Opened or used since the last time that half of the cache was dropped.
-    recent: HashMap<[u8; RANDOM], CachedSession>,
-    older: HashMap<[u8; RANDOM], CachedSession>,
+    sessions: RecentMap<[u8; RANDOM], CachedSession>,
     /// That of the keys which opened them.
     generation: u64,
 }
 
 impl SessionCache {
-    fn get(&mut self, key: &[u8; RANDOM]) -> Option<&CachedSession> {
-        if !self.older.is_empty()
-            && let Some(used) = self.older.remove(key)
-        {
-            self.insert(*key, used);
-        }
-        self.recent.get(key)
-    }
-
-    fn insert(&mut self, key: [u8; RANDOM], session: CachedSession) {
-        if self.recent.len() >= MAX_CACHED / 2 {
-            self.older = std::mem::take(&mut self.recent);
-        }
-        self.recent.insert(key, session);
+    fn new(generation: u64) -> Self {
+        Self { sessions: RecentMap::new(MAX_CACHED), generation }
     }
 }
 
@@ -121,7 +106,7 @@ impl SessionIds {
     /// `lifetime` is in seconds. Servers that share keys are distinguished by their names.
     pub(crate) fn new(ring: &KeyRing, lifetime: u64, server: &str) -> Self {
         let anonymous = Self::bound_data(server, None);
-        let opened = Mutex::default();
+        let opened = Mutex::new(SessionCache::new(0));
         Self { seal: Seal::new(ring, PURPOSE), lifetime, server: server.into(), anonymous, opened }
     }
 
@@ -154,9 +139,9 @@ impl SessionIds {
         let mut opened = self.opened.lock();
         if opened.generation != generation {
             // a key that was removed opens nothing any more
-            *opened = SessionCache { generation, ..SessionCache::default() };
+            *opened = SessionCache::new(generation);
         }
-        if let Some(cached) = opened.get(&key).filter(|cached| cached.matches(id, caller)) {
+        if let Some(cached) = opened.sessions.get(&key).filter(|cached| cached.matches(id, caller)) {
             let valid = is_valid_at(cached.issued, cached.session.expires, now);
             return valid.then(|| cached.session.clone());
         }
@@ -172,7 +157,10 @@ impl SessionIds {
             // it was opened with keys that have been replaced meanwhile
             return Some(session);
         }
-        opened.insert(key, CachedSession { id: id.into(), caller, issued, session: session.clone() });
+        drop(opened.sessions.trim());
+        opened
+            .sessions
+            .insert(key, CachedSession { id: id.into(), caller, issued, session: session.clone() });
         Some(session)
     }
 
@@ -313,7 +301,7 @@ mod tests {
                 assert!(Arc::ptr_eq(&first, &open(&used)), "after {n} others");
             }
             let cached = ids.opened.lock();
-            assert!(cached.recent.len() + cached.older.len() <= MAX_CACHED);
+            assert!(cached.sessions.iter().count() <= MAX_CACHED);
         }
         assert!(!Arc::ptr_eq(&dropped, &open(&unused)));
     }

@@ -3,6 +3,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod auth;
+#[cfg(all(test, feature = "http"))]
+mod budgets;
 mod capability;
 #[cfg(feature = "cli")]
 mod cli;
@@ -104,10 +106,10 @@ pub mod http {
 /// # }
 /// ```
 pub mod config {
-    #[doc(inline)]
-    pub use crate::core::config::*;
     #[cfg(feature = "config")]
     pub use crate::settings::{Config, Secret};
+    #[doc(inline)]
+    pub use crate::{capability::tasks::TaskOptions, core::config::*};
 }
 
 /// Changes of items as they are registered: [`ServerBuilder::transform`].

@@ -49,10 +49,11 @@ pub use crate::{
         tool::{
             TaskMode, Tool, TypedTool,
             output::{AnyToolOutput, ToolOutput, tool_output},
+            result_limit::ResultLimit,
             spec::{OutputType, ToolDescriptor},
         },
     },
-    gate::{layer::item_layer as layer, result_limit::ResultLimit},
+    gate::layer::item_layer as layer,
     schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
 };
 

@@ -4,6 +4,9 @@
 
 pub(crate) mod completion;
 pub mod events;
+mod handle;
+#[cfg(test)]
+mod moods;
 pub mod prompts;
 pub mod resources;
 #[cfg(feature = "skills")]
@@ -11,21 +14,4 @@ pub mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod tasks;
 
-use crate::core::{
-    arguments::{Opens, Probe},
-    server::{Assembly, Named, ServerHandle},
-};
-
-/// The capabilities that a handle may change while the server runs: clients read them only once.
-pub(crate) const OF_HANDLE: Named = Named { key: "handle", open: open_for_handle, mount: |_, _, _| {} };
-
-pub(crate) fn open_for_handle(assembly: &mut Assembly<'_>) {
-    assembly.catalog::<resources::Resources>().may_come = true;
-    assembly.catalog::<prompts::Prompts>().may_come = true;
-    let _opened = assembly.catalog::<subscriptions::Subscriptions>();
-}
-
-impl Probe<ServerHandle> {
-    /// A function that takes the handle may use it.
-    pub const OPENS: Opens = Opens(Some(open_for_handle));
-}
+pub(crate) use handle::open_for_handle;

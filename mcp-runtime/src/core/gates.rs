@@ -1,5 +1,15 @@
 //! The checks that each call of an item passes before its function starts, in this order: the limits on its callers, then
 //! the wait for `max_concurrency`. An item has gates only if it has limits. A gate that decides at once allocates nothing.
+//!
+//! | option | gate | a call beyond it |
+//! |---|---|---|
+//! | `max_concurrency_per_caller` | `CallerConcurrency`, below | fails |
+//! | `rate`, of an item and of a mount | `CallerRate` in `core/store/caller_rate.rs`: at once, by the algorithm that `core/admission/rate.rs` describes, or in a store that replicas share | fails, and says when to try again |
+//! | `max_concurrency` | `Concurrency`, below | waits, within its time limit |
+//!
+//! They are put together in this order by `make_gates` in `core/server/assemble.rs`, and entered by `stage` of
+//! `core/dispatch/item_call.rs`. A call that fails here is answered as one whose function has failed
+//! ([`Failure::limited`]); only the rate of a *server* refuses a request.
 
 use std::{fmt, sync::Arc};
 

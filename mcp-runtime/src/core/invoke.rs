@@ -403,6 +403,10 @@ impl Running {
 
     /// Runs the function to its end, at most for its time limit, which does not include the time that the client takes
     /// to answer. If a thread outlives the limit, its cancellation token fires.
+    ///
+    /// The limit is the item's `timeout`, or else that of the server's limits, none by default
+    /// (`apply_with_concurrency` in `core/server/assemble.rs`); a function that continues as a task has its own only. The
+    /// wait at the item's gates before the function starts has the same limit once more: [`with_timeout`].
     pub(crate) async fn finish(mut self) -> Ended {
         let mut timer = pin!(self.limit.map(sleep));
         let mut waiting_since = None;
@@ -458,7 +462,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// Waits for something that belongs to a call, at most for the call's time limit.
+/// Waits for something that belongs to a call, at most for the call's time limit: for the item's gates, before its function.
 ///
 /// # Errors
 /// The limit has passed.

@@ -26,11 +26,9 @@ use crate::{
         item_output::ItemOutput,
         jsonrpc::Object,
         protocol::Revision,
+        tool::ResultLimit,
     },
-    gate::{
-        layer::{CallLayered, DynLayer},
-        result_limit::ResultLimit,
-    },
+    gate::layer::{CallLayered, DynLayer},
 };
 
 /// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
@@ -460,7 +458,7 @@ macro_rules! impl_item_setters {
             /// Sets how many bytes a result may have. A longer text of a tool is cut, with a notice; resources and
             /// prompts fail with an error that names the size.
             pub fn max_result(mut self, bytes: usize) -> Self {
-                self.item_mut().max_result = Some($crate::gate::result_limit::ResultLimit::new(bytes as u64));
+                self.item_mut().max_result = Some($crate::core::tool::ResultLimit::new(bytes as u64));
                 self
             }
         }

@@ -1,11 +1,10 @@
 //! The output of an item's function, whatever the kind of the item: one type, so that the code around functions is compiled
 //! once.
 
-use std::any::Any;
+use std::{any::Any, fmt};
 
 use crate::{
-    core::{error::Failure, tool::ToolResult},
-    gate::layer::PendingInput,
+    core::{context::PendingRequest, error::Failure, tool::ToolResult},
     prompt::PromptResult,
     resource::ResourceResult,
 };
@@ -46,6 +45,34 @@ impl From<ResourceResult> for ItemOutput {
 impl From<PromptResult> for ItemOutput {
     fn from(result: PromptResult) -> Self {
         Self::Prompt(result)
+    }
+}
+
+/// The input that a call needs from its client; layers pass it on.
+#[derive(Clone)]
+pub struct PendingInput {
+    pub(crate) requests: Vec<PendingRequest>,
+    /// Sealed.
+    pub(crate) state: String,
+}
+
+impl PendingInput {
+    /// The keys of the requests to the client.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.requests.iter().map(|request| &*request.key)
+    }
+}
+
+impl PartialEq for PendingInput {
+    fn eq(&self, other: &Self) -> bool {
+        // the state has the requests in it
+        self.state == other.state
+    }
+}
+
+impl fmt::Debug for PendingInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.keys()).finish()
     }
 }
 

@@ -5,12 +5,16 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use crate::core::{
-    content::ResourceContents,
-    crypto::{KeyRing, Seal, random_id},
-    jsonrpc::ProtocolError,
-    log_limit::{LogLimit, LogLine},
-    store::{Condition, KeepResults, ResultReader, SealedStore, StoreFuture, Table, Write, Written},
+use crate::{
+    capability::resources::open_resources,
+    core::{
+        config::{LONGEST, Limits},
+        content::ResourceContents,
+        crypto::{KeyRing, Seal, random_id},
+        jsonrpc::ProtocolError,
+        log_limit::{LogLimit, LogLine},
+        store::{Condition, KeepResults, ResultReader, SealedStore, StoreFuture, Table, Write, Written},
+    },
 };
 
 /// Purpose of the key that seals the URIs.
@@ -48,6 +52,19 @@ pub(crate) fn keep_results(
         put_log,
         get_log,
     })
+}
+
+impl Limits {
+    /// Keeps results of tools that are larger than `max_result` for so long, a year at most, instead of cutting them: the
+    /// client gets a link that its caller, and no other, can read with `resources/read`.
+    ///
+    /// They are kept in the memory of this process, or in a [store](crate::ServerBuilder::shared) that replicas share. A
+    /// result without room within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
+    pub fn keep_results(mut self, time: Duration) -> Self {
+        self.keep_results = Some((time.min(LONGEST), keep_results));
+        self.open = Some(open_resources);
+        self
+    }
 }
 
 impl KeepResults for KeptResults {

@@ -38,11 +38,11 @@ use std::{fmt, future::Future, sync::Arc};
 
 use serde_json::{Map, Value};
 
-pub use crate::core::connection::ItemKind;
+pub use crate::core::{connection::ItemKind, item_output::PendingInput};
 use crate::{
     core::{
         arguments::BoxFuture,
-        context::{Context, PendingRequest},
+        context::Context,
         dispatch::{ItemCall, Request, Response, call_layered},
         error::{Failure, ToolError},
         invoke::contain,
@@ -98,34 +98,6 @@ impl From<ResourceResult> for CallOutput {
 impl From<PromptResult> for CallOutput {
     fn from(result: PromptResult) -> Self {
         Self::Prompt(result)
-    }
-}
-
-/// The input that a call needs from its client; layers pass it on.
-#[derive(Clone)]
-pub struct PendingInput {
-    pub(crate) requests: Vec<PendingRequest>,
-    /// Sealed.
-    pub(crate) state: String,
-}
-
-impl PendingInput {
-    /// The keys of the requests to the client.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.requests.iter().map(|request| &*request.key)
-    }
-}
-
-impl PartialEq for PendingInput {
-    fn eq(&self, other: &Self) -> bool {
-        // the state has the requests in it
-        self.state == other.state
-    }
-}
-
-impl fmt::Debug for PendingInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.keys()).finish()
     }
 }
 

@@ -2,35 +2,16 @@
 //! server keeps results, or as much as fits: texts are cut, with a notice. Structured content is never cut, since the rest
 //! of it would not be JSON, or not what the schema promises.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use crate::core::{
+    config::Limits,
     content::{Content, ResourceContents, ResourceLink},
     dispatch::{PendingReply, Reply, Response},
     reason::Reason,
     server::{Entry as _, Server},
-    store::ResultReader,
-    tool::{ToolEntry, ToolResult},
+    tool::{ResultLimit, ToolCallEnd, ToolEntry, ToolResult},
 };
-
-/// How many bytes a result may have. It has the function that answers for a tool, so that only a program that sets a limit
-/// contains that.
-#[derive(Debug, Clone, Copy)]
-pub struct ResultLimit {
-    bytes: usize,
-    /// The response with the result of a tool.
-    pub(crate) respond: fn(Self, &Server, ToolCallEnd<'_>) -> Response,
-}
-
-/// A call of a tool that has ended with a result.
-pub(crate) struct ToolCallEnd<'a> {
-    pub(crate) entry: &'a Arc<ToolEntry>,
-    /// The reader of its result, if that is kept.
-    pub(crate) reader: Option<&'a ResultReader>,
-    pub(crate) result: ToolResult,
-    /// Why the result is an error.
-    pub(crate) reason: Option<Reason>,
-}
 
 impl ResultLimit {
     /// A limit in bytes.
@@ -39,9 +20,17 @@ impl ResultLimit {
         let bytes = if bytes > usize::MAX as u64 { usize::MAX } else { bytes as usize };
         Self { bytes, respond }
     }
+}
 
-    pub(crate) fn bytes(self) -> usize {
-        self.bytes
+impl Limits {
+    /// Sets the maximum size, in bytes, of the result of a tool, resource or prompt without its own `max_result`;
+    /// unlimited by default.
+    ///
+    /// A longer text of a tool is cut, with a notice; any other longer result is an error that names the size. See
+    /// [results](crate::guide::limits#results).
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.max_result = Some(ResultLimit::new(bytes as u64));
+        self
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    core::{changes::Subscriber, dispatch::ListenStream},
+    core::{changes::Subscriber, dispatch::NotificationStream},
     transport::memory::parse_message,
 };
 
@@ -27,7 +27,7 @@ pub struct Changes {
 }
 
 pub(super) enum ChangeSource {
-    Stream(Box<ListenStream>),
+    Stream(Box<NotificationStream>),
     /// Of a legacy client.
     Session(Subscriber),
 }

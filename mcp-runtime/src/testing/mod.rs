@@ -442,22 +442,11 @@ impl TestServer {
     /// Subscribes a legacy client, which sends one request for each resource.
     async fn subscribe_legacy(&self, filter: &Value) -> Changes {
         let offered = self.client.connection.server.list_changes();
-        let lists = ListChanges {
-            tools: offered.tools && filter["toolsListChanged"] == true,
-            prompts: offered.prompts && filter["promptsListChanged"] == true,
-            resources: offered.resources && filter["resourcesListChanged"] == true,
-            events: false,
-        };
+        let lists: ListChanges = offered.iter().filter(|list| filter[list.member()] == true).collect();
         let subscriptions = self.client.connection.server.hub().filter(lists, &Owner::local());
         let mut acknowledged = json!({});
-        for (key, accepted) in [
-            ("toolsListChanged", lists.tools),
-            ("promptsListChanged", lists.prompts),
-            ("resourcesListChanged", lists.resources),
-        ] {
-            if accepted {
-                acknowledged[key] = true.into();
-            }
+        for list in lists.iter() {
+            acknowledged[list.member()] = true.into();
         }
         let uris = filter["resourceSubscriptions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let mut accepted = Vec::new();

@@ -22,7 +22,7 @@ use crate::core::{
     changes::Subscriber,
     connection::RequestContext,
     dispatch::{
-        Batch, Calls, ConnectionState, ListenStream, OpenRequests, RefusedRequest, Registration, Reply,
+        Batch, Calls, ConnectionState, NotificationStream, OpenRequests, RefusedRequest, Registration, Reply,
         Request, RunningRequest, StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized,
     },
     jsonrpc::{JsonRpcMessage, ProtocolError, parse, parse_batch},
@@ -224,11 +224,7 @@ impl RequestScheduler {
             return;
         }
         let start = out.bytes.len();
-        for (id, reply) in replies {
-            out.bytes.push(if out.bytes.len() == start { b'[' } else { b',' });
-            encode(&mut out.bytes, reply, id, Revision::V2025_03_26, self.server.identity());
-        }
-        out.bytes.push(b']');
+        self.server.encode_batch(&mut out.bytes, replies);
         out.end_line(start);
     }
 
@@ -381,7 +377,7 @@ impl RequestScheduler {
     /// Serves a subscription until the client or the server ends it; its acknowledgement is sent immediately.
     pub(super) fn spawn_subscription(
         self: &Arc<Self>,
-        mut subscription: ListenStream,
+        mut subscription: NotificationStream,
         registration: Option<Registration>,
     ) {
         let mut cx = TaskContext::from_waker(Waker::noop());
@@ -414,7 +410,7 @@ impl RequestScheduler {
         });
     }
 
-    async fn serve_subscription(&self, subscription: &mut ListenStream) {
+    async fn serve_subscription(&self, subscription: &mut NotificationStream) {
         let messages = async {
             loop {
                 // changes that the client has not read yet are kept in the hub, each of them once

@@ -255,7 +255,7 @@ impl StreamConnection {
         };
         let context = if revision.is_modern() { &self.modern } else { &self.legacy };
         let Some(request) = Request::from_message(message, revision, context) else { return };
-        if request.is_listen() {
+        if request.opens_stream() {
             return self.listen(request, out);
         }
         // a ping checks whether the server is alive, so it is answered even if the server is busy
@@ -316,7 +316,7 @@ impl StreamConnection {
             let error = self.scheduler.refuse(Turn::Stopping, request.context);
             return self.refuse(Some(request.id), &error, out);
         }
-        match self.scheduler.server.start_listen(request, Some(self.scheduler.open_requests())) {
+        match self.scheduler.server.start_stream(request, Some(self.scheduler.open_requests())) {
             Ok((subscription, registration)) => {
                 out.flush(&self.scheduler.writer);
                 self.scheduler.spawn_subscription(subscription, registration);

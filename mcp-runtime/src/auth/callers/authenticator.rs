@@ -22,7 +22,6 @@ use super::{
     api_keys::ApiKeys,
     compact_jwt::SigningAlgorithm,
     guesses::{Attempt, Entrance, Guesses},
-    jwks::IssuerObserver,
     oauth::{Dpop, Oauth, parse_resource},
     verifier::{
         CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, VerdictFuture, Verifier,
@@ -34,6 +33,7 @@ use crate::core::{
     crypto::KeyRing,
     log_limit::{LogLimit, LogLine},
     reason::Reason,
+    server::IssuerObserver,
     store::SingleUse,
 };
 

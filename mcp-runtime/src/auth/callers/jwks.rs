@@ -20,6 +20,7 @@ use super::{
 use crate::{
     core::{
         reason::Reason,
+        server::IssuerObserver,
         single_flight::{Flight, SingleFlight},
         sync::RwLock,
     },
@@ -57,12 +58,6 @@ pub(super) struct IssuerEndpoint {
     pub(super) fetcher: Fetcher,
     /// Counts what the server is asked.
     pub(super) observer: Option<Arc<dyn IssuerObserver>>,
-}
-
-/// Is told what an authorization server was asked, and how long that took.
-pub(crate) trait IssuerObserver: fmt::Debug + Send + Sync {
-    /// `question`: `keys` or `introspection`; `outcome`: `ok`, `active`, `inactive` or `error`.
-    fn asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration);
 }
 
 impl IssuerEndpoint {

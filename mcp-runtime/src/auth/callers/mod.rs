@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod authenticator;
+mod builder;
 mod compact_jwt;
 mod dpop;
 mod guesses;
@@ -14,8 +15,8 @@ mod verifier;
 
 pub use api_keys::ApiKeys;
 pub use authenticator::Authentication;
-pub(crate) use authenticator::{Authenticator, FailureRate, IntoAuthentication, RefusedCaller, Verification};
+pub(crate) use authenticator::{Authenticator, RefusedCaller, Verification};
+use authenticator::{FailureRate, IntoAuthentication};
 pub use compact_jwt::SigningAlgorithm;
-pub(crate) use jwks::IssuerObserver;
 pub use oauth::Oauth;
 pub use verifier::{Denied, TokenProblem, Verifier};

@@ -225,6 +225,10 @@ impl Annotation for EventDescriptor {
         ItemKind::Event
     }
 
+    fn registration(&self) -> String {
+        ".add(event::of::<..>())".to_owned()
+    }
+
     fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
         let mut named = named_functions(self.descriptor());
         for (option, hooks) in self.hooks() {

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::core::{
     arguments::BoxFuture,
-    changes::Change,
     connection::Principal,
     context::Context,
     crypto::random_id,
+    protocol::ItemList,
     server::{Error, Result, Server, ServerHandle, WeakServer},
 };
 
@@ -216,7 +216,7 @@ impl ServerHandle {
     /// Notifies clients that the list of events has changed for a reason that the server does not see: the wire's
     /// `notifications/events/list_changed` (preview).
     pub fn events_changed(&self) {
-        self.publish(|| Change::Events);
+        self.publish(ItemList::Events);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::core::{
     error::Failure,
     invoke::ClientError,
     jsonrpc::{Object, ProtocolError, write_array},
-    protocol::Revision,
+    protocol::{ItemList, Revision},
     server::{Entry as _, Server},
 };
 
@@ -207,7 +207,7 @@ impl Waiting {
     pub(super) fn begin(server: &Server, subscriber: &EventSubscriber, owner: &Owner) -> Option<Self> {
         let hub = server.hub();
         let EventSubscriber { caller, access_rules } = subscriber.clone();
-        let filter = hub.filter(ListChanges { events: true, ..ListChanges::default() }, owner);
+        let filter = hub.filter(ListChanges::from_iter([ItemList::Events]), owner);
         hub.subscribe(filter, caller, access_rules, owner).map(Self)
     }
 

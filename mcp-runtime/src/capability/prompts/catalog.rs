@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{PromptBuilder, PromptDef, PromptDescriptor, PromptEntry};
+use super::{Prompt, PromptBuilder, PromptDef, PromptDescriptor, PromptEntry};
 use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
@@ -11,8 +11,8 @@ use crate::{
         item::{BuildError, ItemDescriptor, ItemSpec},
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, Entries,
-            List, MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle,
-            impl_additions,
+            List, MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder,
+            ServerHandle, impl_additions,
         },
     },
 };
@@ -146,5 +146,15 @@ impl MadeItem for PromptDef {
         let entry = assembly.named(item, entry)?;
         Prompts::add(assembly, item, entry);
         Ok(())
+    }
+}
+
+impl ServerBuilder {
+    /// Offers one annotated prompt.
+    #[doc(alias("add_prompt", "with_prompt", "register_prompt"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn prompt<T: Prompt>(mut self /* write `.prompt::<name>()` */) -> Self {
+        self.push_named(AnnotatedItem::prompt(T::DESCRIPTOR));
+        self
     }
 }

@@ -2,21 +2,23 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{ResourceBuilder, ResourceDef, ResourceDescriptor, ResourceEntry, UriVariables, pages::Pages};
+use super::{
+    Resource, ResourceBuilder, ResourceDef, ResourceDescriptor, ResourceEntry, UriVariables, pages::Pages,
+};
 use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
         arguments::Inject,
         changes::Filter,
-        connection::{Access, AccessError, ItemKind},
+        connection::{Access, AccessError, ItemKind, Principal},
         dispatch::{ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemDescriptor, ItemSpec},
         jsonrpc::decode_string,
         protocol::{Revision, UI_EXTENSION, UI_SETTINGS, is_ui_uri, normalize_uri},
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List,
-            MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerHandle, comparable_uri,
-            impl_additions, named_functions, write_entry,
+            MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle,
+            comparable_uri, impl_additions, named_functions, write_entry,
         },
         sort::sort_by,
         tool::Hints,
@@ -238,6 +240,20 @@ impl Capability for Resources {
         self.entries.iter().any(|resource| resource.differs_by_caller())
     }
 
+    fn publish_update(
+        &self,
+        server: &Server,
+        uri: &str,
+        concerns: Option<&dyn Fn(&Principal) -> bool>,
+        reporter: Option<&str>,
+    ) {
+        self.tell_subscribers(server, uri, concerns, reporter);
+    }
+
+    fn may_read(&self, uri: &str, access: Access<'_>) -> bool {
+        self.find(uri, access).is_ok()
+    }
+
     fn subscribe_to_resources<'u>(
         &self,
         server: &Server,
@@ -319,4 +335,14 @@ fn change(
     let spec = &mut entry.item;
     assembly.transforms.run(item, ItemKind::Resource, spec, &mut Hints::default(), Vec::new())?;
     Ok(())
+}
+
+impl ServerBuilder {
+    /// Offers one annotated resource or template.
+    #[doc(alias("add_resource", "with_resource", "register_resource"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn resource<T: Resource>(mut self /* write `.resource::<name>()` */) -> Self {
+        self.push_named(AnnotatedItem::resource(T::DESCRIPTOR));
+        self
+    }
 }

@@ -13,6 +13,7 @@ pub(crate) mod subscribe_fn;
 mod subscribers;
 mod template;
 mod template_syntax;
+mod updates;
 
 pub use builder::{ResourceBuilder, ResourceCall, ResourceDef};
 #[cfg(feature = "skills")]

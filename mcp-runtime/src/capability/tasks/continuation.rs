@@ -20,7 +20,7 @@ use crate::core::{
     jsonrpc::{Meta, Params, ProtocolError},
     protocol::Revision,
     reason::Reason,
-    server::{Assembly, Entry as _, Identity, Server, WeakServer},
+    server::{Assembly, Entry as _, Identity, RegisteredItem, Server, WeakServer},
     spawn::spawn,
     tool::{TaskMode, ToolEntry, ToolTask},
 };
@@ -28,7 +28,42 @@ use crate::core::{
 /// How calls of a tool become tasks. A tool that has this opens the capability on its server.
 #[must_use]
 pub const fn task(mode: TaskMode) -> ToolTask {
-    ToolTask { mode, restarts: false, open: open_for_tool }
+    ToolTask { mode, restarts: None, open: open_for_tool }
+}
+
+impl ToolTask {
+    /// The same, of a function that another replica runs again if the one that runs it has stopped.
+    #[must_use]
+    pub const fn restarting(self) -> Self {
+        Self { restarts: Some(restart_errors), ..self }
+    }
+}
+
+/// Why another replica cannot run the function of a tool again.
+pub(super) fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<String> {
+    let mut errors = Vec::new();
+    match tool.spec.task.map(|task| task.mode) {
+        None => errors.push("it has `.restart_task()`, and its calls do not become tasks\nadd `.task(TaskMode::Capable)`".to_owned()),
+        Some(TaskMode::Manual) => errors.push(
+            "its task cannot be restarted, since the function begins in the call, which is over then\nuse `TaskMode::Capable`".to_owned(),
+        ),
+        Some(_) => {}
+    }
+    if tool.spec.hints.idempotent != Some(true) {
+        let text = "its task may be restarted, so that the function runs twice, and it is not `idempotent`\nadd that hint if a second run changes nothing more, or remove `restart`";
+        errors.push(text.to_owned());
+    }
+    if !tool.cursors.is_empty() {
+        let text = "its task may be restarted, and it takes a cursor, which is opened for one request\nremove `restart`, or take the position as another argument";
+        errors.push(text.to_owned());
+    }
+    for ty in item.request_types() {
+        errors.push(format!(
+            "its task may be restarted, and it takes `&{ty}`, which middleware puts into requests and a restart does not have\n\
+             remove `restart`, or take what the function needs from `&Principal`, state or an argument"
+        ));
+    }
+    errors
 }
 
 fn open_for_tool(
@@ -83,7 +118,7 @@ impl Continuation for TasksOfTool {
 
     fn suspend(&self, context: &Context) {
         let gates = self.gates.clone().filter(|_| self.starts_at_once());
-        let (tasks, restarts) = (self.tasks.clone(), self.task.restarts);
+        let (tasks, restarts) = (self.tasks.clone(), self.task.restarts.is_some());
         context.suspend(ContinueAsTask { tasks, gates, restarts });
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{Tasks, task};
+use super::{Tasks, continuation::restart_errors, task};
 use crate::core::{
     bound::Configure,
     config::LONGEST,
@@ -114,7 +114,7 @@ impl ToolBuilder {
     /// It has an effect if replicas [share a store](crate::ServerBuilder::shared). The handler gets the same arguments, the
     /// same caller, and what it has kept with [`Context::once`](crate::Context::once).
     pub fn restart_task(mut self) -> Self {
-        self.spec_mut().restarts = true;
+        self.spec_mut().restarts = Some(restart_errors);
         self
     }
 }

@@ -161,7 +161,7 @@ impl MemoryClient {
         &self,
         method: &str,
         params: Map<String, Value>,
-    ) -> Result<crate::core::dispatch::ListenStream, MemoryReply> {
+    ) -> Result<crate::core::dispatch::NotificationStream, MemoryReply> {
         let mut params = RequestParams::from(params);
         self.add_meta(&mut params);
         let stream = self.connection.listen(method, &text_of(&params));

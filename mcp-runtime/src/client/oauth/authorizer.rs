@@ -1,5 +1,8 @@
 //! Gets tokens, renews them and gets others when the server asks for more. Concurrent calls wait for the token in
 //! progress, also across processes that share a store.
+//!
+//! `send_authorized` of `client/link/http_link.rs` asks for a token before each request ([`Authorizer::token`], which renews
+//! one that is about to end), and for another one after `401`, or `403` with `insufficient_scope` ([`Authorizer::challenged`]).
 
 use std::{
     fmt,

@@ -6,19 +6,15 @@ use std::{
     sync::Arc,
 };
 
-use crate::core::jsonrpc::{Object, notification};
+use crate::core::{
+    jsonrpc::{Object, notification},
+    protocol::ItemList,
+};
 
 /// A change. Of equal changes a subscriber's queue holds one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
-    /// The list of tools.
-    Tools,
-    /// The list of prompts.
-    Prompts,
-    /// The list of resources, or of resource templates.
-    Resources,
-    /// The list of events.
-    Events,
+    List(ItemList),
     /// The contents of the resource at this URI.
     Updated(Arc<str>),
     /// A change of an item that a subscriber names by its id.
@@ -66,17 +62,14 @@ impl Change {
     /// The wire's notification, without a line end; `meta` writes its `_meta`.
     pub(crate) fn notification(&self, meta: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
         let method = match self {
-            Self::Tools => "notifications/tools/list_changed",
-            Self::Prompts => "notifications/prompts/list_changed",
-            Self::Resources => "notifications/resources/list_changed",
-            Self::Events => "notifications/events/list_changed",
+            Self::List(list) => list.notification(),
             Self::Updated(_) => "notifications/resources/updated",
             Self::Subject(SubjectChange(subject)) => subject.method(),
         };
         notification(method, |params| {
             meta(params);
             match self {
-                Self::Tools | Self::Prompts | Self::Resources | Self::Events => {}
+                Self::List(_) => {}
                 Self::Updated(uri) => {
                     params.str("uri", uri);
                 }

@@ -8,17 +8,35 @@ use crate::core::{
     admission::Permit,
     changes::Change,
     connection::{SubscribeError, check_uri},
-    protocol::normalize_uri,
+    protocol::{ItemList, normalize_uri},
     sync::RwLock,
 };
 
 /// The lists whose changes a client subscribes to, or a server publishes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ListChanges {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    pub(crate) resources: bool,
-    pub(crate) events: bool,
+pub(crate) struct ListChanges(u8);
+
+impl ListChanges {
+    pub(crate) fn insert(&mut self, list: ItemList) {
+        self.0 |= 1 << list as u8;
+    }
+
+    pub(crate) fn contains(self, list: ItemList) -> bool {
+        self.0 & (1 << list as u8) != 0
+    }
+
+    /// Those in it, in the order of [`ItemList::ALL`].
+    pub(crate) fn iter(self) -> impl Iterator<Item = ItemList> {
+        ItemList::ALL.iter().copied().filter(move |list| self.contains(*list))
+    }
+}
+
+impl FromIterator<ItemList> for ListChanges {
+    fn from_iter<I: IntoIterator<Item = ItemList>>(lists: I) -> Self {
+        let mut changes = Self::default();
+        lists.into_iter().for_each(|list| changes.insert(list));
+        changes
+    }
 }
 
 /// The subscriptions of one subscriber.
@@ -121,7 +139,7 @@ impl Filter {
 
     /// Every list, and every resource of the subscriber.
     pub(super) fn everything(&self) -> Vec<Change> {
-        let mut changes = vec![Change::Tools, Change::Prompts, Change::Resources, Change::Events];
+        let mut changes: Vec<_> = ItemList::ALL.iter().copied().map(Change::List).collect();
         changes.extend(self.uris.read().by_key.keys().cloned().map(Change::Updated));
         changes
     }
@@ -131,10 +149,7 @@ impl Filter {
     pub(super) fn select(&self, change: &Change) -> Option<Change> {
         let select_if = |subscribed: bool| subscribed.then(|| change.clone());
         match change {
-            Change::Tools => select_if(self.lists.tools),
-            Change::Prompts => select_if(self.lists.prompts),
-            Change::Resources => select_if(self.lists.resources),
-            Change::Events => select_if(self.lists.events),
+            Change::List(list) => select_if(self.lists.contains(*list)),
             Change::Updated(uri) => {
                 let uris = self.uris.read();
                 uris.by_key.get(&**uri).cloned().map(Change::Updated)

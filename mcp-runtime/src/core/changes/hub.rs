@@ -338,8 +338,11 @@ mod tests {
     use super::*;
     use crate::core::connection::SubscribeError;
     use crate::core::connection::{ItemKind, ItemView};
+    use crate::core::protocol::ItemList;
 
-    const ALL: ListChanges = ListChanges { tools: true, prompts: true, resources: true, events: true };
+    fn every_list() -> ListChanges {
+        ItemList::ALL.iter().copied().collect()
+    }
 
     fn updated(uri: &str) -> Change {
         Change::Updated(uri.into())
@@ -357,22 +360,23 @@ mod tests {
     #[test]
     fn a_change_reaches_its_subscribers_and_is_queued_once() {
         let hub = Hub::default();
-        let filter = hub.filter(ListChanges { tools: true, ..ListChanges::default() }, &Owner::local());
+        let filter = hub.filter(ListChanges::from_iter([ItemList::Tools]), &Owner::local());
         assert_eq!(filter.subscribe("HTTP://Host/a").and(filter.subscribe("x://b")), Ok(()));
         filter.unsubscribe("x://b");
         let mut one = hub.subscribe(filter, None, None, &Owner::local()).unwrap();
-        let mut other = hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local()).unwrap();
+        let mut other =
+            hub.subscribe(hub.filter(every_list(), &Owner::local()), None, None, &Owner::local()).unwrap();
         for _ in 0..3 {
             hub.publish(updated("http://host/a"));
             hub.publish(updated("http://host/A"));
             hub.publish(updated("x://b"));
-            hub.publish(Change::Prompts);
-            hub.publish(Change::Tools);
+            hub.publish(Change::List(ItemList::Prompts));
+            hub.publish(Change::List(ItemList::Tools));
         }
-        assert_eq!(take_all(&mut one), [updated("HTTP://Host/a"), Change::Tools]);
-        assert_eq!(take_all(&mut other), [Change::Prompts, Change::Tools]);
-        hub.publish(Change::Tools);
-        assert_eq!(take_all(&mut one), [Change::Tools], "once taken, it is queued again");
+        assert_eq!(take_all(&mut one), [updated("HTTP://Host/a"), Change::List(ItemList::Tools)]);
+        assert_eq!(take_all(&mut other), [Change::List(ItemList::Prompts), Change::List(ItemList::Tools)]);
+        hub.publish(Change::List(ItemList::Tools));
+        assert_eq!(take_all(&mut one), [Change::List(ItemList::Tools)], "once taken, it is queued again");
     }
 
     #[test]
@@ -382,13 +386,19 @@ mod tests {
             |scopes: &[&str]| Some(Arc::new(Principal::new("i", "s").with_scopes(scopes.iter().copied())));
         let rules = || Some(Arc::new(AccessRules::default()));
         let mut admin = hub
-            .subscribe(hub.filter(ALL, &Owner::local()), caller(&["admin"]), rules(), &Owner::local())
+            .subscribe(
+                hub.filter(every_list(), &Owner::local()),
+                caller(&["admin"]),
+                rules(),
+                &Owner::local(),
+            )
             .unwrap();
-        let mut user =
-            hub.subscribe(hub.filter(ALL, &Owner::local()), caller(&[]), rules(), &Owner::local()).unwrap();
+        let mut user = hub
+            .subscribe(hub.filter(every_list(), &Owner::local()), caller(&[]), rules(), &Owner::local())
+            .unwrap();
         let scopes = ["admin".to_owned()];
         let view = ItemView { kind: ItemKind::Tool, name: "a", scopes: &scopes, tags: &[] };
-        hub.publish_to(Change::Tools, |access| access.allows(view));
+        hub.publish_to(Change::List(ItemList::Tools), |access| access.allows(view));
         assert_eq!((take_all(&mut admin).len(), take_all(&mut user).len()), (1, 0));
     }
 
@@ -400,15 +410,17 @@ mod tests {
             pending: 2,
             ..SubscriptionLimits::default()
         });
-        let filter = hub.filter(ALL, &Owner::local());
+        let filter = hub.filter(every_list(), &Owner::local());
         assert!(["a:1", "a:2", "a:3"].iter().all(|uri| filter.subscribe(uri).is_ok()));
         assert_eq!(filter.subscribe("a:4"), Err(SubscribeError::TooMany(3)));
         assert_eq!(filter.subscribe("A:1"), Ok(()), "the same resource");
         let mut slow = hub.subscribe(filter, None, None, &Owner::local()).unwrap();
-        let second = hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local());
+        let second = hub.subscribe(hub.filter(every_list(), &Owner::local()), None, None, &Owner::local());
         assert!(
             second.is_some()
-                && hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local()).is_none()
+                && hub
+                    .subscribe(hub.filter(every_list(), &Owner::local()), None, None, &Owner::local())
+                    .is_none()
         );
         drop(second);
         assert_eq!(hub.subscriber_count(), 1);
@@ -434,12 +446,12 @@ mod tests {
         let mut cx = Context::from_waker(&waker);
         let hub = Hub::default();
         let mut subscriber =
-            hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local()).unwrap();
+            hub.subscribe(hub.filter(every_list(), &Owner::local()), None, None, &Owner::local()).unwrap();
         assert!(subscriber.poll(&mut cx).is_pending());
         hub.publish(updated("a:1"));
         assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "it is not subscribed to this resource");
-        hub.publish(Change::Tools);
-        hub.publish(Change::Prompts);
+        hub.publish(Change::List(ItemList::Tools));
+        hub.publish(Change::List(ItemList::Prompts));
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
         assert_eq!(take_all(&mut subscriber).len(), 2);
         assert!(subscriber.poll(&mut cx).is_pending());

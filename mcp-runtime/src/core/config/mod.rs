@@ -1,41 +1,34 @@
 //! Every option of a server as plain data, each with its default. The public module `config` has them, one group for each
 //! method of the builder.
 
-#[cfg(all(test, feature = "http"))]
-mod budgets;
 #[cfg(feature = "http")]
 mod http;
 mod info;
+mod telemetry;
 #[cfg(feature = "http")]
 mod trusted_proxies;
 
 use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-pub use crate::gate::telemetry::TelemetryOptions;
 #[cfg(feature = "http")]
 pub(crate) use http::{Documents, EventBounds, HealthOptions, MakeDocuments, ReadinessCheck};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
+pub use telemetry::TelemetryOptions;
 #[cfg(feature = "http")]
 pub(crate) use trusted_proxies::ForwardedClient;
 
-use crate::{
-    capability::resources::open_resources,
-    core::{
-        admission::Rate,
-        changes::SubscriptionLimits,
-        connection::{AccessRules, Principal, VisibleFn},
-        crypto::{GENERATE, Key, KeyRing},
-        extensions::Extensions,
-        server::{Open, OpenRelay},
-        store::{OpenResults, SealStore, Shared},
-    },
-    gate::{kept_results::keep_results, result_limit::ResultLimit},
-};
-pub use crate::{
-    capability::tasks::TaskOptions,
-    core::connection::{ItemKind, ItemView},
+pub use crate::core::connection::{ItemKind, ItemView};
+use crate::core::{
+    admission::Rate,
+    changes::SubscriptionLimits,
+    connection::{AccessRules, Principal, VisibleFn},
+    crypto::{GENERATE, Key, KeyRing},
+    extensions::Extensions,
+    server::{Open, OpenRelay},
+    store::{OpenResults, SealStore, Shared},
+    tool::ResultLimit,
 };
 
 /// The longest time of any option, a year: its end can be computed on every platform.
@@ -300,27 +293,6 @@ impl Limits {
     /// list or object, 8 for each form that does not fit. Other types are not concerned.
     pub fn max_alternatives(mut self, steps: usize) -> Self {
         self.max_alternatives = steps;
-        self
-    }
-
-    /// Sets the maximum size, in bytes, of the result of a tool, resource or prompt without its own `max_result`;
-    /// unlimited by default.
-    ///
-    /// A longer text of a tool is cut, with a notice; any other longer result is an error that names the size. See
-    /// [results](crate::guide::limits#results).
-    pub fn max_result(mut self, bytes: usize) -> Self {
-        self.max_result = Some(ResultLimit::new(bytes as u64));
-        self
-    }
-
-    /// Keeps results of tools that are larger than `max_result` for so long, a year at most, instead of cutting them: the
-    /// client gets a link that its caller, and no other, can read with `resources/read`.
-    ///
-    /// They are kept in the memory of this process, or in a [store](crate::ServerBuilder::shared) that replicas share. A
-    /// result without room within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
-    pub fn keep_results(mut self, time: Duration) -> Self {
-        self.keep_results = Some((time.min(LONGEST), keep_results));
-        self.open = Some(open_resources);
         self
     }
 

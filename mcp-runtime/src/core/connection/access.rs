@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::Principal;
-use crate::core::sort::sort_by;
+use crate::core::{protocol::ItemList, sort::sort_by};
 
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,6 +38,16 @@ impl ItemKind {
             Self::Prompt => "prompt",
             Self::Skill => "skill",
             Self::Event => "event",
+        }
+    }
+
+    /// The list that has items of this kind.
+    pub(crate) const fn list(self) -> ItemList {
+        match self {
+            Self::Tool => ItemList::Tools,
+            Self::Prompt => ItemList::Prompts,
+            Self::Resource | Self::Skill => ItemList::Resources,
+            Self::Event => ItemList::Events,
         }
     }
 }

@@ -8,24 +8,21 @@ use super::{
     request::ClientRequestPolicy,
     response::{PendingReply, Reply, Response, ResultBody},
 };
-use crate::{
-    core::{
-        arguments::{BoxFuture, CallParts, Input, TextArgument},
-        blocking::{CallPermit, CallThreads, WithPermits},
-        client_request::CallBinding,
-        context::Context,
-        error::Failure,
-        extensions::Extensions,
-        gates::{Decision, Stage},
-        invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
-        item::{Function, ItemSpec},
-        item_output::ItemOutput,
-        jsonrpc::ProtocolError,
-        protocol::Revision,
-        reason::Reason,
-        server::{Server, WeakServer},
-    },
-    gate::layer::PendingInput,
+use crate::core::{
+    arguments::{BoxFuture, CallParts, Input, TextArgument},
+    blocking::{CallPermit, CallThreads, WithPermits},
+    client_request::CallBinding,
+    context::Context,
+    error::Failure,
+    extensions::Extensions,
+    gates::{Decision, Stage},
+    invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
+    item::{Function, ItemSpec},
+    item_output::{ItemOutput, PendingInput},
+    jsonrpc::ProtocolError,
+    protocol::Revision,
+    reason::Reason,
+    server::{Server, WeakServer},
 };
 
 /// A call whose item has been found: how to start the function, and how to answer when it ends.

@@ -21,15 +21,13 @@ use crate::{
         context::Context,
         error::{Failure, ToolError},
         invoke::{self, Ended, Invocation, StartOptions, with_timeout},
-        item_output::{ItemOutput, wrong_kind},
+        item_output::{ItemOutput, PendingInput, wrong_kind},
         log_limit::{Advice, ItemLogLimits},
         protocol::Revision,
         server::{Server, WeakServer},
         sync::Mutex,
     },
-    gate::layer::{
-        CallOutput, ItemKind, LayeredCall, LayeredCallParts, LayeredFunction, Next, Outcome, PendingInput,
-    },
+    gate::layer::{CallOutput, ItemKind, LayeredCall, LayeredCallParts, LayeredFunction, Next, Outcome},
 };
 
 /// Calls an item that has layers.

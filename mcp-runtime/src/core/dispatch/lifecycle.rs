@@ -23,7 +23,7 @@ impl Server {
     /// `can_notify`: whether the transport can send this client notifications of changes.
     fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, can_notify: bool) {
         let registry = self.registry();
-        let mut declared = Declared::new(revision, can_notify && self.list_changes().tools);
+        let mut declared = Declared::new(revision, can_notify && self.has_handle());
         if self.settings().logging {
             declared.member("logging", "{}");
         }

@@ -1,6 +1,7 @@
 //! From one request to its reply, in any revision, for any transport: routes methods, looks items up, checks what must
 //! hold before a function runs. Replies are values ([`response`]); functions run in [`invoke`](crate::core::invoke).
 
+mod batch;
 mod connection_state;
 mod inbound;
 mod input_required;
@@ -15,11 +16,12 @@ mod response;
 mod subscriptions;
 mod tools;
 
+pub(crate) use batch::Batch;
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
 #[cfg(feature = "http")]
 pub(crate) use inbound::OpenElsewhere;
 pub(crate) use inbound::{
-    Batch, Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
+    Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
     cut_off_error, id_in_use, is_initialized, resolve_revision,
 };
 #[cfg(feature = "http")]
@@ -39,4 +41,4 @@ pub(crate) use response::Status;
 pub(crate) use response::{
     CacheHints, PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result,
 };
-pub(crate) use subscriptions::{ListenStream, StreamSource, write_subscription_meta};
+pub(crate) use subscriptions::{NotificationStream, StreamSource, write_subscription_meta};

@@ -12,7 +12,7 @@ use super::{
     lifecycle::Handshake,
     request::wants_spans,
     response::{Reply, Response, ResultBody},
-    subscriptions::ListenStream,
+    subscriptions::NotificationStream,
 };
 use crate::{
     core::{
@@ -127,10 +127,10 @@ impl Server {
     ///
     /// # Errors
     /// The reply that refuses it.
-    pub(super) fn observe_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+    pub(super) fn observe_stream(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {
         let observation = Observation::start(self, request);
         let entered = observation.span.clone().entered();
-        let opened = self.route_listen(request);
+        let opened = self.route_stream(request);
         drop(entered);
         match &opened {
             Ok(_) => observation.end(&Reply::from(ResultBody::Empty)),

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{
     response::{PendingReply, Reply, Response, ResultBody},
-    subscriptions::ListenStream,
+    subscriptions::NotificationStream,
 };
 use crate::core::{
     admission::LimitReached,
@@ -22,7 +22,7 @@ use crate::core::{
     gates::Decision,
     invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id, parse},
-    protocol::{self, LogLevel, META_LOG_LEVEL, Method, Revision},
+    protocol::{self, LogLevel, META_LOG_LEVEL, Method, OPEN_STREAMS, Revision},
     reason::Reason,
     server::{List, Registry, Server},
     store::ResultReader,
@@ -65,9 +65,9 @@ impl<'a> Request<'a> {
         Self { method: "tools/call", id: "0", params, text: "", revision: Revision::LATEST, context }
     }
 
-    /// Whether it opens a subscription, which is answered with a stream.
-    pub(crate) fn is_listen(&self) -> bool {
-        self.revision.is_modern() && matches!(self.method, "subscriptions/listen" | "events/stream")
+    /// Whether it is answered with a stream of notifications.
+    pub(crate) fn opens_stream(&self) -> bool {
+        self.revision.is_modern() && OPEN_STREAMS.contains(&self.method)
     }
 
     /// The items that it may see and call.
@@ -258,8 +258,8 @@ impl Server {
     ///
     /// # Errors
     /// The reply that refuses it.
-    pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
-        if self.is_observed() { self.observe_listen(request) } else { self.route_listen(request) }
+    pub(super) fn answer_with_stream(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {
+        if self.is_observed() { self.observe_stream(request) } else { self.route_stream(request) }
     }
 
     /// Whether requests are watched: the program's subscriber wants their spans, or they are counted or audited.
@@ -267,7 +267,7 @@ impl Server {
         self.counts_or_audits() || wants_spans()
     }
 
-    pub(super) fn route_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+    pub(super) fn route_stream(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {
         if !request.context.rate_taken {
             self.take_rate_at_once(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
         }

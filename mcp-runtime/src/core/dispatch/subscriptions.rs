@@ -1,5 +1,5 @@
 //! `subscriptions/listen`: which of the requested notifications the server sends, and the messages of the stream that it
-//! opens, or of one that a capability opens. Dropping a [`ListenStream`] ends the subscription.
+//! opens, or of one that a capability opens. Dropping a [`NotificationStream`] ends the subscription.
 //!
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
@@ -8,7 +8,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, IgnoredAny, MapAccess, Visitor},
+};
 
 use super::{
     Request,
@@ -20,24 +23,68 @@ use crate::core::{
     connection::{check_uri, principal_digest},
     jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
     log_limit::LogLine,
-    protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID, Revision},
+    protocol::{ItemList, META_SERVER_INFO, META_SUBSCRIPTION_ID, Revision},
     server::Server,
 };
 
 /// The notifications that a client requests.
-#[derive(Deserialize, Debug, Default)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 struct RequestedNotifications {
-    tools_list_changed: Option<bool>,
-    prompts_list_changed: Option<bool>,
-    resources_list_changed: Option<bool>,
-    events_list_changed: Option<bool>,
-    resource_subscriptions: Option<Vec<String>>,
+    lists: ListChanges,
+    uris: Option<Vec<String>>,
     task_ids: Option<Vec<String>>,
 }
 
+const RESOURCE_SUBSCRIPTIONS: &str = "resourceSubscriptions";
+const TASK_IDS: &str = "taskIds";
+
+impl<'de> Deserialize<'de> for RequestedNotifications {
+    fn deserialize<D: Deserializer<'de>>(members: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = RequestedNotifications;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut lists, mut seen) = (ListChanges::default(), ListChanges::default());
+                let (mut uris, mut task_ids) = (None, None);
+                while let Some(key) = map.next_key::<String>()? {
+                    if let Some(list) = ItemList::ALL.iter().copied().find(|list| list.member() == key) {
+                        if seen.contains(list) {
+                            return Err(A::Error::duplicate_field(list.member()));
+                        }
+                        seen.insert(list);
+                        if map.next_value::<Option<bool>>()? == Some(true) {
+                            lists.insert(list);
+                        }
+                        continue;
+                    }
+                    let (texts, member) = match &*key {
+                        RESOURCE_SUBSCRIPTIONS => (&mut uris, RESOURCE_SUBSCRIPTIONS),
+                        TASK_IDS => (&mut task_ids, TASK_IDS),
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    if texts.is_some() {
+                        return Err(A::Error::duplicate_field(member));
+                    }
+                    *texts = Some(map.next_value()?);
+                }
+                let (uris, task_ids) = (uris.flatten(), task_ids.flatten());
+                Ok(RequestedNotifications { lists, uris, task_ids })
+            }
+        }
+        members.deserialize_map(MembersVisitor)
+    }
+}
+
 /// The stream that a request opens: `subscriptions/listen`, or one of a capability.
-pub(crate) struct ListenStream {
+pub(crate) struct NotificationStream {
     server: Server,
     /// Raw JSON of the request's id, which is the subscription's.
     id: Box<str>,
@@ -70,41 +117,30 @@ pub(crate) trait StreamSource: Send {
 }
 
 impl Server {
-    pub(super) fn listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+    pub(super) fn listen(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {
         self.join_replicas();
         let registry = self.registry();
-        let RequestedNotifications {
-            tools_list_changed,
-            prompts_list_changed,
-            resources_list_changed,
-            events_list_changed,
-            resource_subscriptions,
-            task_ids,
-        } = parse_notifications(&request)?;
+        let RequestedNotifications { lists, uris, task_ids } = parse_notifications(&request)?;
         if task_ids.is_some() {
             registry.capabilities.iter().try_for_each(|capability| capability.check_subscriber(&request))?;
         }
-        let changes = self.list_changes();
-        let lists = ListChanges {
-            tools: changes.tools && tools_list_changed == Some(true),
-            prompts: changes.prompts && prompts_list_changed == Some(true),
-            resources: changes.resources && resources_list_changed == Some(true),
-            // legacy revisions have no such list
-            events: changes.tools
-                && events_list_changed == Some(true)
-                && registry.capabilities.of_method("events/list").is_some(),
+        // the lists of legacy revisions may be empty now and have items later
+        let may_change = |list: &ItemList| {
+            self.has_handle()
+                && (list.is_legacy() || registry.capabilities.of_method(list.method()).is_some())
         };
+        let lists: ListChanges = lists.iter().filter(may_change).collect();
         let context = request.context;
         let owner = context.owner();
         let filter = self.hub().filter(lists, &owner);
-        let mut requested_uris = resource_subscriptions.unwrap_or_default();
+        let mut requested_uris = uris.unwrap_or_default();
         // bounds the number of checks
         requested_uris.truncate(self.hub().max_uris());
         for uri in &requested_uris {
             check_uri(uri).map_err(ProtocolError::from)?;
         }
         let mut accepted_uris = Vec::new();
-        if changes.resources {
+        if self.has_handle() {
             for capability in registry.capabilities.iter() {
                 let accepted = capability.subscribe_to_resources(self, &request, &requested_uris, &filter)?;
                 accepted_uris.extend(accepted);
@@ -142,7 +178,7 @@ impl Server {
                 Ok(write(&subscribed))
             }))
         };
-        Ok(ListenStream {
+        Ok(NotificationStream {
             server: self.clone(),
             id: request.id.into(),
             source: Source::Changes { subscriber, acknowledgement },
@@ -150,12 +186,16 @@ impl Server {
     }
 
     /// The stream that a capability opens for a request.
-    pub(super) fn open_stream(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+    pub(super) fn open_stream(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {
         let registry = self.registry();
         let capability = registry.capabilities.of_method(request.method);
         let capability = capability.ok_or_else(|| Reply::unknown_method(request.method))?;
         let source = capability.open_stream(self, request)?;
-        Ok(ListenStream { server: self.clone(), id: request.id.into(), source: Source::Capability(source) })
+        Ok(NotificationStream {
+            server: self.clone(),
+            id: request.id.into(),
+            source: Source::Capability(source),
+        })
     }
 }
 
@@ -164,17 +204,10 @@ fn acknowledgement(id: &str, lists: ListChanges, uris: &[String], task_ids: &[St
     notification("notifications/subscriptions/acknowledged", |params| {
         write_subscription_meta(params, id);
         params.object("notifications", |n| {
-            for (key, accepted) in [
-                ("toolsListChanged", lists.tools),
-                ("promptsListChanged", lists.prompts),
-                ("resourcesListChanged", lists.resources),
-                ("eventsListChanged", lists.events),
-            ] {
-                if accepted {
-                    n.raw(key, "true");
-                }
+            for list in lists.iter() {
+                n.raw(list.member(), "true");
             }
-            for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", task_ids)] {
+            for (key, texts) in [(RESOURCE_SUBSCRIPTIONS, uris), (TASK_IDS, task_ids)] {
                 if !texts.is_empty() {
                     write_array(n.key(key), texts, |out, text| write_string(out, text));
                 }
@@ -200,7 +233,7 @@ pub(crate) fn write_subscription_meta(params: &mut Object<'_>, id: &str) {
     });
 }
 
-impl ListenStream {
+impl NotificationStream {
     /// Ready once it is known what the stream is subscribed to, or that the request is refused.
     pub(crate) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Source::Changes { acknowledgement, .. } = &mut self.source
@@ -289,8 +322,8 @@ impl ListenStream {
     }
 }
 
-impl fmt::Debug for ListenStream {
+impl fmt::Debug for NotificationStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ListenStream").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("NotificationStream").field("id", &self.id).finish_non_exhaustive()
     }
 }

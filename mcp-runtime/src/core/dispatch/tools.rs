@@ -25,9 +25,8 @@ use crate::{
         reason::Reason,
         server::{Entry as _, Registry, Server},
         store::ResultReader,
-        tool::{MadeToolCall, ToolEntry, ToolHandler, ToolResult},
+        tool::{MadeToolCall, ToolCallEnd, ToolEntry, ToolHandler, ToolResult},
     },
-    gate::result_limit::ToolCallEnd,
     schema::duplicate_keys,
 };
 

@@ -60,8 +60,14 @@ const METHODS: &[Method] = {
         legacy("logging/setLevel"),
         legacy("ping"),
         legacy("initialize"),
+        // of the example in the page about the architecture
+        #[cfg(test)]
+        modern("moods/list"),
     ]
 };
+
+/// The methods whose requests are answered with a stream of notifications.
+pub(crate) const OPEN_STREAMS: [&str; 2] = ["subscriptions/listen", "events/stream"];
 
 impl Method {
     /// The method of that name, in any revision.
@@ -84,6 +90,9 @@ mod tests {
         for (n, method) in METHODS.iter().enumerate() {
             assert!(METHODS.iter().skip(n + 1).all(|other| other.name != method.name), "{}", method.name);
             assert!(method.since <= method.until, "{}", method.name);
+        }
+        for name in OPEN_STREAMS {
+            assert!(Method::of_name(name).is_some_and(|method| method.is_in(Revision::LATEST)), "{name}");
         }
     }
 

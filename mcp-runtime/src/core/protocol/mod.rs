@@ -2,6 +2,7 @@
 
 mod error_code;
 mod extension;
+mod item_list;
 mod log_level;
 mod meta;
 mod method;
@@ -15,9 +16,10 @@ pub(crate) use extension::{
 };
 #[cfg(feature = "skills")]
 pub(crate) use extension::{SKILLS_EXTENSION, SKILLS_SETTINGS};
+pub(crate) use item_list::ItemList;
 pub use log_level::LogLevel;
 pub(crate) use meta::*;
-pub(crate) use method::Method;
+pub(crate) use method::{Method, OPEN_STREAMS};
 pub use parse_name::ParseNameError;
 pub use revision::Revision;
 pub(crate) use uri::{normalize_uri, uri_with_prefix};

@@ -23,7 +23,7 @@ use crate::core::{
     item::{BuildError, ItemSpec, Location},
     server::Entry as _,
     store::{CallerRate, RateStore, SealedStore},
-    tool::{TaskMode, ToolEntry, ToolTask},
+    tool::{ToolEntry, ToolTask},
 };
 
 /// The server's options that apply to all of its items.
@@ -212,8 +212,8 @@ impl Assembly<'_> {
         self.rules.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
         let gates = entry.spec.item.gates.clone();
         let restarts = entry.spec.restarts;
-        if restarts {
-            let errors = restart_errors(item, &entry).into_iter();
+        if let Some(check) = restarts {
+            let errors = check(item, &entry).into_iter();
             self.errors.extend(errors.map(|text| entry.spec.build_error(text)));
         }
         entry.continuation =
@@ -241,39 +241,6 @@ impl Assembly<'_> {
         let tools = self.tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
         Ok(Registry::new(tools, catalogs, self.lasting))
     }
-}
-
-/// Why another replica cannot run the function of a tool again.
-fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<String> {
-    let mut errors = Vec::new();
-    match tool.spec.task.map(|task| task.mode) {
-        None => errors.push("it has `.restart_task()`, and its calls do not become tasks\nadd `.task(TaskMode::Capable)`".to_owned()),
-        Some(TaskMode::Manual) => errors.push(
-            "its task cannot be restarted, since the function begins in the call, which is over then\nuse `TaskMode::Capable`".to_owned(),
-        ),
-        Some(_) => {}
-    }
-    if tool.spec.hints.idempotent != Some(true) {
-        let text = "its task may be restarted, so that the function runs twice, and it is not `idempotent`\nadd that hint if a second run changes nothing more, or remove `restart`";
-        errors.push(text.to_owned());
-    }
-    if !tool.cursors.is_empty() {
-        let text = "its task may be restarted, and it takes a cursor, which is opened for one request\nremove `restart`, or take the position as another argument";
-        errors.push(text.to_owned());
-    }
-    if let ItemSource::Annotated(linked) = &item.source {
-        let named = linked.0.named().into_iter().flat_map(|(_, takes)| takes);
-        for inject in linked.descriptor().injects.iter().copied().chain(named) {
-            if item.requested.contains(&inject.target()) && !inject.is_provided_by_state(&item.state) {
-                let ty = inject.name();
-                errors.push(format!(
-                    "its task may be restarted, and it takes `&{ty}`, which middleware puts into requests and a restart does not have\n\
-                     remove `restart`, or take what the function needs from `&Principal`, state or an argument"
-                ));
-            }
-        }
-    }
-    errors
 }
 
 /// The error of a tool whose page is not there; `nearest` is the one with the most similar URI.

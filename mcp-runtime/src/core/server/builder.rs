@@ -19,14 +19,13 @@ use super::{
     service_block::ServiceBlock,
     transform::{FoundService, ItemChanges, Transform, Transformed},
 };
-#[cfg(feature = "auth")]
-use crate::auth::{Authentication, Authenticator, FailureRate, IntoAuthentication, IssuerObserver};
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
 #[cfg(feature = "config")]
 use crate::core::server::PendingSettings;
+#[cfg(feature = "auth")]
+use crate::core::server::{IssuerObserver, PendingAuthentication};
 use crate::{
-    capability::{OF_HANDLE, prompts::Prompt, resources::Resource},
     core::{
         admission::CallerConcurrency,
         arguments::StateValue,
@@ -93,7 +92,7 @@ pub struct ServerBuilder {
     /// Innermost first.
     transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
-    authentications: Vec<Authentication>,
+    pub(crate) authentication: Option<Box<dyn PendingAuthentication>>,
     audit: Option<OpenAudit>,
     #[cfg(feature = "config")]
     pub(crate) settings: Option<Box<dyn PendingSettings>>,
@@ -122,7 +121,7 @@ impl ServerBuilder {
             layers: Vec::new(),
             transforms: Vec::new(),
             #[cfg(feature = "auth")]
-            authentications: Vec::new(),
+            authentication: None,
             audit: None,
             #[cfg(feature = "config")]
             settings: None,
@@ -177,6 +176,11 @@ impl ServerBuilder {
         self
     }
 
+    /// Passes the handle to `take` once the server is built.
+    pub(crate) fn give_handle_to(&mut self, take: impl FnOnce(ServerHandle) + Send + 'static) {
+        self.handle_receivers.push(Box::new(take));
+    }
+
     /// Names a capability.
     pub(crate) fn open_on_build(&mut self, named: Named) {
         if !self.named.iter().any(|known| known.key == named.key) {
@@ -195,15 +199,11 @@ impl ServerBuilder {
     pub(crate) fn push_named(&mut self, item: AnnotatedItem) {
         if self.items.iter().any(|other| other.key() == Some(item.key())) {
             let (kind, descriptor) = (item.kind().noun(), item.descriptor());
-            let name = descriptor.name;
-            let call = match item.kind() {
-                ItemKind::Event => "`.add(event::of::<..>())`".to_owned(),
-                _ => format!("`.{kind}::<{name}>()`"),
-            };
+            let (name, call) = (descriptor.name, item.0.registration());
             self.errors.push(BuildError::at(
                 descriptor.location,
                 format!(
-                    "{kind} `{name}` is registered twice\nremove {call}, since `.discover()` registers every annotated function, or one of the two"
+                    "{kind} `{name}` is registered twice\nremove `{call}`, since `.discover()` registers every annotated function, or one of the two"
                 ),
             ));
             return;
@@ -216,22 +216,6 @@ impl ServerBuilder {
     // rustc shows the next line to those who pass the function as a value
     pub fn tool<T: Tool>(mut self /* write `.tool::<name>()` */) -> Self {
         self.push_named(AnnotatedItem::tool(T::DESCRIPTOR));
-        self
-    }
-
-    /// Offers one annotated resource or template.
-    #[doc(alias("add_resource", "with_resource", "register_resource"))]
-    // rustc shows the next line to those who pass the function as a value
-    pub fn resource<T: Resource>(mut self /* write `.resource::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::resource(T::DESCRIPTOR));
-        self
-    }
-
-    /// Offers one annotated prompt.
-    #[doc(alias("add_prompt", "with_prompt", "register_prompt"))]
-    // rustc shows the next line to those who pass the function as a value
-    pub fn prompt<T: Prompt>(mut self /* write `.prompt::<name>()` */) -> Self {
-        self.push_named(AnnotatedItem::prompt(T::DESCRIPTOR));
         self
     }
 
@@ -298,7 +282,7 @@ impl ServerBuilder {
         #[cfg(feature = "config")]
         let mut other = other;
         #[cfg(feature = "auth")]
-        if !other.authentications.is_empty() {
+        if other.authentication.is_some() {
             self.errors.push(BuildError::new(format!(
                 "the server that is mounted as `{prefix}` authenticates its callers, which only the outer one can do\n\
                  move its `.auth(..)` there"
@@ -397,65 +381,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Authenticates the callers of the HTTP transport: with the access tokens of an OAuth authorization server
-    /// ([`Oauth`](crate::auth::Oauth)), with [`ApiKeys`](crate::auth::ApiKeys), or with your
-    /// own [`Verifier`](crate::auth::Verifier). Other requests are answered `401`.
-    /// May be called several times; a token is accepted if one of them accepts it. The host of a server on stdio is trusted
-    /// and not authenticated.
-    ///
-    /// ```
-    /// use mcp_runtime::{Principal, auth::ApiKeys};
-    ///
-    /// # fn main() -> mcp_runtime::Result<()> {
-    /// # let secret = "0123456789abcdef";
-    /// let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
-    /// let server = mcp_runtime::server!().auth(ApiKeys::new([(secret, ada)])).build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
-    #[cfg(feature = "auth")]
-    #[doc(alias("oauth", "api_keys", "authentication", "bearer", "verifier"))]
-    pub fn auth(mut self, authentication: impl IntoAuthentication) -> Self {
-        self.authentications.push(authentication.into_authentication());
-        self
-    }
-
     /// Sets the keys and the stores that replicas of the server share.
     pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
         self.options.stores = set(self.options.stores);
-        self
-    }
-
-    /// Passes the server's handle to `take` once the server is built, for code outside of its functions that changes the
-    /// server or publishes changes.
-    /// With [`run`](Self::run), no async runtime is running at that time: store the handle, send it through a channel, or
-    /// start a thread.
-    ///
-    /// ```
-    /// use std::{thread, time::Duration};
-    ///
-    /// # fn main() -> mcp_runtime::Result<()> {
-    /// let server = mcp_runtime::server!()
-    ///     .with_handle(|handle| {
-    ///         thread::spawn(move || {
-    ///             // wait here until the file changes
-    ///             handle.resource_updated("file:///etc/motd");
-    ///         });
-    ///     })
-    ///     .build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[doc(alias("handle", "on_start"))]
-    // rustc shows the next line to those who leave the function out
-    pub fn with_handle<F>(mut self, take: F /* or `.build()?.handle()` */) -> Self
-    where
-        F: FnOnce(ServerHandle) + Send + 'static,
-    {
-        self.open_on_build(OF_HANDLE);
-        self.handle_receivers.push(Box::new(take));
         self
     }
 
@@ -602,14 +530,10 @@ impl ServerBuilder {
             None
         });
         #[cfg(feature = "auth")]
-        if !self.authentications.is_empty() {
-            let found = set_up_authentication(
-                self.authentications,
-                &mut options,
-                &store,
-                &keys,
-                telemetry.as_ref().ok(),
-            );
+        if let Some(authentication) = self.authentication {
+            let observer = telemetry.as_ref().ok().filter(|telemetry| telemetry.counts());
+            let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
+            let found = authentication.set_up(&mut options, &store, &keys, observer.as_ref());
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
@@ -740,50 +664,6 @@ impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
     }
-}
-
-/// Sets up what authenticates callers; returns what is wrong with it.
-#[cfg(feature = "auth")]
-fn set_up_authentication(
-    authentications: Vec<Authentication>,
-    options: &mut Options,
-    store: &SealedStore,
-    keys: &KeyRing,
-    telemetry: Option<&Arc<Telemetry>>,
-) -> Vec<String> {
-    /// Proofs of possession that are remembered in memory, a minute or two each.
-    const MAX_PROOFS: usize = 100_000;
-    let mut problems = Vec::new();
-    let http = &mut options.http;
-    if http.caller.is_some() {
-        problems.push(
-            "callers are identified twice: by `.auth(..)`, and by `.http(|http| http.caller(..))` or `caller_from`\nkeep one".into(),
-        );
-    }
-    if http.trusts_all {
-        problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
-    }
-    let used = SingleUse::new(store, "proofs", MAX_PROOFS, options.limits.share_percent, SystemTime::now());
-    let used = Arc::new(used);
-    let rate = match &options.limits.invalid_tokens {
-        Ok(rate) => *rate,
-        Err(problem) => {
-            problems.push(problem.clone());
-            return problems;
-        }
-    };
-    let failed = FailureRate {
-        rate,
-        addresses: options.limits.max_rate_callers,
-        timeout: options.limits.authentication_timeout,
-    };
-    let observer = telemetry.filter(|telemetry| telemetry.counts());
-    let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
-    match Authenticator::new(authentications, &used, keys, failed, http.implies.as_ref(), observer.as_ref()) {
-        Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
-        Err(found) => problems.extend(found),
-    }
-    problems
 }
 
 /// All errors as one.

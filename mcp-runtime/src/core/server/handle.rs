@@ -1,9 +1,7 @@
 //! Changes a running server and notifies its clients.
 
 use std::{
-    cell::Cell,
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Weak, atomic::Ordering},
 };
 
@@ -14,16 +12,14 @@ use super::{
     relay::RelayedChange,
     transform::Transform,
 };
-use crate::{
-    capability::resources::Resources,
-    core::{
-        changes::Change,
-        connection::{Access, ItemKind, ItemView, Principal, principal_digest},
-        context::Context,
-        extensions::Extensions,
-        item::{BuildError, ItemLayer},
-        sync::RwLockWriteGuard,
-    },
+use crate::core::{
+    changes::Change,
+    connection::{Access, ItemKind, ItemView, Principal, principal_digest},
+    context::Context,
+    extensions::Extensions,
+    item::{BuildError, ItemLayer},
+    protocol::ItemList,
+    sync::RwLockWriteGuard,
 };
 
 impl Server {
@@ -35,48 +31,23 @@ impl Server {
         concerns: Option<&dyn Fn(&Principal) -> bool>,
         reporter: Option<&str>,
     ) {
-        let (registry, change) = (self.registry(), Change::Updated(uri.into()));
-        let Some(resources) = registry.capabilities.get::<Resources>() else { return };
-        let by_access = resources.guards_updates() || self.access_rules().visible.is_some();
-        if !by_access && concerns.is_none() {
-            return self.hub().publish(change);
+        for capability in self.registry().capabilities.iter() {
+            capability.publish_update(self, uri, concerns, reporter);
         }
-        let is_unclear = Cell::new(false);
-        self.hub().publish_to(change, |access| {
-            if access.is_full() {
-                return true;
-            }
-            // a subscriber may have lost the scopes with which it subscribed
-            let Ok((resource, _)) = resources.find(uri, access) else { return false };
-            match concerns {
-                Some(concerns) => access.caller().is_some_and(|caller| {
-                    catch_unwind(AssertUnwindSafe(|| concerns(caller))).unwrap_or(false)
-                }),
-                None if resource.differs_by_caller() => {
-                    is_unclear.set(is_unclear.get() || reporter.is_none());
-                    reporter.is_some() && reporter == principal_digest(access.caller()).as_deref()
-                }
-                None => true,
-            }
-        });
-        if is_unclear.get() && !self.0.has_warned_of_update.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                uri,
-                "subscribers were not told of an update: what the resource returns may differ by caller\n\
-                 say whom it concerns: `handle.resource_updated_for(uri, |principal| ..)`, or decide on subscriptions \
-                 with `subscribe = path`"
-            );
-        }
+    }
+
+    /// Whether it is the first time that it is not known whom an update concerns.
+    pub(crate) fn may_warn_of_update(&self) -> bool {
+        !self.0.has_warned_of_update.swap(true, Ordering::Relaxed)
     }
 
     /// Tells every subscriber of this process, or that of one filter, that whatever it waits for has changed, which may be
     /// so.
     pub(crate) fn publish_everything(&self, only: Option<&Arc<crate::core::changes::Filter>>) {
         let registry = self.registry();
-        let resources = registry.capabilities.get::<Resources>();
         self.hub().publish_everything(only, |uri, access| {
             access.is_full()
-                || resources.as_ref().is_some_and(|resources| resources.find(uri, access).is_ok())
+                || registry.capabilities.iter().any(|capability| capability.may_read(uri, access))
         });
     }
 }
@@ -232,13 +203,13 @@ impl ServerHandle {
         *shared.registry.write() = Arc::new(registry);
         drop(items);
         Server(shared.clone()).serve_opened();
-        let lists = [Change::Tools, Change::Resources, Change::Prompts];
+        let lists = [ItemList::Tools, ItemList::Resources, ItemList::Prompts].map(Change::List);
         let replaced = changes.iter().filter_map(|change| change.replaced_uri.as_deref());
         let updates = replaced.map(|uri| Change::Updated(uri.into()));
         for published in lists.into_iter().chain(updates) {
             let of_list = changes.iter().filter(|change| match &published {
                 Change::Updated(uri) => change.replaced_uri.as_deref() == Some(&**uri),
-                list => change.list == *list,
+                list => Change::List(change.list) == *list,
             });
             let changed: Vec<&ItemChange> = of_list.collect();
             if !changed.is_empty() {
@@ -252,20 +223,20 @@ impl ServerHandle {
     /// Notifies clients that the list of tools has changed for a reason that the server does not see: the wire's
     /// [`notifications/tools/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#list-changed-notification).
     pub fn tools_changed(&self) {
-        self.publish(|| Change::Tools);
+        self.publish(ItemList::Tools);
     }
 
     /// Notifies clients that the list of prompts has changed: the wire's
     /// [`notifications/prompts/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#list-changed-notification).
     pub fn prompts_changed(&self) {
-        self.publish(|| Change::Prompts);
+        self.publish(ItemList::Prompts);
     }
 
     /// Notifies clients that the list of resources has changed, such as what a template's `list` function returns: the
     /// wire's
     /// [`notifications/resources/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#list-changed-notification).
     pub fn resources_changed(&self) {
-        self.publish(|| Change::Resources);
+        self.publish(ItemList::Resources);
     }
 
     pub(crate) fn server(&self) -> Option<Server> {
@@ -340,20 +311,14 @@ impl ServerHandle {
         shared.keys.reload().map_err(Error::from)
     }
 
-    pub(crate) fn publish(&self, change: impl FnOnce() -> Change) {
+    /// Notifies clients that a list has changed.
+    pub(crate) fn publish(&self, list: ItemList) {
         let Some(server) = self.server() else { return };
-        let change = change();
         if let Some(relay) = &server.0.relay {
             server.join_replicas();
-            let relayed = match &change {
-                Change::Tools => RelayedChange::Tools,
-                Change::Prompts => RelayedChange::Prompts,
-                Change::Events => RelayedChange::Events,
-                _ => RelayedChange::Resources,
-            };
-            relay.send(relayed);
+            relay.send(RelayedChange::List(list));
         }
-        server.hub().publish(change);
+        server.hub().publish(Change::List(list));
     }
 
     /// Publishes an update to subscribers that may read the resource; `concerns` says which of them are told.
@@ -478,7 +443,7 @@ pub struct RuntimeItems {
 /// An item that was added or removed.
 struct ItemChange {
     /// The list that it is in.
-    list: Change,
+    list: ItemList,
     kind: ItemKind,
     /// Its name or URI.
     name: String,
@@ -535,14 +500,8 @@ impl RuntimeItems {
 impl ItemChange {
     fn of(item: &RuntimeItem) -> Self {
         let RuntimeKey { kind, name } = item.key();
-        let list = match kind {
-            ItemKind::Tool => Change::Tools,
-            ItemKind::Prompt => Change::Prompts,
-            ItemKind::Resource | ItemKind::Skill => Change::Resources,
-            ItemKind::Event => Change::Events,
-        };
         let (name, scopes, tags) = (name.to_owned(), item.spec().scopes.clone(), item.0.tags());
-        Self { list, kind, name, scopes, tags, replaced_uri: None }
+        Self { list: kind.list(), kind, name, scopes, tags, replaced_uri: None }
     }
 
     /// The part that access decisions use.

@@ -123,6 +123,21 @@ pub(crate) struct RegisteredItem {
     pub(crate) gates: Arc<OnceLock<Option<Arc<Gates>>>>,
 }
 
+impl RegisteredItem {
+    /// The names of the types that its functions take from requests, where middleware puts them.
+    pub(crate) fn request_types(&self) -> Vec<&'static str> {
+        let ItemSource::Annotated(linked) = &self.source else { return Vec::new() };
+        let named = linked.0.named().into_iter().flat_map(|(_, takes)| takes);
+        let injects = linked.descriptor().injects.iter().copied().chain(named);
+        injects
+            .filter(|inject| {
+                self.requested.contains(&inject.target()) && !inject.is_provided_by_state(&self.state)
+            })
+            .map(|inject| inject.name())
+            .collect()
+    }
+}
+
 /// Where an item comes from.
 #[derive(Clone)]
 pub(crate) enum ItemSource {
@@ -343,6 +358,11 @@ pub(crate) trait Annotation: Sync {
     fn descriptor(&self) -> &ItemDescriptor;
 
     fn kind(&self) -> ItemKind;
+
+    /// The call of the builder that registers it.
+    fn registration(&self) -> String {
+        format!(".{}::<{}>()", self.kind().noun(), self.descriptor().name)
+    }
 
     /// The functions that its attributes name, by option, and what is injected into each.
     fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {

@@ -1,6 +1,8 @@
 //! A server: its builder, its registry of items, and the handle that changes it while it runs.
 
 mod assemble;
+#[cfg(feature = "auth")]
+mod authentication;
 mod builder;
 mod entries;
 mod error;
@@ -26,6 +28,8 @@ use std::sync::{
 };
 
 pub(crate) use assemble::{Assembly, ItemDefaults, unknown_page};
+#[cfg(feature = "auth")]
+pub(crate) use authentication::{IssuerObserver, PendingAuthentication};
 pub use builder::ServerBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;
@@ -57,7 +61,6 @@ pub(crate) use transform::Transform;
 pub use transform::{ItemChanges, Transformed};
 
 use crate::{
-    capability::OF_HANDLE,
     core::{
         admission::{CallerConcurrency, LimitReached, Owner},
         changes::{Hub, ListChanges},
@@ -70,6 +73,7 @@ use crate::{
         invoke::ErrorContext,
         item::ItemLayer,
         log_limit::ServerLogLimits,
+        protocol::ItemList,
         spawn::spawn_on,
         store::{CallerRate, KeepResults, RateStore, SealedStore},
         sync::RwLock,
@@ -199,13 +203,10 @@ impl Server {
         self.registry().scoped()
     }
 
-    /// A handle that adds and removes items while the server runs, and publishes changes.
-    ///
-    /// Get it before you serve: a server without a handle does not declare `listChanged`, and clients read that once.
-    #[must_use]
-    pub fn handle(&self) -> ServerHandle {
+    /// A handle, which opens these capabilities.
+    pub(crate) fn handle_of(&self, open: Open) -> ServerHandle {
         if !self.0.has_handle.swap(true, Ordering::Relaxed) {
-            self.0.open_later(OF_HANDLE.open);
+            self.0.open_later(open);
             self.serve_opened();
         }
         ServerHandle::new(Arc::downgrade(&self.0))
@@ -377,12 +378,11 @@ impl Server {
     /// The lists whose changes clients of any revision are notified of.
     pub(crate) fn list_changes(&self) -> ListChanges {
         // clients read the capabilities once, and a handle may change anything later
-        let changes = self.has_handle();
-        ListChanges { tools: changes, prompts: changes, resources: changes, events: false }
+        ItemList::ALL.iter().copied().filter(|list| self.has_handle() && list.is_legacy()).collect()
     }
 
     /// Whether items may be added and changes published.
-    fn has_handle(&self) -> bool {
+    pub(crate) fn has_handle(&self) -> bool {
         self.0.has_handle.load(Ordering::Relaxed)
     }
 

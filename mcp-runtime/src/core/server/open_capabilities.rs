@@ -7,7 +7,7 @@ use super::{Assembly, Registry, Server};
 use crate::core::{
     arguments::{BoxFuture, CompletionSource},
     changes::Filter,
-    connection::{ItemKind, Principal},
+    connection::{Access, ItemKind, Principal},
     dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
     extensions::Extensions,
     jsonrpc::Object,
@@ -88,6 +88,24 @@ pub(crate) trait Capability: Any + Send + Sync {
     ) -> Result<Vec<&'u str>, Reply> {
         let _of_no_resource = (server, request, uris, filter);
         Ok(Vec::new())
+    }
+
+    /// Tells subscribers of an update of one of its resources: those that `concerns` says and that may read it. Without
+    /// `concerns`, of a resource that differs by caller, the one whose call `reporter` has made.
+    fn publish_update(
+        &self,
+        server: &Server,
+        uri: &str,
+        concerns: Option<&dyn Fn(&Principal) -> bool>,
+        reporter: Option<&str>,
+    ) {
+        let _of_no_resource = (server, uri, concerns, reporter);
+    }
+
+    /// Whether it has a resource at this URI, which a client with this access may read.
+    fn may_read(&self, uri: &str, access: Access<'_>) -> bool {
+        let _has_none = (uri, access);
+        false
     }
 
     /// Checks whether a client may subscribe to what it names by ids in `subscriptions/listen`.

@@ -31,6 +31,7 @@ use crate::core::{
     changes::Change,
     connection::Principal,
     crypto::random_id,
+    protocol::ItemList,
     spawn::spawn_on,
     store::{Received, SealedStore, StoreError, Stored},
     sync::Mutex,
@@ -93,10 +94,6 @@ struct RelayState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RelayedChange {
-    Tools,
-    Prompts,
-    Resources,
-    Events,
     Updated {
         uri: String,
         /// The caller whose call reported it, as a digest.
@@ -111,6 +108,8 @@ pub(crate) enum RelayedChange {
     /// A message for the sessions of legacy clients, in order with changes.
     #[cfg(feature = "http")]
     Session(String),
+    #[serde(untagged)]
+    List(ItemList),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -316,10 +315,7 @@ impl Server {
         change: RelayedChange,
     ) {
         let change = match change {
-            RelayedChange::Tools => Change::Tools,
-            RelayedChange::Prompts => Change::Prompts,
-            RelayedChange::Resources => Change::Resources,
-            RelayedChange::Events => Change::Events,
+            RelayedChange::List(list) => Change::List(list),
             RelayedChange::Updated { uri, by } => return self.publish_update(&uri, None, by.as_deref()),
             RelayedChange::StreamsEnded { issuer, subject } => {
                 return self.end_streams_of(&Principal::new(issuer, subject));

@@ -7,6 +7,7 @@ mod handler;
 mod header_param;
 pub(crate) mod output;
 mod page;
+pub(crate) mod result_limit;
 mod schema;
 pub(crate) mod spec;
 
@@ -19,6 +20,7 @@ pub(crate) use output::write_tool_result;
 pub(crate) use output::{AnyToolOutput, Structured};
 pub use output::{IntoToolResult, ToolResult};
 pub use page::Page;
+pub(crate) use result_limit::{ResultLimit, ToolCallEnd};
 #[cfg(feature = "client")]
 pub(crate) use schema::input_schema;
 pub(crate) use schema::published_output;

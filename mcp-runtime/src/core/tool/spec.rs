@@ -11,8 +11,8 @@ use crate::{
         gates::Gates,
         item::{BuildError, Handler, ItemDescriptor, ItemSpec},
         item_output::ItemOutput,
-        server::Assembly,
-        tool::{AnyToolOutput, Structured, ToolResult},
+        server::{Assembly, RegisteredItem},
+        tool::{AnyToolOutput, Structured, ToolEntry, ToolResult},
     },
     schema::link_patterns,
 };
@@ -52,18 +52,12 @@ pub enum TaskMode {
 #[derive(Debug, Clone, Copy)]
 pub struct ToolTask {
     pub(crate) mode: TaskMode,
-    /// Whether another replica runs the function again if the one that runs it has stopped.
-    pub(crate) restarts: bool,
+    pub(crate) restarts: Restarts,
     pub(crate) open: OpenTasks,
 }
 
-impl ToolTask {
-    /// The same, of a function that another replica runs again if the one that runs it has stopped.
-    #[must_use]
-    pub const fn restarting(self) -> Self {
-        Self { restarts: true, ..self }
-    }
-}
+/// Set if another replica runs the function again if the one that runs it has stopped: says why it cannot.
+pub(crate) type Restarts = Option<fn(&RegisteredItem, &ToolEntry) -> Vec<String>>;
 
 /// Opens the capability for a tool with these gates.
 pub(crate) type OpenTasks = fn(&mut Assembly<'_>, ToolTask, Option<Arc<Gates>>) -> Arc<dyn Continuation>;
@@ -164,7 +158,7 @@ pub(crate) struct ToolSpec {
     pub(crate) tags: &'static [&'static str],
     pub(crate) task: Option<ToolTask>,
     /// Whether another replica runs the function of a task again.
-    pub(crate) restarts: bool,
+    pub(crate) restarts: Restarts,
 }
 
 impl ToolSpec {
@@ -191,7 +185,7 @@ impl ToolSpec {
             visibility: def.visibility,
             tags: def.tags,
             task: def.task,
-            restarts: def.task.is_some_and(|task| task.restarts),
+            restarts: def.task.and_then(|task| task.restarts),
         }
     }
 

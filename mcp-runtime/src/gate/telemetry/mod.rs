@@ -13,7 +13,7 @@ mod prometheus;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::core::{connection::ClientConnection, store::Shared};
+use crate::core::{config::TelemetryOptions, connection::ClientConnection, store::Shared};
 
 #[cfg(feature = "otel")]
 pub(crate) use otel::{set_parent, set_remote_parent, trace_id};
@@ -28,84 +28,6 @@ const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 /// The same for operations of a store, which is near.
 #[cfg(any(feature = "otel", feature = "metrics"))]
 const STORE_BUCKETS: [f64; 11] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.2, 0.5, 2.0];
-
-/// Options for the recording of requests and for the log messages that clients get; for
-/// [`ServerBuilder::telemetry`](crate::ServerBuilder::telemetry).
-///
-/// Every request has a `tracing` span, named `mcp.server.request`, if the program's subscriber wants it. See
-/// [the guide](crate::guide::telemetry).
-#[derive(Debug, Clone, Default)]
-#[must_use]
-pub struct TelemetryOptions {
-    pub(crate) arguments: bool,
-    /// Whether clients may get log messages.
-    pub(crate) client_logging: bool,
-    /// Whether the `tracing` subscriber that `run` installs sends the events of calls to their clients.
-    #[cfg(feature = "cli")]
-    pub(crate) forward_events: bool,
-    #[cfg(feature = "metrics")]
-    pub(crate) metrics: bool,
-    #[cfg(feature = "metrics")]
-    pub(crate) metrics_path: Option<String>,
-    #[cfg(feature = "metrics")]
-    pub(crate) metrics_address: Option<std::net::SocketAddr>,
-}
-
-impl TelemetryOptions {
-    /// Records the arguments of tools in their spans, as `gen_ai.tool.call.arguments`, but for those that are secret:
-    /// `#[mcp(secret)]`, [`ToolBuilder::secret`](crate::tool::ToolBuilder::secret).
-    pub fn arguments(mut self) -> Self {
-        self.arguments = true;
-        self
-    }
-
-    /// Lets functions send log messages to clients with [`Context::log`](crate::Context::log), and declares that: the
-    /// wire's `logging` capability.
-    ///
-    /// The specification deprecates logging to clients from 2026-07-28 on, in favour of stderr and OpenTelemetry.
-    pub fn client_logging(mut self) -> Self {
-        self.client_logging = true;
-        self
-    }
-
-    /// Lets `run` send the `tracing` events of a call to its client, if that has asked for log messages; switches
-    /// [`client_logging`](Self::client_logging) on.
-    ///
-    /// Every event at level `DEBUG` or above that is recorded while a thread works for the call is sent, whichever crate it
-    /// comes from, except those of `mcp_runtime` itself: see to it that no secret is in them. This is for programs
-    /// without a `tracing` subscriber of their own; add `client_layer()` (feature `tracing`) to one's own.
-    #[cfg(feature = "cli")]
-    pub fn forward_events(mut self) -> Self {
-        self.forward_events = true;
-        self.client_logging()
-    }
-
-    /// Collects metrics for Prometheus, which [`Server::metrics`](crate::Server::metrics) writes.
-    #[cfg(feature = "metrics")]
-    pub fn metrics(mut self) -> Self {
-        self.metrics = true;
-        self
-    }
-
-    /// Collects metrics for Prometheus, and serves them over HTTP at this path, such as `/metrics`, beside the endpoint.
-    ///
-    /// Hosts are checked as for the endpoint, callers are not: every client that reaches the path may read them.
-    #[cfg(feature = "metrics")]
-    pub fn metrics_path(mut self, path: impl Into<String>) -> Self {
-        self.metrics_path = Some(path.into());
-        self.metrics()
-    }
-
-    /// Collects metrics for Prometheus, and serves them over HTTP at `/metrics` on an address of their own, for as long as
-    /// the server is served over HTTP or stdio.
-    ///
-    /// Neither hosts nor callers are checked there.
-    #[cfg(feature = "metrics")]
-    pub fn metrics_address(mut self, address: impl Into<std::net::SocketAddr>) -> Self {
-        self.metrics_address = Some(address.into());
-        self.metrics()
-    }
-}
 
 /// A request that has ended, as it is counted.
 #[cfg_attr(
@@ -306,7 +228,7 @@ impl Telemetry {
 
 /// Counts what an authorization server was asked.
 #[cfg(feature = "auth")]
-impl crate::auth::IssuerObserver for Telemetry {
+impl crate::core::server::IssuerObserver for Telemetry {
     fn asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
         #[cfg(feature = "metrics")]
         if let Some(metrics) = &self.metrics {

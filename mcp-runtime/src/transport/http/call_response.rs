@@ -27,7 +27,7 @@ use super::{
 use crate::core::{
     admission::Permit,
     connection::{Outbound, Put, Receiver},
-    dispatch::{Calls, ListenStream, Reply, encode},
+    dispatch::{Calls, NotificationStream, Reply, encode},
     protocol::Revision,
     server::Server,
     spawn::spawn,
@@ -240,7 +240,7 @@ pub(super) async fn drive_detached_calls(cut_off: &CutOff, calls: &mut Calls) {
 /// Answers a request that opens a stream with that, which does not count as a running request; `permit` is that of the
 /// stream.
 pub(super) fn subscription_response(
-    mut subscription: ListenStream,
+    mut subscription: NotificationStream,
     endpoint: &Endpoint,
     connection: &RequestConnection,
     permit: Permit,
@@ -320,16 +320,12 @@ pub(super) fn calls_response(
     if !batch {
         return reply_response(server, connection, id, revision, first);
     }
-    let encoded = replies.iter().map(|(id, reply)| encode_reply(server, id, revision, reply));
     if connection.has_messages() || !connection.accepts().json {
+        let encoded = replies.iter().map(|(id, reply)| encode_reply(server, id, revision, reply));
         return complete_stream_response(encoded, connection);
     }
     let mut array = Vec::new();
-    for reply in encoded {
-        array.push(if array.is_empty() { b'[' } else { b',' });
-        array.extend(reply);
-    }
-    array.push(b']');
+    server.encode_batch(&mut array, &replies);
     json_response(StatusCode::OK, array)
 }
 

@@ -36,7 +36,7 @@ use crate::{
         blocking,
         config::HttpOptions,
         connection::ClientData,
-        dispatch::{Calls, ListenStream, RefusedRequest, Request, StartedRequest, declared_version},
+        dispatch::{Calls, NotificationStream, RefusedRequest, Request, StartedRequest, declared_version},
         jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
         protocol::Revision,
         reason::Reason,
@@ -428,14 +428,14 @@ impl HttpHandler {
             _ => {}
         }
         let accepts = connection.accepts();
-        if request.is_listen() {
+        if request.opens_stream() {
             if !accepts.stream {
                 return HttpError::not_acceptable().into_response(message.id()).into();
             }
             let Some(permit) = self.endpoint.budgets.streams.try_acquire(&connection.owner(), 1) else {
                 return HttpError::too_many_streams().into_response(message.id()).into();
             };
-            let mut subscription = match server.start_listen(request, None) {
+            let mut subscription = match server.start_stream(request, None) {
                 Ok((subscription, _)) => subscription,
                 Err(reply) => {
                     return reply_response(server, connection, request.id, Revision::LATEST, &reply).into();
@@ -444,7 +444,7 @@ impl HttpHandler {
             let (endpoint, connection) = (self.endpoint.clone(), connection.clone());
             let id: Box<str> = request.id.into();
             let is_settled = subscription.poll_settled(&mut Context::from_waker(Waker::noop())).is_ready();
-            let respond = move |subscription: ListenStream| match subscription.refusal() {
+            let respond = move |subscription: NotificationStream| match subscription.refusal() {
                 Some(reply) => reply_response(&endpoint.server, &connection, &id, Revision::LATEST, reply),
                 None => subscription_response(subscription, &endpoint, &connection, permit),
             };

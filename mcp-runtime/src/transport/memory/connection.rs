@@ -196,9 +196,9 @@ impl MemoryConnection {
         let Some(request) = Request::from_message(&message, revision, context) else {
             return Begun::Reply(NO_REPLY.to_vec());
         };
-        if request.is_listen() {
+        if request.opens_stream() {
             // only `listen` returns a subscription
-            return Begun::Reply(match self.server.start_listen(request, Some(self.open_requests())) {
+            return Begun::Reply(match self.server.start_stream(request, Some(self.open_requests())) {
                 Ok((mut subscription, _)) => subscription.result(),
                 Err(reply) => self.encode_reply(&reply, request.id, revision),
             });
@@ -218,13 +218,13 @@ impl MemoryConnection {
         &self,
         method: &str,
         params: &str,
-    ) -> Result<crate::core::dispatch::ListenStream, Vec<u8>> {
+    ) -> Result<crate::core::dispatch::NotificationStream, Vec<u8>> {
         let text = self.encode_request(method, params);
         let message = parse(text.as_bytes()).map_err(|malformed| error_reply(&malformed.error))?;
         let Some(request) = Request::from_message(&message, Revision::LATEST, &self.context) else {
             return Err(NO_REPLY.to_vec());
         };
-        match self.server.start_listen(request, Some(self.open_requests())) {
+        match self.server.start_stream(request, Some(self.open_requests())) {
             Ok((subscription, _)) => Ok(subscription),
             Err(reply) => Err(self.encode_reply(&reply, request.id, Revision::LATEST)),
         }

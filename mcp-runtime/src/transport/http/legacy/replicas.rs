@@ -37,7 +37,7 @@ use crate::{
         connection::{ClientResponse, PendingRequests, SubscribeError},
         crypto::Seal,
         jsonrpc::{ProtocolError, RequestId, write_error_response},
-        protocol::LogLevel,
+        protocol::{ItemList, LogLevel},
         server::{PeerHandler, Peers, Server, WeakServer},
         spawn::spawn,
         store::{StoreError, StoreFuture},
@@ -140,21 +140,16 @@ enum Notice<'a> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum UnsentChange {
-    Tools,
-    Prompts,
-    Resources,
-    Events,
     Updated(String),
+    #[serde(untagged)]
+    List(ItemList),
 }
 
 impl UnsentChange {
     /// Sessions of older clients are told of no other changes.
     fn of(change: Change) -> Option<Self> {
         Some(match change {
-            Change::Tools => Self::Tools,
-            Change::Prompts => Self::Prompts,
-            Change::Resources => Self::Resources,
-            Change::Events => Self::Events,
+            Change::List(list) => Self::List(list),
             Change::Updated(uri) => Self::Updated((*uri).into()),
             Change::Subject(_) => return None,
         })
@@ -164,10 +159,7 @@ impl UnsentChange {
 impl From<UnsentChange> for Change {
     fn from(change: UnsentChange) -> Self {
         match change {
-            UnsentChange::Tools => Self::Tools,
-            UnsentChange::Prompts => Self::Prompts,
-            UnsentChange::Resources => Self::Resources,
-            UnsentChange::Events => Self::Events,
+            UnsentChange::List(list) => Self::List(list),
             UnsentChange::Updated(uri) => Self::Updated(uri.into()),
         }
     }

@@ -13,7 +13,7 @@ use crate::core::{
     admission::{Full, Owner, Quota, Usage},
     changes::{Filter, Hub, ListChanges},
     connection::{SubscribeError, check_uri},
-    protocol::LogLevel,
+    protocol::{ItemList, LogLevel},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -84,9 +84,9 @@ impl<S> TableState<S> {
                 self.evict_any()?;
             }
             self.clock += 1;
-            let all_lists = ListChanges { tools: true, prompts: true, resources: true, events: false };
+            let lists: ListChanges = ItemList::ALL.iter().copied().filter(|list| list.is_legacy()).collect();
             let data = Arc::new(SessionData {
-                filter: hub.filter(all_lists, owner),
+                filter: hub.filter(lists, owner),
                 ended: CancellationToken::default(),
                 standalone: StandaloneStreams::default(),
                 streams: Mutex::default(),

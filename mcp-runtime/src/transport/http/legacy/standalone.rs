@@ -217,13 +217,14 @@ mod tests {
     use super::*;
     use crate::core::admission::Owner;
     use crate::core::changes::{Hub, ListChanges};
+    use crate::core::protocol::ItemList;
 
     #[test]
     fn each_message_is_sent_on_the_newest_stream_whose_client_is_connected() {
         let hub = Hub::default();
         let subscribe = || {
             hub.subscribe(
-                hub.filter(ListChanges { tools: true, ..ListChanges::default() }, &Owner::local()),
+                hub.filter(ListChanges::from_iter([ItemList::Tools]), &Owner::local()),
                 None,
                 None,
                 &Owner::local(),
@@ -238,16 +239,16 @@ mod tests {
             Poll::Ready(other) => panic!("{other:?}"),
             Poll::Pending => None,
         };
-        hub.publish(Change::Tools);
-        assert_eq!((next(old), next(new), next(new)), (None, Some(Change::Tools), None));
+        hub.publish(Change::List(ItemList::Tools));
+        assert_eq!((next(old), next(new), next(new)), (None, Some(Change::List(ItemList::Tools)), None));
         standalone.set_connected(new, false);
-        hub.publish(Change::Tools);
-        assert_eq!((next(new), next(old), next(old)), (None, Some(Change::Tools), None));
+        hub.publish(Change::List(ItemList::Tools));
+        assert_eq!((next(new), next(old), next(old)), (None, Some(Change::List(ItemList::Tools)), None));
         standalone.set_connected(old, false);
-        hub.publish(Change::Tools);
+        hub.publish(Change::List(ItemList::Tools));
         assert_eq!((next(new), next(old)), (None, None), "the change waits until a client reconnects");
         standalone.set_connected(old, true);
-        assert_eq!(next(old), Some(Change::Tools));
+        assert_eq!(next(old), Some(Change::List(ItemList::Tools)));
         standalone.remove(new);
         standalone.remove(old);
         assert_eq!(hub.subscriber_count(), 0);

@@ -2,8 +2,10 @@
 //! the clients that share it, and the response beyond it. A test compares the list with that of the page about limits;
 //! another test finds bounds that the list leaves out.
 
-use super::Options;
-use crate::capability::{events::EventLimits, tasks::TaskOptions};
+use crate::{
+    capability::{events::EventLimits, tasks::TaskOptions},
+    core::config::Options,
+};
 
 /// A bound on what clients make a server keep, run or wait for.
 struct Budget {
@@ -34,7 +36,8 @@ enum BudgetDefault {
 
 /// The clients that share a budget.
 enum Shared {
-    /// All clients; one of them uses a share of it.
+    /// All clients; one of them uses a share of it, half by default (`limits.max_share_percent`): `Quota` in
+    /// `core/admission/usage.rs`.
     All,
     /// Each client has its own.
     Client,
@@ -162,7 +165,7 @@ const BUDGETS: &[Budget] = &[
     budget("messages of more than 64 KiB to other replicas", FixedCount("MAX_STORED"), "", All, "`503`", PEERS),
     budget("bytes of them", FixedBytes("MAX_STORED_BYTES"), "", All, "`503`", PEERS),
     budget("bytes of responses to client requests that wait for a shared store, each with 16 KiB more", FixedBytes("MAX_KEPT_BYTES"), "", All, "`503`", "transport/http/legacy/kept_responses.rs"),
-    budget("proofs that were used", FixedCount("MAX_PROOFS"), "", All, "`401`", "core/server/builder.rs"),
+    budget("proofs that were used", FixedCount("MAX_PROOFS"), "", All, "`401`", "auth/callers/builder.rs"),
     budget("calls that have used their responses", Count(|o| o.limits.max_consumed_calls), "limits.max_consumed_calls", All, "an error", "core/store/single_use.rs"),
 ];
 
@@ -318,8 +321,7 @@ mod tests {
             let in_list = BUDGETS.iter().any(|budget| budget.file == file);
             let counts =
                 ["Shares::new(", "OwnedTable::new(", "Usage::new("].iter().any(|new| code.contains(new));
-            let elsewhere =
-                COUNTERS.iter().any(|counter| file.starts_with(counter)) || file == "core/config/budgets.rs";
+            let elsewhere = COUNTERS.iter().any(|counter| file.starts_with(counter)) || file == "budgets.rs";
             assert!(!counts || in_list || elsewhere, "{file} limits what clients share: add it to the list");
             let waits = [
                 "gate/",

@@ -1,0 +1,90 @@
+//! The builder's method that authenticates callers; only a program that calls it contains the code of this folder.
+
+use std::{any::Any, sync::Arc, time::SystemTime};
+
+use super::{Authentication, Authenticator, FailureRate, IntoAuthentication};
+use crate::core::{
+    config::Options,
+    crypto::KeyRing,
+    server::{IssuerObserver, PendingAuthentication, ServerBuilder},
+    store::{SealedStore, SingleUse},
+};
+
+impl ServerBuilder {
+    /// Authenticates the callers of the HTTP transport: with the access tokens of an OAuth authorization server
+    /// ([`Oauth`](crate::auth::Oauth)), with [`ApiKeys`](crate::auth::ApiKeys), or with your
+    /// own [`Verifier`](crate::auth::Verifier). Other requests are answered `401`.
+    /// May be called several times; a token is accepted if one of them accepts it. The host of a server on stdio is trusted
+    /// and not authenticated.
+    ///
+    /// ```
+    /// use mcp_runtime::{Principal, auth::ApiKeys};
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// # let secret = "0123456789abcdef";
+    /// let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
+    /// let server = mcp_runtime::server!().auth(ApiKeys::new([(secret, ada)])).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
+    #[doc(alias("oauth", "api_keys", "authentication", "bearer", "verifier"))]
+    pub fn auth(mut self, authentication: impl IntoAuthentication) -> Self {
+        let pending: &mut Box<dyn PendingAuthentication> =
+            self.authentication.get_or_insert_with(|| Box::new(Authentications::default()));
+        let pending: &mut dyn Any = &mut **pending;
+        let Some(Authentications(added)) = pending.downcast_mut() else {
+            unreachable!("nothing else implements the trait")
+        };
+        added.push(authentication.into_authentication());
+        self
+    }
+}
+
+/// The ways to authenticate callers that the builder was given.
+#[derive(Default)]
+struct Authentications(Vec<Authentication>);
+
+impl PendingAuthentication for Authentications {
+    fn set_up(
+        self: Box<Self>,
+        options: &mut Options,
+        store: &SealedStore,
+        keys: &KeyRing,
+        observer: Option<&Arc<dyn IssuerObserver>>,
+    ) -> Vec<String> {
+        /// Proofs of possession that are remembered in memory, a minute or two each.
+        const MAX_PROOFS: usize = 100_000;
+        let mut problems = Vec::new();
+        let http = &mut options.http;
+        if http.caller.is_some() {
+            problems.push(
+                "callers are identified twice: by `.auth(..)`, and by `.http(|http| http.caller(..))` or `caller_from`\nkeep one".into(),
+            );
+        }
+        if http.trusts_all {
+            problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
+        }
+        let used =
+            SingleUse::new(store, "proofs", MAX_PROOFS, options.limits.share_percent, SystemTime::now());
+        let used = Arc::new(used);
+        let rate = match &options.limits.invalid_tokens {
+            Ok(rate) => *rate,
+            Err(problem) => {
+                problems.push(problem.clone());
+                return problems;
+            }
+        };
+        let failed = FailureRate {
+            rate,
+            addresses: options.limits.max_rate_callers,
+            timeout: options.limits.authentication_timeout,
+        };
+        match Authenticator::new(self.0, &used, keys, failed, http.implies.as_ref(), observer) {
+            Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
+            Err(found) => problems.extend(found),
+        }
+        problems
+    }
+}

@@ -1,0 +1,155 @@
+//! A batch of 2025-03-26, the only revision that has them: which messages it holds, how each is answered, and the array of
+//! the replies. Transports say where a batch comes from (`receive_batch` of `transport/stream_connection.rs`, `start_batch` of
+//! `transport/http/legacy/post.rs`), and send the array.
+
+use serde_json::value::RawValue;
+
+use super::{
+    Request,
+    inbound::{CallState, Calls, OpenRequests, Registration, StartedRequest, is_initialized},
+    response::{Reply, encode},
+};
+use crate::core::{
+    connection::RequestContext,
+    jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
+    log_limit::LogLine,
+    protocol::Revision,
+    server::Server,
+};
+
+/// The revision whose messages may be batches.
+const REVISION: Revision = Revision::V2025_03_26;
+
+/// Messages in one batch, at most.
+const MAX_BATCH: usize = 50;
+
+/// How many messages of a batch that is too long are read, so that their requests can be refused one by one.
+const MAX_REFUSED: usize = 1_000;
+
+impl Server {
+    /// Starts to answer the requests of a batch, which has passed [`Batch::check`].
+    pub(crate) fn start_batch(
+        &self,
+        batch: &Batch<'_>,
+        context: &RequestContext,
+        open: Option<OpenRequests<'_>>,
+        registrations: &mut Vec<Registration>,
+    ) -> StartedBatch {
+        // the transport takes a message from the rate, which may hold many requests
+        let of_next = RequestContext { rate_taken: false, ..context.clone() };
+        let mut context = context;
+        let mut states = Vec::new();
+        let (mut unexpected_response, mut unreadable) = (false, None);
+        for message in &batch.0 {
+            let message = match message {
+                Ok(message) => message,
+                Err(malformed) if !malformed.expects_response => continue,
+                Err(malformed) => {
+                    // this revision has no reply without an id, and a client waits for one of every request
+                    if let Some(id) = malformed.id.as_deref().or(malformed.long_id.as_deref()) {
+                        states.push(CallState::Replied(id.into(), malformed.error.clone().into()));
+                    } else {
+                        if let Some(LogLine { suppressed }) = self.log_limits().unreadable.line() {
+                            let error = &malformed.error;
+                            tracing::warn!(suppressed, %error, "a message in a batch could not be read");
+                        }
+                        unreadable.get_or_insert_with(|| malformed.error.clone());
+                    }
+                    continue;
+                }
+            };
+            if message.is_response() {
+                unexpected_response |= !open.is_some_and(|open| open.deliver_response(message));
+                continue;
+            }
+            let Some(request) = Request::from_message(message, REVISION, context) else {
+                if let Some(open) = open
+                    && let Some(id) = open.handle_notification(message)
+                    && let Some(elsewhere) = open.elsewhere
+                {
+                    elsewhere.pass_cancellation(&open.client, id);
+                }
+                continue;
+            };
+            context = &of_next;
+            if request.params.meta.version.is_some() {
+                let text = "a request that names its revision in `_meta` must not be part of a batch";
+                let error = ProtocolError::invalid_request(text);
+                states.push(CallState::Replied(request.id.into(), error.into()));
+                continue;
+            }
+            states.push(match self.start_request(request, open, registrations) {
+                StartedRequest::Reply(reply) => CallState::Replied(request.id.into(), reply),
+                StartedRequest::Running(running) => CallState::Running(running),
+            });
+        }
+        let calls = Calls { states, batch: true, revision: REVISION };
+        StartedBatch { calls, unexpected_response, unreadable }
+    }
+
+    /// Writes the replies to a batch, of which there is one at least: an array in one line.
+    pub(crate) fn encode_batch(&self, out: &mut Vec<u8>, replies: &[(Box<str>, Reply)]) {
+        let start = out.len();
+        for (id, reply) in replies {
+            out.push(if out.len() == start { b'[' } else { b',' });
+            encode(out, reply, id, REVISION, self.identity());
+        }
+        out.push(b']');
+    }
+}
+
+/// A batch of 2025-03-26 whose requests have been started.
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads every field"))]
+pub(crate) struct StartedBatch {
+    pub(crate) calls: Calls,
+    /// The batch holds a response that no request waits for.
+    pub(crate) unexpected_response: bool,
+    /// The error of the first message that cannot be read, not even its id.
+    pub(crate) unreadable: Option<ProtocolError>,
+}
+
+/// The messages of a batch; one that cannot be read has its error instead. Of a batch that is too long, the first ones.
+pub(crate) struct Batch<'a>(Vec<Result<JsonRpcMessage<'a>, MalformedMessage>>);
+
+impl<'a> Batch<'a> {
+    pub(crate) fn parse(messages: &[&'a RawValue]) -> Self {
+        Self(messages.iter().take(MAX_REFUSED).map(|raw| parse(raw.get().as_bytes())).collect())
+    }
+
+    /// Raw JSON of the ids of its requests.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|message| match message {
+            Ok(message) if message.is_response() => None,
+            Ok(message) => message.id(),
+            Err(malformed) => malformed.id.as_deref(),
+        })
+    }
+
+    /// Whether some message of it is `notifications/initialized`.
+    pub(crate) fn contains_initialized(&self) -> bool {
+        self.0.iter().flatten().any(is_initialized)
+    }
+
+    /// Whether some message of it gets a reply, so that the HTTP response has a body.
+    #[cfg(feature = "http")]
+    pub(crate) fn expects_replies(&self) -> bool {
+        self.0.iter().any(|message| match message {
+            Ok(message) => message.id().is_some() && !message.is_response(),
+            Err(malformed) => malformed.expects_response,
+        })
+    }
+
+    /// Checks the batch as a whole.
+    ///
+    /// # Errors
+    /// `-32600`: it is empty or too large, or contains `initialize`.
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        if !(1..=MAX_BATCH).contains(&self.0.len()) {
+            return Err(ProtocolError::invalid_request(format!("a batch holds 1 to {MAX_BATCH} messages")));
+        }
+        if self.0.iter().flatten().any(|message| message.method() == Some("initialize")) {
+            return Err(ProtocolError::invalid_request("`initialize` must not be part of a batch"));
+        }
+        Ok(())
+    }
+}

@@ -1,12 +1,16 @@
 //! Why a request was refused, or why it failed: one list for the audit log, metrics, spans and log messages, so that a
 //! line of one can be found in the others. The page about telemetry says what each means; a test compares the two.
+//!
+//! The number beside a reason is the HTTP status of a request that is refused for it, from which the response takes it; its
+//! comment names the file that refuses and a name in it, and a test looks for both. The status of a reply to a request whose
+//! method was looked at is `Status` of `core/dispatch/response.rs`: of a failure it is `200` in legacy revisions.
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $reason:ident = $text:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $reason:ident = $text:literal $(, $status:literal)?;)*) => {
         /// Why a request was refused, or why it failed, by a name for operators.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Reason {
-            $($(#[$doc])* $reason,)*
+            $($(#[doc = $doc])* $reason,)*
         }
 
         impl Reason {
@@ -19,6 +23,22 @@ macro_rules! reasons {
                     $(Self::$reason => $text,)*
                 }
             }
+
+            /// The HTTP status of a request that is refused for it; `None` if the reply to the request says why.
+            #[cfg(any(feature = "http", test))]
+            pub(crate) const fn http_status(self) -> Option<u16> {
+                match self {
+                    $($(Self::$reason => Some($status),)?)*
+                    _ => None,
+                }
+            }
+
+            #[cfg(test)]
+            pub(super) const fn comment(self) -> &'static str {
+                match self {
+                    $(Self::$reason => concat!($($doc),*),)*
+                }
+            }
         }
     };
 }
@@ -28,60 +48,104 @@ macro_rules! reasons {
 mod list {
     reasons! {
         // the request does not get to its item
-        Unknown = "unknown",
-        Hidden = "hidden",
-        Scopes = "scopes",
-        Capability = "capability",
-        State = "state",
-        RateLimited = "rate_limited",
-        Concurrency = "concurrency",
-        Busy = "busy",
-        Stopping = "stopping",
+        /// `-32602`: `core/dispatch/response.rs`, `unknown_item`
+        Unknown = "unknown";
+        Hidden = "hidden";
+        /// The item's, `core/connection/access.rs`, `MissingScopes`, or the server's, `auth/callers/oauth.rs`, `check_principal`
+        Scopes = "scopes", 403;
+        /// `400` since 2026-07-28: `core/dispatch/input_required.rs`, `missing_features`
+        Capability = "capability";
+        /// `core/dispatch/request.rs`, `retry`
+        State = "state";
+        /// The server's: `transport/http/endpoint.rs`, `too_many_requests`; that of an item fails the call:
+        /// `core/admission/call_limits.rs`, `LimitReached`
+        RateLimited = "rate_limited", 429;
+        /// `core/admission/call_limits.rs`, `CallerConcurrency`
+        Concurrency = "concurrency", 429;
+        /// `transport/http/endpoint.rs`, `busy`, and `too_many_streams` and `sessions_unavailable` of
+        /// `transport/http/http_error.rs`, `unavailable`; of a method: `core/dispatch/response.rs`, `unavailable`
+        Busy = "busy", 503;
+        /// `transport/http/serve.rs`, `stopping`
+        Stopping = "stopping", 503;
         // over HTTP, before its method is looked at
-        Malformed = "malformed",
-        Forwarded = "forwarded",
-        Host = "host",
-        Origin = "origin",
-        NotAllowed = "method_not_allowed",
-        NotAcceptable = "not_acceptable",
-        MediaType = "media_type",
-        BodySize = "body_size",
-        BodyTimeout = "body_timeout",
-        Unread = "unread",
-        Session = "session",
-        Stream = "stream",
+        /// The callers of `transport/http/http_error.rs`, `bad_request`; a message that is not JSON-RPC:
+        /// `transport/http/service.rs`, `error_response`
+        Malformed = "malformed", 400;
+        /// `transport/http/endpoint.rs`, `check_sender`
+        Forwarded = "forwarded", 400;
+        /// `Host` is not one of `allowed_hosts`: `transport/http/guard.rs`, `allows_host`
+        Host = "host", 403;
+        /// `Origin` is not one of `allowed_origins`: `transport/http/guard.rs`, `allows_origin`
+        Origin = "origin", 403;
+        /// `transport/http/service.rs`, `method_not_allowed`
+        NotAllowed = "method_not_allowed", 405;
+        /// `transport/http/service.rs`, `not_acceptable`; legacy: `transport/http/legacy/post.rs`, `not_acceptable`
+        NotAcceptable = "not_acceptable", 406;
+        /// `transport/http/service.rs`, `unsupported_media_type`
+        MediaType = "media_type", 415;
+        /// `transport/http/request_body.rs`, `body_too_large`
+        BodySize = "body_size", 413;
+        /// `transport/http/request_body.rs`, `body_timeout`
+        BodyTimeout = "body_timeout", 408;
+        /// `transport/http/response_body.rs`, `too_many_unread_bytes`
+        Unread = "unread", 503;
+        /// `transport/http/legacy/sessions.rs`, `unknown_session`
+        Session = "session", 404;
+        /// `transport/http/legacy/http_sse.rs`, `unknown_stream`
+        Stream = "stream", 404;
         // callers that are not authenticated
-        TokenMissing = "token_missing",
-        TokenMisplaced = "token_misplaced",
-        TokenMalformed = "token_malformed",
-        TokenAlgorithm = "token_algorithm",
-        TokenType = "token_type",
-        TokenUnknownKey = "token_unknown_key",
-        TokenSignature = "token_signature",
-        TokenIssuer = "token_issuer",
-        TokenAudience = "token_audience",
-        TokenExpired = "token_expired",
-        TokenNotYetValid = "token_not_yet_valid",
-        TokenClaims = "token_claims",
-        TokenBinding = "token_binding",
-        TokenProof = "token_proof",
-        TokenInactive = "token_inactive",
-        TokenUnknown = "token_unknown",
-        TokenInvalid = "token_invalid",
-        TokenGuesses = "token_guesses",
-        Forbidden = "forbidden",
-        AuthUnavailable = "auth_unavailable",
+        /// `auth/callers/authenticator.rs`, `MissingToken`
+        TokenMissing = "token_missing", 401;
+        /// `auth/callers/authenticator.rs`, `MissingToken`
+        TokenMisplaced = "token_misplaced", 400;
+        /// `auth/callers/compact_jwt.rs`, `TokenMalformed`
+        TokenMalformed = "token_malformed", 401;
+        /// `auth/callers/compact_jwt.rs`, `TokenAlgorithm`
+        TokenAlgorithm = "token_algorithm", 401;
+        /// `auth/callers/oauth.rs`, `TokenType`
+        TokenType = "token_type", 401;
+        /// `auth/callers/jwks.rs`, `TokenUnknownKey`
+        TokenUnknownKey = "token_unknown_key", 401;
+        /// `auth/callers/compact_jwt.rs`, `TokenSignature`
+        TokenSignature = "token_signature", 401;
+        /// `auth/callers/token_claims.rs`, `TokenIssuer`
+        TokenIssuer = "token_issuer", 401;
+        /// `auth/callers/token_claims.rs`, `TokenAudience`
+        TokenAudience = "token_audience", 401;
+        /// `auth/callers/token_claims.rs`, `TokenExpired`
+        TokenExpired = "token_expired", 401;
+        /// `auth/callers/token_claims.rs`, `TokenNotYetValid`
+        TokenNotYetValid = "token_not_yet_valid", 401;
+        /// `auth/callers/token_claims.rs`, `TokenClaims`
+        TokenClaims = "token_claims", 401;
+        /// `auth/callers/oauth.rs`, `TokenBinding`
+        TokenBinding = "token_binding", 401;
+        /// `auth/callers/dpop.rs`, `InvalidProof`
+        TokenProof = "token_proof", 401;
+        /// `auth/callers/introspection.rs`, `TokenInactive`
+        TokenInactive = "token_inactive", 401;
+        /// `auth/callers/api_keys.rs`, `TokenUnknown`
+        TokenUnknown = "token_unknown", 401;
+        /// A function of the program: `auth/callers/verifier.rs`, `invalid_token`
+        TokenInvalid = "token_invalid", 401;
+        /// `auth/callers/authenticator.rs`, `refuse_guess`
+        TokenGuesses = "token_guesses", 429;
+        /// A function of the program, `auth/callers/verifier.rs`, `forbidden`, or an event that needs a caller,
+        /// `capability/events/error.rs`, `needs_caller`
+        Forbidden = "forbidden", 403;
+        /// `auth/callers/verifier.rs`, `unavailable`
+        AuthUnavailable = "auth_unavailable", 503;
         // the call fails
-        InvalidArguments = "invalid_arguments",
-        NotFound = "not_found",
-        Timeout = "timeout",
-        Panic = "panic",
-        Layer = "layer",
-        OutputSchema = "output_schema",
-        ResultSize = "result_size",
-        Private = "private",
-        Cancelled = "cancelled",
-        Expired = "expired",
+        InvalidArguments = "invalid_arguments";
+        NotFound = "not_found";
+        Timeout = "timeout";
+        Panic = "panic";
+        Layer = "layer";
+        OutputSchema = "output_schema";
+        ResultSize = "result_size";
+        Private = "private";
+        Cancelled = "cancelled";
+        Expired = "expired";
     }
 }
 
@@ -128,5 +192,25 @@ mod tests {
             .collect();
         let known: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
         assert_eq!(named, known, "in the order of the list");
+    }
+
+    #[test]
+    fn the_comment_of_a_reason_with_a_status_names_the_file_that_refuses_and_a_name_in_it() {
+        for reason in Reason::ALL {
+            let comment = reason.comment();
+            let quoted: Vec<&str> = comment.split('`').skip(1).step_by(2).collect();
+            let mut files = 0;
+            for pair in quoted.windows(2) {
+                let [file, name] = pair else { continue };
+                if !file.ends_with(".rs") {
+                    continue;
+                }
+                let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
+                let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"));
+                assert!(text.contains(name), "{reason:?}: `{name}` is not in {file}");
+                files += 1;
+            }
+            assert!(files > 0 || reason.http_status().is_none(), "{reason:?} names no file");
+        }
     }
 }

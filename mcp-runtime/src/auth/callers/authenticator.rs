@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, StatusCode, header, request::Parts};
+use http::{HeaderMap, header, request::Parts};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
@@ -146,9 +146,8 @@ pub(crate) struct ResourceDocument {
 /// The response to a request that is refused.
 #[derive(Debug)]
 pub(crate) struct RefusedCaller {
-    pub(crate) status: StatusCode,
     pub(crate) message: Cow<'static, str>,
-    /// The reason, for operators.
+    /// The reason, for operators, and with it the status.
     pub(crate) reason: Reason,
     /// The scopes that it lacks, separated by spaces.
     pub(crate) scopes: Box<str>,
@@ -388,32 +387,26 @@ impl Authenticator {
         let Denied { reason, description, cause, caller, missing, .. } = denied;
         let mut nonce = None;
         let error = |code: &'static str| Some((code, &*description));
-        let (status, challenges) = match &reason {
-            DeniedReason::InvalidToken => {
-                (StatusCode::UNAUTHORIZED, self.challenges(error("invalid_token"), &self.first_scopes()))
-            }
-            DeniedReason::InvalidProof => {
-                (StatusCode::UNAUTHORIZED, self.challenges(error("invalid_dpop_proof"), ""))
-            }
+        let challenges = match &reason {
+            DeniedReason::InvalidToken => self.challenges(error("invalid_token"), &self.first_scopes()),
+            DeniedReason::InvalidProof => self.challenges(error("invalid_dpop_proof"), ""),
             DeniedReason::NonceNeeded(new) => {
                 nonce = Some(new.as_str().into());
-                (StatusCode::UNAUTHORIZED, vec![self.challenge(Scheme::Dpop, error("use_dpop_nonce"), "")])
+                vec![self.challenge(Scheme::Dpop, error("use_dpop_nonce"), "")]
             }
-            DeniedReason::InsufficientScope(scopes) => (
-                StatusCode::FORBIDDEN,
-                vec![self.challenge(self.scheme(), error("insufficient_scope"), scopes)],
-            ),
-            DeniedReason::Forbidden => (StatusCode::FORBIDDEN, Vec::new()),
+            DeniedReason::InsufficientScope(scopes) => {
+                vec![self.challenge(self.scheme(), error("insufficient_scope"), scopes)]
+            }
+            DeniedReason::Forbidden => Vec::new(),
             DeniedReason::Unavailable(cause) => {
                 if let Some(LogLine { suppressed }) = self.log_limit.line() {
                     tracing::error!(suppressed, %cause, "callers cannot be authenticated");
                 }
-                (StatusCode::SERVICE_UNAVAILABLE, Vec::new())
+                Vec::new()
             }
         };
-        tracing::debug!(%status, reason = cause.as_str(), "refused a caller");
+        tracing::debug!(status = cause.http_status(), reason = cause.as_str(), "refused a caller");
         RefusedCaller {
-            status,
             message: description,
             reason: cause,
             scopes: missing,
@@ -430,7 +423,6 @@ impl Authenticator {
         match missing {
             // a request without credentials is told nothing but how to get some
             MissingToken::Absent => RefusedCaller {
-                status: StatusCode::UNAUTHORIZED,
                 message: "an access token is required".into(),
                 reason: Reason::TokenMissing,
                 scopes: Box::default(),
@@ -440,7 +432,6 @@ impl Authenticator {
                 retry_after: None,
             },
             MissingToken::Ambiguous(description) => RefusedCaller {
-                status: StatusCode::BAD_REQUEST,
                 message: description.into(),
                 reason: Reason::TokenMisplaced,
                 scopes: Box::default(),
@@ -547,7 +538,6 @@ impl Authenticator {
 #[cold]
 fn refuse_guess(wait: Duration) -> RefusedCaller {
     RefusedCaller {
-        status: StatusCode::TOO_MANY_REQUESTS,
         message: "too many invalid tokens were sent from this address\ntry again later".into(),
         reason: Reason::TokenGuesses,
         scopes: Box::default(),
@@ -776,7 +766,7 @@ mod tests {
             let Verification::Ready(verified) = auth.start(&request, None) else {
                 panic!("keys are known at once")
             };
-            verified.map_or_else(|refused| refused.status.as_u16(), |_| 200)
+            verified.map_or_else(|refused| refused.reason.http_status().unwrap(), |_| 200)
         };
         let good = ("authorization", "Bearer 0123456789abcdef");
         assert_eq!(status("/", &[good]), 200);
@@ -812,7 +802,7 @@ mod tests {
         let auth = authenticator(vec![Panics.into()]).unwrap();
         let request = parts("/", &[("authorization", "Bearer a")]);
         let Verification::Pending(verified) = auth.start(&request, None) else { panic!("it is a future") };
-        assert_eq!(verified.await.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(verified.await.unwrap_err().reason, Reason::AuthUnavailable);
     }
 
     #[tokio::test]
@@ -832,7 +822,10 @@ mod tests {
                 panic!("it is a future")
             };
             let verified = verified.await;
-            let found = verified.as_ref().map(|p| p.subject()).map_err(|refused| refused.status.as_u16());
+            let found = verified
+                .as_ref()
+                .map(|p| p.subject())
+                .map_err(|refused| refused.reason.http_status().unwrap());
             assert_eq!(found, subject);
         }
     }

@@ -67,17 +67,15 @@ pub struct Denied {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DeniedReason {
-    /// 401
     InvalidToken,
-    /// 401, with a challenge for a proof of possession
+    /// With a challenge for a proof of possession.
     InvalidProof,
-    /// 401, with a nonce that the proof of possession has to contain
+    /// With a nonce that the proof of possession has to contain.
     NonceNeeded(String),
-    /// 403; the scopes that are needed, separated by spaces
+    /// The scopes that are needed, separated by spaces.
     InsufficientScope(String),
-    /// 403
     Forbidden,
-    /// 503; the cause is for the log
+    /// The cause is for the log.
     Unavailable(String),
 }
 

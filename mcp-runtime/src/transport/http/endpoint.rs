@@ -134,8 +134,8 @@ impl Endpoint {
             return Ok(());
         }
         let header = self.options.trusted_proxies.header();
-        let error = HttpError::bad_request(format!("`{header}` does not say which client sent the request"));
-        Err(error.because(Reason::Forwarded))
+        let message = format!("`{header}` does not say which client sent the request");
+        Err(HttpError::invalid(Reason::Forwarded, message))
     }
 
     /// Finds out who calls, from the head of a request: before its body is read, and before it takes any permit.

@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::http_error::HttpError;
 use crate::core::{
     dispatch::unsupported_version,
     jsonrpc::{JsonRpcMessage, ProtocolError, decode_string},
     protocol::{HEADER_MISMATCH, INVALID_REQUEST, Method, Revision},
+    reason::Reason,
 };
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -165,7 +166,7 @@ impl<'a> ProtocolHeaders<'a> {
     /// The error of a repeated header, where the body has not been read.
     pub(super) fn repeated_error(&self, name: &str) -> HttpError {
         let code = if self.is_modern() { HEADER_MISMATCH } else { INVALID_REQUEST };
-        HttpError::new(StatusCode::BAD_REQUEST, code, format!("`{name}` is repeated"))
+        HttpError::new(Reason::Malformed, code, format!("`{name}` is repeated"))
     }
 
     /// Whether the body is declared as JSON.

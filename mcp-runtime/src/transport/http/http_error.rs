@@ -1,4 +1,5 @@
-//! Errors of HTTP: their status, message and advice. They answer requests that are refused before dispatch.
+//! Errors of HTTP: their message and advice. They answer requests that are refused before dispatch; which status a reason
+//! has is in the list of reasons.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -37,20 +38,16 @@ pub(super) struct HttpError {
     nonce: Option<Box<str>>,
 }
 
+/// The status of a request that is refused for a reason.
+fn status_of(reason: Reason) -> StatusCode {
+    let status = reason.http_status().and_then(|status| StatusCode::from_u16(status).ok());
+    // a reason of a reply refuses no request before its method is looked at
+    status.unwrap_or(StatusCode::BAD_REQUEST)
+}
+
 impl HttpError {
-    pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        // of what is refused otherwise, the functions below say it
-        let reason = match status {
-            StatusCode::NOT_FOUND => Reason::Session,
-            StatusCode::METHOD_NOT_ALLOWED => Reason::NotAllowed,
-            StatusCode::NOT_ACCEPTABLE => Reason::NotAcceptable,
-            StatusCode::REQUEST_TIMEOUT => Reason::BodyTimeout,
-            StatusCode::PAYLOAD_TOO_LARGE => Reason::BodySize,
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => Reason::MediaType,
-            StatusCode::TOO_MANY_REQUESTS => Reason::RateLimited,
-            StatusCode::SERVICE_UNAVAILABLE => Reason::Busy,
-            _ => Reason::Malformed,
-        };
+    pub(super) fn new(reason: Reason, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        let status = status_of(reason);
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
         let (message, challenges) = (message.into(), Vec::new());
         let scopes = Box::default();
@@ -69,32 +66,24 @@ impl HttpError {
         }
     }
 
-    fn invalid(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(status, INVALID_REQUEST, message)
+    /// The error of a request that is not valid, for a reason of its status.
+    pub(super) fn invalid(reason: Reason, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(reason, INVALID_REQUEST, message)
     }
 
     pub(super) fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::invalid(StatusCode::BAD_REQUEST, message)
+        Self::invalid(Reason::Malformed, message)
     }
 
     /// `501`: the body is encoded in a way that is not decoded here. Others on the way may have read it as another one, so
     /// the rest of the connection is not read.
     pub(super) fn unknown_transfer_coding() -> Self {
         let message = "`Transfer-Encoding` is not `chunked` alone";
-        Self { closes: true, ..Self::invalid(StatusCode::NOT_IMPLEMENTED, message) }
-    }
-
-    pub(super) fn forbidden(reason: Reason, message: &'static str) -> Self {
-        Self::invalid(StatusCode::FORBIDDEN, message).because(reason)
-    }
-
-    /// The same error, which has that reason for operators.
-    pub(super) fn because(self, reason: Reason) -> Self {
-        Self { reason, ..self }
+        Self { status: StatusCode::NOT_IMPLEMENTED, closes: true, ..Self::bad_request(message) }
     }
 
     pub(super) fn unknown_session() -> Self {
-        Self::invalid(StatusCode::NOT_FOUND, "the session does not exist\nstart a new one with `initialize`")
+        Self::invalid(Reason::Session, "the session does not exist\nstart a new one with `initialize`")
     }
 
     pub(super) fn unexpected_response() -> Self {
@@ -103,21 +92,20 @@ impl HttpError {
 
     pub(super) fn not_acceptable() -> Self {
         Self::invalid(
-            StatusCode::NOT_ACCEPTABLE,
+            Reason::NotAcceptable,
             "`Accept` excludes what would be sent\naccept `application/json` and `text/event-stream`",
         )
     }
 
     pub(super) fn event_stream_not_acceptable() -> Self {
         Self::invalid(
-            StatusCode::NOT_ACCEPTABLE,
+            Reason::NotAcceptable,
             "`Accept` excludes what would be sent\naccept `text/event-stream`",
         )
     }
 
     pub(super) fn unknown_stream() -> Self {
-        Self::invalid(StatusCode::NOT_FOUND, "the event stream does not exist\nopen a new one with GET")
-            .because(Reason::Stream)
+        Self::invalid(Reason::Stream, "the event stream does not exist\nopen a new one with GET")
     }
 
     pub(super) fn unknown_event_id() -> Self {
@@ -125,15 +113,15 @@ impl HttpError {
     }
 
     pub(super) fn unsupported_media_type() -> Self {
-        Self::invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as `application/json`")
+        Self::invalid(Reason::MediaType, "the body is not declared as `application/json`")
     }
 
     pub(super) fn body_too_large() -> Self {
-        Self::invalid(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than this server accepts")
+        Self::invalid(Reason::BodySize, "the body is larger than this server accepts")
     }
 
     pub(super) fn body_timeout() -> Self {
-        Self::invalid(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+        Self::invalid(Reason::BodyTimeout, "the body did not arrive in time")
     }
 
     pub(super) fn busy() -> Self {
@@ -142,8 +130,8 @@ impl HttpError {
 
     /// `503`: the request was not complete when a shutdown ended it.
     pub(super) fn stopping() -> Self {
-        Self { closes: true, ..Self::unavailable("the server has stopped\ntry again") }
-            .because(Reason::Stopping)
+        let message = "the server has stopped\ntry again";
+        Self { closes: true, ..Self::new(Reason::Stopping, INTERNAL_ERROR, message) }
     }
 
     /// `429`: a client sends more requests than its rate allows.
@@ -153,8 +141,7 @@ impl HttpError {
             LimitReached::Concurrency(_) => None,
         };
         let (message, reason) = (reached.of_requests(), reached.reason());
-        Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, INTERNAL_ERROR, message) }
-            .because(reason)
+        Self { retry_after, ..Self::new(reason, INTERNAL_ERROR, message) }
     }
 
     pub(super) fn too_many_streams() -> Self {
@@ -179,26 +166,23 @@ impl HttpError {
     }
 
     pub(super) fn too_many_unread_bytes() -> Self {
-        Self::unavailable(
-            "the reply is too large as long as this client has not read its other replies\nread them, and try again",
-        )
-        .because(Reason::Unread)
+        let message = "the reply is too large as long as this client has not read its other replies\nread them, and try again";
+        Self::new(Reason::Unread, INTERNAL_ERROR, message)
     }
 
     /// The caller is not authenticated.
     #[cfg(feature = "auth")]
     pub(super) fn refused(refused: RefusedCaller) -> Self {
-        let RefusedCaller { status, message, reason, scopes, caller, challenges, nonce, retry_after } =
-            refused;
-        let is_fault = status.is_client_error() && retry_after.is_none();
+        let RefusedCaller { message, reason, scopes, caller, challenges, nonce, retry_after } = refused;
+        let is_fault = status_of(reason).is_client_error() && retry_after.is_none();
         let code = if is_fault { INVALID_REQUEST } else { INTERNAL_ERROR };
-        let error = Self::new(status, code, message);
+        let error = Self::new(reason, code, message);
         let retry_after = retry_after.map(whole_seconds).or(error.retry_after);
-        Self { reason, scopes, caller, challenges, nonce, retry_after, ..error }
+        Self { scopes, caller, challenges, nonce, retry_after, ..error }
     }
 
     fn unavailable(message: &'static str) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, INTERNAL_ERROR, message)
+        Self::new(Reason::Busy, INTERNAL_ERROR, message)
     }
 
     /// The response to the request with this id.
@@ -236,7 +220,7 @@ impl From<HttpError> for Response<ResponseBody> {
 
 /// A `405` response; `allow` lists the methods that are served.
 pub(super) fn method_not_allowed(allow: &'static str) -> Response<ResponseBody> {
-    let error = HttpError::invalid(StatusCode::METHOD_NOT_ALLOWED, "this HTTP method is not served here");
+    let error = HttpError::invalid(Reason::NotAllowed, "this HTTP method is not served here");
     let mut response = error.into_response(None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response

@@ -29,9 +29,6 @@ use super::{
 };
 use crate::core::arguments::BoxFuture;
 
-/// The extension of servers with events.
-pub(in crate::client) const EVENTS_EXTENSION: &str = "io.modelcontextprotocol/events";
-
 /// Gets the occurrences of an event; returns whether it can read them.
 pub(in crate::client) type EventHandler = Arc<dyn Fn(EventOccurrence) -> bool + Send + Sync>;
 

@@ -15,13 +15,13 @@ use super::{listed_items::ToolInfo, read_cache::Caller};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
-    events::EVENTS_EXTENSION,
     exchange::{DroppedEntry, ListBounds, ListPages, ListedKind, PageError},
     large_text::{LARGE, run_elsewhere},
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},
     server_text::in_one_line,
 };
+use crate::core::protocol::EVENTS_EXTENSION;
 
 /// Callers whose lists are kept.
 const MAX_CALLERS: usize = 16;

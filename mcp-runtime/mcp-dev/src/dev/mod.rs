@@ -339,6 +339,7 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
         }
     };
     let is_elsewhere = url.is_some();
+    let (own_requests, requests) = mpsc::channel(QUEUE);
     if let Some(port) = options.port {
         let sources = page::Sources {
             trace: trace.clone(),
@@ -346,6 +347,8 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
             tools: tools.clone(),
             url,
             command: options.command,
+            env: options.env,
+            client: (!is_elsewhere).then_some(own_requests),
             shows_values: options.shows_values,
         };
         page::serve(port, sources).await;
@@ -361,7 +364,7 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
     let (retry_safe, list_wait) = (options.retry_safe, options.list_wait);
     let session =
         Session::new("client".to_owned(), launcher, trace, tools, retry_safe, list_wait, Pipe { from, to });
-    session.run(token).await;
+    session.with_own_requests(requests).run(token).await;
     // its client may read slowly, or not at all
     let _unread = timeout(LAST_MESSAGES, writer).await;
     Ok(ExitCode::SUCCESS)

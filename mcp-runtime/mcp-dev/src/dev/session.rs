@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,7 @@ pub(super) const LIST_WAIT: Duration = Duration::from_secs(5);
 /// How long a process may take to end once its client has gone.
 const LAST_CALLS: Duration = Duration::from_secs(60);
 
+const META_REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// Capability, filter of `subscriptions/listen`, and notification.
 const LISTS: [(&str, &str, &str); 3] = [
@@ -70,6 +71,14 @@ pub(super) struct Pipe {
     pub(super) from: mpsc::Receiver<Vec<u8>>,
     /// Lines for the client.
     pub(super) to: mpsc::Sender<Vec<u8>>,
+}
+
+/// A request of the author in the session of a client, which gets nothing of it.
+pub(super) struct OwnRequest {
+    pub(super) method: String,
+    pub(super) params: Value,
+    /// Gets the whole response; it is dropped if no process answers.
+    pub(super) response: oneshot::Sender<Value>,
 }
 
 /// What the lists of a server have said about its tools, for hints and masks.
@@ -240,6 +249,12 @@ pub(super) struct Session {
     retry_safe: bool,
     list_wait: Duration,
     pipe: Pipe,
+    /// Requests of the author, if there is a page.
+    own_requests: Option<mpsc::Receiver<OwnRequest>>,
+    /// Those that the process has not answered, by id.
+    own_waiting: HashMap<String, (oneshot::Sender<Value>, Instant)>,
+    /// The `_meta` by which requests of this client name their revision.
+    meta: Value,
     child: Option<Child>,
     phase: Phase,
     /// Messages of the client that no process has got.
@@ -283,6 +298,9 @@ impl Session {
             retry_safe,
             list_wait,
             pipe,
+            own_requests: None,
+            own_waiting: HashMap::new(),
+            meta: Value::Null,
             child: None,
             phase: Phase::Down { until: None },
             held: VecDeque::new(),
@@ -303,6 +321,12 @@ impl Session {
             is_closing: false,
             last_failure: String::new(),
         }
+    }
+
+    /// The same session, which takes requests of the author too.
+    pub(super) fn with_own_requests(mut self, requests: mpsc::Receiver<OwnRequest>) -> Self {
+        self.own_requests = Some(requests);
+        self
     }
 
     /// Runs until the client has closed its pipe and its server has ended, or until `token` is cancelled.
@@ -356,6 +380,7 @@ impl Session {
                         _ => { self.to_client.clear(); self.is_closing = true; }
                     }
                 }
+                request = next_own(&mut self.own_requests) => self.send_own(request),
                 () = self.launcher.changed() => self.take_change(),
                 () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => self.take_deadline(),
                 () = sleep_until(listed.unwrap_or_else(Instant::now)), if listed.is_some() => self.go_on_without_list(),
@@ -509,6 +534,7 @@ impl Session {
                         was_repeated: false,
                         is_unknown: self.tools.is_unknown_call(message),
                     };
+                    self.note_meta(&message["params"]["_meta"]);
                     self.list_tools(&message["params"]["_meta"]);
                     self.calls.insert(id.to_string(), call);
                 }
@@ -575,9 +601,42 @@ impl Session {
         }
     }
 
+    fn note_meta(&mut self, meta: &Value) {
+        if meta.get(META_REVISION).is_some() {
+            self.meta = without_progress(meta);
+        }
+    }
+
+    /// Sends a request of the author as the client would.
+    fn send_own(&mut self, request: OwnRequest) {
+        // a response that is dropped tells the author
+        if self.phase != Phase::Up {
+            return;
+        }
+        let OwnRequest { method, mut params, response } = request;
+        let id = self.fresh_id();
+        if self.meta.is_object() {
+            params["_meta"] = self.meta.clone();
+        }
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.trace.message(&self.name, Direction::ToServer, &message, None, &self.tools, None);
+        self.to_server.push_back(message::to_line(&message));
+        self.own_waiting.insert(id, (response, Instant::now()));
+    }
+
+    /// Takes the response to a request of the author.
+    fn take_own(&mut self, id: &str, message: &Value) -> bool {
+        let Some((response, since)) = self.own_waiting.remove(id) else { return false };
+        let took = Some(since.elapsed());
+        self.trace.message(&self.name, Direction::ToClient, message, took, &self.tools, None);
+        // the page may be closed
+        let _gone = response.send(message.clone());
+        true
+    }
+
     /// Lists the tools of a new process: after the handshake, or with the `_meta` of a request that needs none.
     fn list_tools(&mut self, meta: &Value) {
-        let is_modern = meta.get("io.modelcontextprotocol/protocolVersion").is_some();
+        let is_modern = meta.get(META_REVISION).is_some();
         let has_tools = || {
             let own = self.handshake.as_ref().filter(|own| own.is_initialized)?;
             own.result.as_ref()?["capabilities"].get("tools")
@@ -586,12 +645,7 @@ impl Session {
             return;
         }
         self.listing.is_begun = true;
-        let mut meta = meta.clone();
-        if let Some(members) = meta.as_object_mut() {
-            // no client gets progress of it
-            members.remove("progressToken");
-        }
-        self.list_page(meta, None);
+        self.list_page(without_progress(meta), None);
         self.listing.until = Some(Instant::now() + self.list_wait).filter(|_| !self.list_wait.is_zero());
     }
 
@@ -682,10 +736,11 @@ impl Session {
                 Kind::Notification { method } => self.take_notification(method, message),
                 Kind::Response { id } => {
                     let key = id.to_string();
-                    if id
-                        .as_str()
-                        .is_some_and(|id| self.take_listed(id, message) || self.take_replayed(id, message))
-                    {
+                    if id.as_str().is_some_and(|id| {
+                        self.take_listed(id, message)
+                            || self.take_own(id, message)
+                            || self.take_replayed(id, message)
+                    }) {
                         None
                     } else if self.phase == Phase::Stopping
                         && !self.is_closing
@@ -1015,6 +1070,7 @@ impl Session {
         let Some(mut child) = self.child.take() else { return };
         let status = child.status().await;
         self.to_server.clear();
+        self.own_waiting.clear();
         let was_stopped = self.phase == Phase::Stopping;
         let stderr = child.stderr();
         drop(child);
@@ -1119,6 +1175,25 @@ async fn next_line(child: &mut Option<Child>) -> Option<Vec<u8>> {
         Some(child) => child.stdout.recv().await,
         None => std::future::pending().await,
     }
+}
+
+async fn next_own(requests: &mut Option<mpsc::Receiver<OwnRequest>>) -> OwnRequest {
+    if let Some(receiver) = requests
+        && let Some(request) = receiver.recv().await
+    {
+        return request;
+    }
+    // the page is left out
+    std::future::pending().await
+}
+
+/// The `_meta` of a request, without the token by which its client gets progress.
+fn without_progress(meta: &Value) -> Value {
+    let mut meta = meta.clone();
+    if let Some(members) = meta.as_object_mut() {
+        members.remove("progressToken");
+    }
+    meta
 }
 
 async fn reserve(stdin: Option<mpsc::Sender<Vec<u8>>>) -> Option<mpsc::OwnedPermit<Vec<u8>>> {

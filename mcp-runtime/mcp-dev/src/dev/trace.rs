@@ -36,7 +36,8 @@ const MAX_QUESTIONS: usize = 1024;
 const MAX_SCHEMAS: usize = 8;
 /// Readers that are further behind start again.
 const READER_QUEUE: usize = 256;
-const MASKED: &str = "•••";
+/// Stands in place of what is not shown.
+pub(super) const MASKED: &str = "•••";
 /// Members that are masked whatever the schema says, in lower case and without separators.
 const SECRET_NAMES: [&str; 16] = [
     "accesskey",

@@ -141,7 +141,7 @@ impl Loop {
             .unwrap_or_else(|error| panic!("no message: {error}; {}", self.stderr_so_far()))
     }
 
-    fn next(&self) -> Value {
+    pub(crate) fn next(&self) -> Value {
         serde_json::from_str(&self.line()).expect("JSON")
     }
 

@@ -52,6 +52,8 @@ for line in sys.stdin:
         waiting = id
         send({"id": "q", "method": "elicitation/create", "params": {"message": "Which one?", "requestedSchema": {
             "type": "object", "properties": {"which": {"type": "string"}}}}})
+    elif method == "tasks/cancel":
+        send({"id": id, "result": {"process": os.getpid(), "task": params["taskId"]}})
     elif method == "tools/call":
         send({"id": id, "error": {"code": -32001, "message": "the planted reason"}})
     elif method is None and id == "q":
@@ -174,6 +176,76 @@ impl Events {
     }
 }
 
+/// The files of the page: path, head and body. Each is named by one before it.
+fn files(port: u16) -> Vec<(String, String, String)> {
+    let mut files: Vec<(String, String, String)> = Vec::new();
+    let mut paths = vec!["/".to_owned()];
+    while let Some(path) = paths.pop() {
+        if files.iter().any(|(known, ..)| *known == path) {
+            continue;
+        }
+        let Answer(status, head, body) =
+            read(send(port, &format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}"), ""));
+        assert_eq!(status, 200, "{path}");
+        for (before, prefix) in
+            [("src=\"/", "/"), ("href=\"/", "/"), ("from \"./", "/"), ("import \"./", "/")]
+        {
+            let named = body.split(before).skip(1).filter_map(|rest| rest.split_once('"'));
+            paths.extend(named.map(|(name, _)| format!("{prefix}{name}")));
+        }
+        files.push((path, head, body));
+    }
+    files
+}
+
+#[test]
+fn the_page_has_less_than_80_kilobytes() {
+    let page = Page::open(&[]);
+    let files = files(page.port);
+    let names: Vec<&str> = files.iter().map(|(path, ..)| path.as_str()).collect();
+    for name in ["/", "/page.css", "/page.js", "/form.js", "/tasks.js"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    let size: usize = files.iter().map(|(_, _, body)| body.len()).sum();
+    assert!(size < 80_000, "{size} bytes");
+}
+
+#[test]
+fn a_task_is_cancelled_by_the_process_that_runs_it_and_its_client_sees_nothing_of_that() {
+    let mut page = Page::open(&[]);
+    page.dev.shake_hands();
+    let cancel = |session: &str| {
+        let params = json!({ "taskId": "t" });
+        page.post("/api/request", &json!({ "session": session, "method": "tasks/cancel", "params": params }))
+            .json()
+    };
+    let (of_client, of_page) = (cancel("client"), cancel("page"));
+    assert_eq!((&of_client["result"]["task"], &of_page["result"]["task"]), (&json!("t"), &json!("t")));
+    assert!(of_client["ms"].is_f64(), "{of_client}");
+    assert_ne!(of_client["result"]["process"], of_page["result"]["process"]);
+    let mut events = page.events();
+    let sent = events.next_where(|event| event["session"] == "client" && event["method"] == "tasks/cancel");
+    let id = sent["id"].clone();
+    assert!(id.as_str().is_some_and(|id| id.starts_with("mcp-dev:client:")), "{sent}");
+    let answered = events.next_where(|event| event["session"] == "client" && event["id"] == id);
+    assert_eq!(answered["message"]["result"]["task"], "t", "{answered}");
+    page.dev.call(5, "fail");
+    let mut next = page.dev.next();
+    while next["id"] != 5 {
+        assert_ne!(next["id"], id, "the client gets its response");
+        next = page.dev.next();
+    }
+    // a session whose process is gone has no tasks
+    fs::write(page.dev.folder.0.join("server.py"), "raise SystemExit('the planted mistake')")
+        .expect("a file");
+    events.next_where(|event| event["session"] == "client" && event["state"] == "failed");
+    let gone = page.post(
+        "/api/request",
+        &json!({ "session": "client", "method": "tasks/cancel", "params": { "taskId": "t" } }),
+    );
+    assert!(gone.0 == 502 && gone.2.contains("does not run"), "{} {}", gone.0, gone.2);
+}
+
 /// Replaces the server as editors do.
 fn write(folder: &Folder, version: &str, description: &str) {
     let new = folder.0.join("server.py.new");
@@ -187,9 +259,7 @@ fn the_page_is_for_the_browser_with_the_link_and_for_no_other_page_or_host() {
     let page = Page::open(&[]);
     let port = page.port;
     let own = format!("127.0.0.1:{port}");
-    for path in ["/", "/page.css", "/page.js", "/form.js", "/items.js", "/view.js"] {
-        let Answer(status, head, body) = read(send(port, &format!("GET {path} HTTP/1.1\r\nHost: {own}"), ""));
-        assert_eq!(status, 200, "{path}");
+    for (path, head, body) in files(port) {
         for part in
             ["content-security-policy: default-src 'none';", "frame-ancestors 'none'", "nosniff", "no-store"]
         {
@@ -288,7 +358,7 @@ fn messages_of_both_directions_restarts_and_changes_arrive_and_no_secret_does() 
     let mut page = Page::open(&["--secret", "mine"]);
     page.dev.shake_hands();
     let mut events = page.events();
-    assert_eq!(events.next_where(|_| true), json!({ "event": "hello", "masks": true }));
+    assert_eq!(events.next_where(|_| true), json!({ "event": "hello", "masks": true, "http": null }));
     let up = events.next_where(|event| event["method"] == "initialize");
     assert_eq!((&up["session"], &up["direction"]), (&json!("client"), &json!("to_server")));
     let down = events.next_where(|event| event["kind"] == "response");
@@ -333,6 +403,7 @@ fn the_command_of_the_server_is_shown_without_the_secrets_in_it() {
     assert!(!described.2.contains("planted"), "{}", described.2);
     let words = ["python3", "server.py", "--token", "•••", "--api-key=•••", "--port", "80"];
     assert_eq!(described.json()["command"], json!(words));
+    assert_eq!(described.json()["env"], json!(["GIVEN=•••"]));
 }
 
 #[test]
@@ -342,6 +413,7 @@ fn values_are_shown_where_the_author_wants_that() {
         page.request("tools/call", &json!({ "name": "echo", "arguments": { "pin": "planted-pin" } }));
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(text.contains("planted-pin") && text.contains("planted-env"), "{answer}");
+    assert_eq!(page.get("/api/server").json()["env"], json!(["GIVEN=planted-env"]));
 }
 
 #[test]

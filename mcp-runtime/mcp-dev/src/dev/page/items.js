@@ -1,17 +1,12 @@
 // Tools, resources and prompts of the server, each with what the doctor says about it and a form to try it.
 import { copyButton, el, json, result } from "./view.js";
 import { form } from "./form.js";
+import { command, curl } from "./commands.js";
 
 const HINTS = { readOnlyHint: "read-only", destructiveHint: "destructive", idempotentHint: "idempotent", openWorldHint: "open world" };
 
-const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
-
-export function command(name, words, server) {
-  return ["mcp-dev", name, ...words.map(quote), "--", ...server.map(quote)].join(" ");
-}
-
-// The view of one kind of items. `send` is a request of the page, `own` the state that stays between views.
-export function itemsView({ kind, groups, described, send, own, progressOf }) {
+// The view of one kind of items. `own` is the state that stays between views.
+export function itemsView({ kind, groups, described, own }) {
   const list = el("div", { className: "list" });
   const place = el("div", { className: "item" });
   const findings = described.doctor.findings;
@@ -40,7 +35,6 @@ export function itemsView({ kind, groups, described, send, own, progressOf }) {
   if (item) open(button, item);
   if (!item) place.append(el("div", { className: "empty" }, `The server has no ${kind}.`));
   return el("div", { className: "view" }, el("div", { className: "split" }, list, place));
-
 }
 
 function head(item, entry, described) {
@@ -56,31 +50,40 @@ function head(item, entry, described) {
   ].flat(2);
 }
 
-// A form with a button that sends it, and its result.
-function trial({ label, fields, request, shown, send, read, progressOf }) {
+// A form with a button that sends it, and its result. `params` makes the JSON of the request's parameters from the form's, and
+// `words` those of the command; both are undefined if the form is not filled in.
+function trial({ label, fields, method, params, words, schema }, { described, http, send, read, progressOf }) {
   const results = el("div");
   const go = el("button", { type: "submit", className: "main" }, label);
   const cancel = el("button", { type: "button", hidden: true }, "Cancel");
   const bar = el("progress", { hidden: true });
   const said = el("span", { className: "dim", role: "status" });
+  const typed = () => (fields ? fields.text() : "{}");
+  const shown = () => (fields ? fields.shown() : "{}");
+  const made = (make, text) => (text === undefined ? undefined : make(text));
+  const copies = [copyButton("Copy as a command", () => made((text) => command(words[0], words[1](text), described), shown())),
+    http ? copyButton("Copy as curl", () => made((text) => curl(http, described.revision, method, params(text), schema), shown()))
+      : el("span", { className: "dim", title: "curl sends requests over HTTP; this server is started, and reads them from stdin" }, "no curl over stdio")];
   const node = el("form", { className: "fields", noValidate: true, onsubmit: async (event) => {
     event.preventDefault();
-    const body = request();
-    if (body === undefined || go.disabled) return;
+    if (go.disabled) return;
+    const text = made(params, typed());
+    if (text === undefined) return;
+    const own = body(method, text);
     const abort = new AbortController();
     cancel.onclick = () => abort.abort();
     go.disabled = true;
     cancel.hidden = false;
     const since = performance.now();
     const timer = setInterval(() => { if (bar.hidden) said.textContent = `${((performance.now() - since) / 1000).toFixed(0)} s`; }, 1000);
-    const forget = progressOf(body.id, (update) => {
+    const forget = progressOf(own.id, (update) => {
       bar.hidden = false;
       if (update.total) { bar.max = update.total; bar.value = update.progress; } else bar.removeAttribute("value");
       said.textContent = [update.total ? `${update.progress} of ${update.total}` : update.progress, update.message].filter((part) => part !== undefined && part !== null).join(" · ");
     });
     let answer;
     try {
-      answer = await send(body.text, abort.signal);
+      answer = await send(own.text, abort.signal);
     } catch (error) {
       answer = { error: { message: abort.signal.aborted ? "cancelled" : error.message } };
     }
@@ -91,7 +94,7 @@ function trial({ label, fields, request, shown, send, read, progressOf }) {
     said.textContent = "";
     results.prepend(result(answer, read));
     while (results.children.length > 5) results.lastChild.remove();
-  } }, fields?.element ?? [], el("div", { className: "actions" }, go, cancel, fields?.toggle ?? [], shown ? copyButton("Copy as a command", shown) : [], bar, said));
+  } }, fields?.element ?? [], el("div", { className: "actions" }, go, cancel, fields?.toggle ?? [], ...copies, bar, said));
   return el("div", {}, node, results);
 }
 
@@ -103,9 +106,9 @@ function body(method, params) {
   return { id, text: `{"id":${JSON.stringify(id)},"method":${JSON.stringify(method)},"params":${params}}` };
 }
 
-export function tools({ described, send, read, progressOf }) {
+export function tools(shared) {
+  const { described } = shared;
   return (described.server.tools ?? []).map((tool) => ({ key: tool.name, label: `tool ${tool.name}`, show: () => {
-    const fields = form(tool.inputSchema);
     const schemas = [["Arguments", tool.inputSchema], ["Results", tool.outputSchema], ["Annotations", tool.annotations], ["_meta", tool._meta]]
       .filter(([, value]) => value !== undefined && value !== null)
       .map(([title, value]) => {
@@ -113,35 +116,29 @@ export function tools({ described, send, read, progressOf }) {
         return details;
       });
     return [...head(`tool ${tool.name}`, tool, described),
-      trial({ label: "Call", fields, send, read, progressOf,
-        request: () => {
-          const text = fields.text();
-          return text === undefined ? undefined : body("tools/call", `{"name":${JSON.stringify(tool.name)},"arguments":${text}}`);
-        },
-        shown: () => command("call", [tool.name, fields.shown() ?? "{}"], described.command) }),
+      trial({ label: "Call", fields: form(tool.inputSchema), method: "tools/call", schema: tool.inputSchema,
+        params: (text) => `{"name":${JSON.stringify(tool.name)},"arguments":${text}}`, words: ["call", (text) => [tool.name, text]] }, shared),
       el("h3", {}, "Schemas"), ...schemas];
   } }));
 }
 
-export function prompts({ described, send, read, progressOf }) {
+export function prompts(shared) {
+  const { described } = shared;
   return (described.server.prompts ?? []).map((prompt) => ({ key: prompt.name, label: `prompt ${prompt.name}`, show: () => {
     const properties = Object.fromEntries((prompt.arguments ?? []).map((one) => [one.name, { type: "string", title: one.title, description: one.description }]));
     const fields = form({ type: "object", properties, required: (prompt.arguments ?? []).filter((one) => one.required).map((one) => one.name) });
     return [...head(`prompt ${prompt.name}`, prompt, described),
-      trial({ label: "Get", fields, send, read, progressOf,
-        request: () => {
-          const text = fields.text();
-          return text === undefined ? undefined : body("prompts/get", `{"name":${JSON.stringify(prompt.name)},"arguments":${text}}`);
-        },
-        shown: () => command("prompt", [prompt.name, fields.shown() ?? "{}"], described.command) })];
+      trial({ label: "Get", fields, method: "prompts/get",
+        params: (text) => `{"name":${JSON.stringify(prompt.name)},"arguments":${text}}`, words: ["prompt", (text) => [prompt.name, text]] }, shared)];
   } }));
 }
 
-export function resources({ described, send, read, progressOf }) {
+export function resources(shared) {
+  const { described } = shared;
   return (described.server.resources ?? []).map((resource) => ({ key: resource.uri, label: `resource ${resource.uri}`, show: () => [
     ...head(`resource ${resource.uri}`, resource, described),
     el("div", { className: "dim" }, [resource.uri, resource.mimeType].filter(Boolean).join(" · ")),
-    trial({ label: "Read", send, read, progressOf, request: () => body("resources/read", JSON.stringify({ uri: resource.uri })), shown: () => command("read", [resource.uri], described.command) }),
+    trial({ label: "Read", method: "resources/read", params: () => JSON.stringify({ uri: resource.uri }), words: ["read", () => [resource.uri]] }, shared),
   ] }));
 }
 
@@ -159,23 +156,16 @@ export function expand(template, values) {
   });
 }
 
-export function templates({ described, send, read, progressOf }) {
+export function templates(shared) {
+  const { described } = shared;
   return (described.server.resourceTemplates ?? []).map((template) => ({ key: template.uriTemplate, label: `resource template ${template.uriTemplate}`, show: () => {
     const found = [...template.uriTemplate.matchAll(VARIABLE)];
     const names = [...new Set(found.flatMap(([, , all]) => all.split(",")).map((name) => name.replace(/(\*|:\d+)$/, "")))];
     const needed = new Set(found.filter(([, operator]) => !"?&;#".includes(operator) || operator === "").flatMap(([, , all]) => all.split(",")).map((name) => name.replace(/(\*|:\d+)$/, "")));
     const fields = form({ type: "object", properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])), required: [...needed] });
-    const uri = () => {
-      const text = fields.text();
-      return text === undefined ? undefined : expand(template.uriTemplate, JSON.parse(text));
-    };
+    const uri = (text) => expand(template.uriTemplate, JSON.parse(text));
     return [...head(`resource template ${template.uriTemplate}`, template, described),
-      trial({ label: "Read", fields, send, read, progressOf,
-        request: () => {
-          const read = uri();
-          return read === undefined ? undefined : body("resources/read", JSON.stringify({ uri: read }));
-        },
-        shown: () => command("read", [uri() ?? template.uriTemplate], described.command) })];
+      trial({ label: "Read", fields, method: "resources/read", params: (text) => JSON.stringify({ uri: uri(text) }), words: ["read", (text) => [uri(text)]] }, shared)];
   } }));
 }
 

@@ -33,10 +33,10 @@ use tokio::{
 
 use super::{
     launch::Launcher,
-    session::KnownTools,
-    trace::{Trace, masked_words},
+    session::{KnownTools, OwnRequest},
+    trace::{MASKED, Trace, masked_words},
 };
-use crate::report;
+use crate::{report, server::TOKEN};
 use access::{Access, Refusal};
 use body::Body;
 use own_session::OwnSession;
@@ -61,12 +61,15 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// What is the same for everybody.
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 9] = [
     ("/", HTML, include_str!("page.html")),
     ("/page.css", CSS, include_str!("page.css")),
     ("/page.js", JAVASCRIPT, include_str!("page.js")),
+    ("/commands.js", JAVASCRIPT, include_str!("commands.js")),
     ("/form.js", JAVASCRIPT, include_str!("form.js")),
     ("/items.js", JAVASCRIPT, include_str!("items.js")),
+    ("/question.js", JAVASCRIPT, include_str!("question.js")),
+    ("/tasks.js", JAVASCRIPT, include_str!("tasks.js")),
     ("/view.js", JAVASCRIPT, include_str!("view.js")),
 ];
 const HEADERS: [(header::HeaderName, &str); 6] = [
@@ -91,6 +94,10 @@ pub(super) struct Sources {
     pub(super) url: Option<String>,
     /// The words that start the server, for commands to copy; none if it is built.
     pub(super) command: Vec<String>,
+    /// Variables of the server's process.
+    pub(super) env: Vec<(String, String)>,
+    /// Takes requests for the session of the client; none if clients connect over HTTP.
+    pub(super) client: Option<mpsc::Sender<OwnRequest>>,
     pub(super) shows_values: bool,
 }
 
@@ -130,6 +137,7 @@ pub(super) async fn serve(port: u16, sources: Sources) {
         sources.trace.clone(),
         sources.tools.clone(),
         sources.url.clone(),
+        sources.client.clone(),
     );
     let page = Arc::new(Page { access, own, streams: AtomicUsize::new(0), sources });
     tokio::spawn(accept(listener, page));
@@ -258,10 +266,29 @@ impl Page {
             [] => program().unwrap_or_default(),
             words => words.to_vec(),
         };
-        let words = if self.sources.shows_values { words } else { masked_words(&words).0 };
-        described["command"] = words.into();
+        described["command"] = self.masked(words).into();
+        // the name of a variable does not tell whether its value is secret
+        let shown = |(name, value): &(String, String)| match self.sources.shows_values {
+            true => format!("{name}={value}"),
+            false => format!("{name}={MASKED}"),
+        };
+        described["env"] = self.sources.env.iter().map(shown).collect();
         self.sources.trace.mask(&mut described);
         bounded(&described)
+    }
+
+    fn masked(&self, words: Vec<String>) -> Vec<String> {
+        if self.sources.shows_values { words } else { masked_words(&words).0 }
+    }
+
+    /// What the page must know before the server answers.
+    fn hello(&self) -> Value {
+        // over HTTP, calls can be copied as commands of curl, which need the server's own URL
+        let http = self.sources.url.as_ref().map(|_| {
+            let url = self.masked(self.sources.command.clone()).into_iter().next();
+            json!({ "url": url, "token": std::env::var(TOKEN).is_ok_and(|token| !token.is_empty()) })
+        });
+        json!({ "event": "hello", "masks": !self.sources.shows_values, "http": http })
     }
 
     /// A request of the page's own session.
@@ -329,9 +356,8 @@ impl Reader {
     }
 
     async fn run(self, sender: mpsc::Sender<Bytes>) {
-        let Sources { trace, shows_values, .. } = &self.0.sources;
-        let hello = json!({ "event": "hello", "masks": !shows_values });
-        let (kept, mut coming) = trace.subscribe();
+        let hello = self.0.hello();
+        let (kept, mut coming) = self.0.sources.trace.subscribe();
         for text in std::iter::once(hello.to_string().into()).chain(kept) {
             if sender.send(to_line(&text)).await.is_err() {
                 return;

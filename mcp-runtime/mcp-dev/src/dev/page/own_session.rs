@@ -23,7 +23,7 @@ use super::super::{
     child::{QUEUE, read_lines, write_lines},
     launch::Launcher,
     proxy::SESSION_NAME,
-    session::{KnownTools, LIST_WAIT, Pipe, Session},
+    session::{KnownTools, LIST_WAIT, OwnRequest, Pipe, Session},
     trace::Trace,
 };
 use crate::{call::fetch_schema, examine::examine, server::TOKEN};
@@ -38,6 +38,8 @@ const MAX_REQUESTS: usize = 16;
 const MAX_QUESTIONS: usize = 16;
 const ANSWER: Duration = Duration::from_secs(600);
 const REQUEST: Duration = Duration::from_secs(600);
+/// How long the process of a client may take to answer a request about a task.
+const OTHERS: Duration = Duration::from_secs(30);
 /// How long a request waits for the first build.
 const BUILD: Duration = Duration::from_secs(5);
 
@@ -46,6 +48,8 @@ pub(super) struct OwnSession {
     trace: Trace,
     tools: KnownTools,
     url: Option<String>,
+    /// Takes requests for the session of the client, whose process is another one.
+    others: Option<mpsc::Sender<OwnRequest>>,
     questions: Questions,
     permits: Semaphore,
     connected: AsyncMutex<Option<Connected>>,
@@ -61,10 +65,16 @@ struct Connected {
 }
 
 impl OwnSession {
-    pub(super) fn new(launcher: Launcher, trace: Trace, tools: KnownTools, url: Option<String>) -> Self {
+    pub(super) fn new(
+        launcher: Launcher,
+        trace: Trace,
+        tools: KnownTools,
+        url: Option<String>,
+        others: Option<mpsc::Sender<OwnRequest>>,
+    ) -> Self {
         let questions = Questions { trace: trace.clone(), waiting: Arc::default() };
         let (permits, connected) = (Semaphore::new(MAX_REQUESTS), AsyncMutex::new(None));
-        Self { launcher, trace, tools, url, questions, permits, connected, seen: Mutex::new(None) }
+        Self { launcher, trace, tools, url, others, questions, permits, connected, seen: Mutex::new(None) }
     }
 
     /// # Errors
@@ -189,8 +199,12 @@ impl OwnSession {
     pub(super) async fn send(&self, request: &Value) -> Result<Value, String> {
         let _permit =
             self.permits.try_acquire().map_err(|_| "too many requests: wait for their answers".to_owned())?;
-        let client = self.client().await?;
         let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
+        let is_of_task = matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel");
+        if let (true, Some(others)) = (is_of_task && request["session"] != NAME, &self.others) {
+            return send_to(others, method, params).await;
+        }
+        let client = self.client().await?;
         let since = Instant::now();
         let result = match method {
             "tools/call" => {
@@ -210,6 +224,7 @@ impl OwnSession {
             "resources/read" | "prompts/get" | "completion/complete" => {
                 client.send(method, params.clone()).await
             }
+            _ if is_of_task => client.send(method, params.clone()).await,
             _ => return Err("the page does not send such a request".to_owned()),
         };
         let ms = since.elapsed().as_secs_f64() * 1000.0;
@@ -236,6 +251,30 @@ impl OwnSession {
             connected.client.close().await;
         }
     }
+}
+
+/// Sends a request in the session of the client, where its tasks are.
+///
+/// # Errors
+/// No process answers.
+async fn send_to(session: &mpsc::Sender<OwnRequest>, method: &str, params: &Value) -> Result<Value, String> {
+    let since = Instant::now();
+    let (response, answer) = oneshot::channel();
+    let request = OwnRequest { method: method.to_owned(), params: params.clone(), response };
+    let sent = async { session.send(request).await.ok() };
+    let answered = async {
+        sent.await?;
+        answer.await.ok()
+    };
+    let message = timeout(OTHERS, answered).await.ok().flatten();
+    let mut message = message.ok_or("the server of this client does not run, or does not answer")?;
+    let mut own = json!({ "ms": since.elapsed().as_secs_f64() * 1000.0 });
+    for member in ["result", "error"] {
+        if let Some(value) = message.get_mut(member) {
+            own[member] = value.take();
+        }
+    }
+    Ok(own)
 }
 
 /// What the server asks the page.

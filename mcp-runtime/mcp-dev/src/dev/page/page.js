@@ -1,12 +1,18 @@
 // The page: what passes between clients and the server as it happens, the server's items, questions, and builds. What it shows
 // is bounded, as what mcp-dev keeps is.
 import { block, bytes, clock, copyButton, el, json, ms, result } from "./view.js";
-import { form } from "./form.js";
-import { body, command, itemsView, prompts, resources, templates, tools } from "./items.js";
+import { command, curl } from "./commands.js";
+import { body, itemsView, prompts, resources, templates, tools } from "./items.js";
+import { question } from "./question.js";
+import { count, endSession, takeMessage as takeTask, tasksView } from "./tasks.js";
 
 const MOST_MESSAGES = 1000;
 const MOST_LINES = 1000;
 const PAUSE = 1000;
+// The arguments of a call that a task shows.
+const LONG = 120;
+// The views that do not need the lists of the server.
+const OF_EVENTS = ["messages", "tasks", "log"];
 
 const at = (id) => document.getElementById(id);
 const own = { view: "messages", chosen: new Map(), filter: { text: "", direction: "", session: "" } };
@@ -16,12 +22,16 @@ const methods = new Map();
 const sessions = new Set();
 const listeners = new Map();
 const states = new Map();
+// The revisions of sessions with a handshake.
+const revisions = new Map();
 let key = "";
 let last = 0;
 let build = {};
 let described;
 let failure = "";
 let masks = true;
+// Where the server is, if it speaks HTTP.
+let http;
 
 class Refused extends Error {}
 
@@ -105,7 +115,7 @@ function take(event) {
     last = event.seq;
   }
   switch (event.event) {
-    case "hello": masks = event.masks; return;
+    case "hello": masks = event.masks; http = event.http; return;
     case "traffic": return takeMessage(event);
     case "progress": return listeners.get(event.request)?.(event);
     case "question": return ask(event);
@@ -118,6 +128,7 @@ function take(event) {
     case "server":
       states.set(event.session, event);
       sessions.add(event.session);
+      if (event.state !== "started") endSession(event.session);
       if (event.state === "started" && !described) describeSoon();
       return note(event, event.state, event.text, event.state === "failed" ? "bad" : "");
     case "lost": return note({ at: Date.now() }, "lost", `${event.count} events: the page was too slow`, "warn");
@@ -129,12 +140,17 @@ function takeMessage(event) {
   const pair = `${event.session} ${event.direction === "to_server" ? "s" : "c"} ${JSON.stringify(event.id)}`;
   const asked = `${event.session} ${event.direction === "to_server" ? "c" : "s"} ${JSON.stringify(event.id)}`;
   sessions.add(event.session);
+  const of = (params) => params?.name ?? params?.uri ?? params?.taskId;
   if (event.kind === "request") {
-    methods.set(pair, [event.method, event.message?.params?.name ?? event.message?.params?.uri]);
+    const given = JSON.stringify(event.message?.params?.arguments) ?? "";
+    methods.set(pair, [event.method, of(event.message?.params), given.length > LONG ? `${given.slice(0, LONG)} …` : given]);
     if (methods.size > MOST_MESSAGES) methods.delete(methods.keys().next().value);
   }
-  const [method, name] = event.method ? [event.method, event.message?.params?.name ?? event.message?.params?.uri] : methods.get(asked) ?? [];
-  event.label = event.method ? [method, name].filter(Boolean).join(" ") : `↳ ${[method ?? "response", name].filter(Boolean).join(" ")}`;
+  const answered = event.method ? [event.method, of(event.message?.params)] : methods.get(asked) ?? [];
+  const [method, name] = answered;
+  if (method === "initialize" && event.message?.result) revisions.set(event.session, event.message.result.protocolVersion);
+  takeTask(event, answered, send);
+  event.label = event.method ? [method, name].filter(Boolean).join(" ") : [method ?? "response", name].filter(Boolean).join(" ");
   event.fails = event.kind === "error" || event.message?.result?.isError === true;
   if (event.method === "notifications/message") note(event, event.message?.params?.level ?? "log", typeof event.message?.params?.data === "string" ? event.message.params.data : JSON.stringify(event.message?.params?.data), "");
   messages.push(event);
@@ -184,8 +200,8 @@ function row(event) {
     node.classList.toggle("open", !detail.hidden);
   } },
   el("span", { className: "dim mono" }, clock(event.at)), el("span", { className: "dim wide" }, event.session),
-  el("span", { className: isUp ? "warn" : "ok", title: isUp ? "to the server" : "to the client" }, isUp ? "→" : "←"),
-  el("span", { className: event.fails ? "bad" : event.kind === "notification" ? "dim" : "" }, event.label),
+  el("span", { className: `arrow ${isUp ? "warn" : "back ok"}`, role: "img", ariaLabel: isUp ? "to the server" : "to the client", title: isUp ? "to the server" : "to the client" }),
+  el("span", { className: [event.fails ? "bad" : event.kind === "notification" ? "dim" : "", event.method ? "" : "answer"].join(" ") }, event.label),
   el("span", { className: "num mono wide" }, event.id === null || event.id === undefined ? "" : `#${event.id}`),
   el("span", { className: "num mono wide" }, bytes(event.bytes)), el("span", { className: "num mono" }, ms(event.ms))), detail);
   return node;
@@ -195,9 +211,15 @@ function details(event) {
   if (event.beginning) return [el("p", { className: "dim" }, `Only the beginning of ${bytes(event.bytes)} is kept.`), el("pre", {}, event.beginning)];
   const { params, result: value } = event.message ?? {};
   const buttons = [copyButton("Copy JSON", () => JSON.stringify(event.message, null, 2))];
-  const server = described?.command ?? ["SERVER"];
   const words = { "tools/call": ["call", [params?.name, JSON.stringify(params?.arguments ?? {})]], "prompts/get": ["prompt", [params?.name, JSON.stringify(params?.arguments ?? {})]], "resources/read": ["read", [params?.uri]] }[event.method];
-  if (words) buttons.push(copyButton("Copy as a command", () => command(words[0], words[1].map(String), server)));
+  if (words) buttons.push(copyButton("Copy as a command", () => command(words[0], words[1].map(String), described)));
+  // a session over HTTP gets its name with the answer to its handshake
+  const revision = revisions.get(event.session) ?? revisions.get("client") ?? described?.revision;
+  const isRequest = event.kind === "request" && event.direction === "to_server" && event.method !== "initialize";
+  if (isRequest && http && (revision || params?._meta)) {
+    const tool = described?.server?.tools?.find(({ name }) => event.method === "tools/call" && name === params?.name);
+    buttons.push(copyButton("Copy as curl", () => curl(http, revision, event.method, JSON.stringify(params ?? {}), tool?.inputSchema)));
+  }
   const blocks = value?.content ?? value?.contents;
   const media = Array.isArray(blocks) ? blocks.filter((one) => ["image", "audio"].includes(one?.type)) : [];
   return [el("div", { className: "actions" }, buttons), json(event.message), ...media.map((one) => block(one))];
@@ -206,7 +228,6 @@ function details(event) {
 // A question of the server in the page's own session.
 function ask(event) {
   const answer = async (value) => {
-    node.querySelectorAll("button").forEach((button) => { button.disabled = true; });
     try {
       await request("/api/answer", { method: "POST", body: `{"question":${event.question},"answer":${value}}` });
     } catch {
@@ -214,23 +235,7 @@ function ask(event) {
     }
     node.remove();
   };
-  const fields = event.kind === "form" ? form(event.schema) : undefined;
-  const typed = event.kind === "sample" ? el("textarea", { rows: 3, ariaLabel: "The answer of the model" }) : undefined;
-  const accept = () => {
-    if (typed) return answer(JSON.stringify({ content: typed.value }));
-    const text = fields ? fields.text() : "{}";
-    if (text !== undefined) answer(`{"action":"accept","content":${text}}`);
-  };
-  const isLink = event.kind === "url" && /^https?:\/\//i.test(event.url ?? "");
-  const node = el("section", { className: "question", id: `question-${event.question}` },
-    el("p", {}, el("b", {}, event.kind === "sample" ? "The server asks a model" : "The server asks"), event.message ? `: ${event.message}` : ""),
-    event.kind === "sample" ? json(event.params) : [],
-    event.kind === "url" ? el("p", { className: "mono" }, isLink ? el("a", { href: event.url, target: "_blank", rel: "noopener noreferrer" }, event.url) : event.url) : [],
-    el("form", { className: "fields", noValidate: true, onsubmit: (submitted) => { submitted.preventDefault(); accept(); } },
-      typed ? el("div", { className: "field" }, typed) : fields?.element ?? [],
-      el("div", { className: "actions" }, el("button", { type: "submit", className: "main" }, event.kind === "form" ? "Accept" : event.kind === "url" ? "It is done" : "Answer"),
-        event.kind === "sample" ? [] : el("button", { type: "button", onclick: () => answer('{"action":"decline"}') }, "Decline"),
-        el("button", { type: "button", onclick: () => answer('{"action":"cancel"}') }, "Cancel"))));
+  const node = el("section", { className: "question", id: `question-${event.question}` }, question(event, answer));
   at("questions").append(node);
   node.querySelector("input, textarea, select")?.focus();
 }
@@ -261,7 +266,7 @@ async function describe() {
   }
   // a form that is filled in, a call that runs and its result stay as long as the server is described in the same way
   const isTyping = at("main").contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
-  const isCurrent = ["messages", "log"].includes(own.view) || shape() === before;
+  const isCurrent = OF_EVENTS.includes(own.view) || shape() === before;
   if (!isCurrent && !isTyping) show(own.view);
   draw();
 }
@@ -296,7 +301,7 @@ function draw() {
   const server = described?.server ?? {};
   const size = (name) => server[name]?.length ?? 0;
   const tabs = [["messages", "Messages", messages.length], ["tools", "Tools", size("tools")], ["resources", "Resources", size("resources") + size("resourceTemplates")],
-    ["prompts", "Prompts", size("prompts")], ["log", "Log", lines.length]];
+    ["prompts", "Prompts", size("prompts")], ["tasks", "Tasks", count()], ["log", "Log", lines.length]];
   const nodes = at("tabs").children;
   if (!nodes.length) at("tabs").append(...tabs.map(([name]) => el("button", { type: "button", id: `tab-${name}`, onclick: () => show(name) })));
   tabs.forEach(([name, label, count], index) => {
@@ -313,16 +318,17 @@ function draw() {
 
 function show(view) {
   own.view = view;
-  const shared = { described, send, read, progressOf };
+  const shared = { described, http, send, read, progressOf };
   const waits = () => el("div", { className: "view" }, el("div", { className: "empty" }, el("pre", {}, failure || "Waiting for the server …"), el("br"), el("button", { type: "button", onclick: describe }, "Try again")));
   const views = {
     messages: messagesView,
+    tasks: tasksView,
     log: () => el("div", { className: "view" }, el("div", { className: "rows" }, lines.length ? lines : el("div", { className: "empty" }, "Nothing yet: builds, restarts, stderr and log messages of the server come here."))),
     tools: () => itemsView({ kind: "tools", groups: [{ items: tools(shared) }], described, own }),
     resources: () => itemsView({ kind: "resources", groups: [{ title: "Resources", items: resources(shared) }, { title: "Templates", items: templates(shared) }], described, own }),
     prompts: () => itemsView({ kind: "prompts", groups: [{ items: prompts(shared) }], described, own }),
   };
-  at("main").replaceChildren(described || ["messages", "log"].includes(view) ? views[view]() : waits());
+  at("main").replaceChildren(described || OF_EVENTS.includes(view) ? views[view]() : waits());
   const rows = document.querySelector(".rows");
   if (rows) rows.scrollTop = rows.scrollHeight;
   draw();

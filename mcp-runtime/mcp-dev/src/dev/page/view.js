@@ -72,10 +72,13 @@ export function clock(at) {
   return `${date.toTimeString().slice(0, 8)}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
+// `make` returns nothing if there is nothing to copy yet, such as of a form that is not filled in.
 export function copyButton(label, make) {
   const button = el("button", { className: "small", type: "button", onclick: async () => {
+    const made = make();
+    if (made === undefined) return;
     try {
-      await navigator.clipboard.writeText(make());
+      await navigator.clipboard.writeText(made);
       button.textContent = "copied";
     } catch {
       button.textContent = "the browser does not allow it";

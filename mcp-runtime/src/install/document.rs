@@ -353,7 +353,7 @@ fn to_toml(value: &Value) -> toml_edit::Value {
             Some(number) => number.into(),
             None => number.as_f64().unwrap_or_default().into(),
         },
-        Value::String(text) => text.as_str().into(),
+        Value::String(text) => text_to_toml(text),
         Value::Array(items) => toml_edit::Value::Array(items.iter().map(to_toml).collect::<Array>()),
         Value::Object(members) => toml_edit::Value::InlineTable(
             members.iter().map(|(name, value)| (name.as_str(), to_toml(value))).collect(),
@@ -361,6 +361,15 @@ fn to_toml(value: &Value) -> toml_edit::Value {
         // no entry has it
         Value::Null => "".into(),
     }
+}
+
+/// A text on one line: one of several lines would get the line ends of the file.
+fn text_to_toml(text: &str) -> toml_edit::Value {
+    // TOML has the escapes of JSON, and allows no DEL
+    let on_one_line = Value::from(text).to_string().replace('\u{7f}', "\\u007f");
+    let needs_escapes = text.contains(['\n', '\r']);
+    let escaped = if needs_escapes { on_one_line.parse().ok() } else { None };
+    escaped.unwrap_or_else(|| text.into())
 }
 
 fn toml_to_json(item: &Item) -> Value {
@@ -393,6 +402,18 @@ fn toml_to_json(item: &Item) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_several_lines_is_written_as_it_is_into_a_file_with_other_line_ends() {
+        let text = "-----BEGIN-----\nAA\u{7f}\\\"\n-----END-----\r\n";
+        let mut document = Document::parse(Format::Toml, "a = 1\r\nb = 2\r\n").expect("a document");
+        document.set("servers", "x", &vec![("command", Value::from(text))], Change::Replace);
+        let written = document.text();
+        let read = Document::parse(Format::Toml, &written).expect("a document");
+        let entry = serde_json::json!({ "command": text });
+        assert_eq!(read.get("servers", "x"), Ok(Some(entry)), "{written}");
+        assert!(written.starts_with("a = 1\r\nb = 2\r\n"), "{written}");
+    }
 
     #[test]
     fn each_line_of_a_file_with_ends_of_both_kinds_keeps_its_own() {

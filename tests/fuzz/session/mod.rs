@@ -133,6 +133,8 @@ async fn session(server: &Server, data: &[u8]) {
     let buffer = if era / 32 % 2 == 0 { 1 << 16 } else { 64 };
     let mut connection = Connection::open(server, buffer, ending != Ending::Unread);
     let (mut sent, opening) = Sent::open(era);
+    // of all steps together
+    let mut pauses = PATIENCE / 2;
     let mut is_open = connection.write_lines(&opening).await;
     while let Some(step) = script.next().filter(|_| is_open) {
         match sent.step(&mut script, step, &connection.heard) {
@@ -140,7 +142,11 @@ async fn session(server: &Server, data: &[u8]) {
                 line.push(b'\n');
                 is_open = connection.write(&line).await;
             }
-            Step::Pause(pause) => sleep(pause).await,
+            Step::Pause(pause) => {
+                let pause = pause.min(pauses);
+                pauses -= pause;
+                sleep(pause).await;
+            }
         }
     }
     let heard = if is_open && ending == Ending::Input {

@@ -86,6 +86,7 @@ impl Trouble {
         let is_of_store = is_one_of(&[
             "error sessions cannot be looked up at the moment",
             "error tasks cannot be reached at the moment",
+            "error the task cannot be saved",
             "error subscriptions cannot be kept at the moment",
             "503",
         ]);

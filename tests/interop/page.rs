@@ -65,6 +65,23 @@ fn the_page_shows_results_and_messages_and_is_loaded_again_in_chromium() {
 }
 
 #[test]
+#[ignore = "it draws pictures to look at: cargo test -p mcp-tests --test interop -- --ignored pictures"]
+fn pictures_of_the_page_are_small_enough_for_a_document() {
+    let mut shown = PathBuf::new();
+    let seen = drive("pictures", |folder| {
+        shown.clone_from(folder);
+        vec![folder.into(), example::binary("notes").into(), everything()]
+    });
+    let Some(seen) = seen else { return };
+    let sizes = seen.as_object().expect("the pictures");
+    assert_eq!(sizes.len(), 3, "{seen:#}");
+    for (name, size) in sizes {
+        assert!(size.as_u64().is_some_and(|size| size < 150_000), "{seen:#}");
+        println!("{}", shown.join(name).display());
+    }
+}
+
+#[test]
 fn every_kind_of_argument_and_answer_arrives_with_its_type_in_chromium() {
     let mut log = PathBuf::new();
     let seen = drive("forms", |folder| {

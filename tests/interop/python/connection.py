@@ -11,6 +11,7 @@ import sys
 
 import anyio
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.shared.subscriptions import event_to_notification
 
 STEP_SECONDS = 20
 ALL_SECONDS = 60
@@ -19,6 +20,18 @@ ALL_SECONDS = 60
 def plain(model):
     """The wire form of an SDK object, without the members that the server did not send."""
     return model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+
+
+async def hear_another(heard, news):
+    """Waits until the server has sent another notification: inside of the subscription `news`, from where it is added to
+    `heard`, or without one outside, where the client's handler adds it."""
+    if news is None:
+        before = len(heard)
+        while len(heard) == before:
+            await anyio.sleep(0.01)
+    else:
+        notification = event_to_notification(await anext(news), {})
+        heard.append(notification.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 async def outcome(perform, client, step):

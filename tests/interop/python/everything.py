@@ -9,10 +9,9 @@ import warnings
 import anyio
 from mcp import MCPError
 from mcp.shared.exceptions import MCPDeprecationWarning
-from mcp.shared.subscriptions import event_to_notification
 from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult
 
-from connection import plain, run
+from connection import hear_another, plain, run
 
 # How long to wait for notifications; afterwards the report has those that arrived.
 HEAR_SECONDS = 10
@@ -112,11 +111,7 @@ class Application:
     async def wait(self, least):
         """Waits until the server has sent that many notifications, outside or inside of a subscription."""
         while len(self.heard) < least:
-            if self.news is None:
-                await anyio.sleep(0.01)
-            else:
-                news = event_to_notification(await anext(self.news), {})
-                self.heard.append(news.model_dump(mode="json", by_alias=True, exclude_none=True))
+            await hear_another(self.heard, self.news)
 
     async def perform(self, client, step):
         self.answers, self.asked, self.heard = step.get("answers", {}), {}, []

@@ -11,10 +11,9 @@ import warnings
 
 import anyio
 from mcp.shared.exceptions import MCPDeprecationWarning
-from mcp.shared.subscriptions import event_to_notification
 
 import connection
-from connection import plain, run
+from connection import hear_another, plain, run
 
 # a step may build a program
 connection.STEP_SECONDS = 300
@@ -51,11 +50,7 @@ class Subscriber:
                     message = self.heard.pop(0)
                     if message["method"] == method:
                         return message
-                if self.news is None:
-                    await anyio.sleep(0.01)
-                else:
-                    news = event_to_notification(await anext(self.news), {})
-                    self.heard.append(news.model_dump(mode="json", by_alias=True, exclude_none=True))
+                await hear_another(self.heard, self.news)
 
     async def perform(self, client, step):
         if step["op"] == "subscribe":

@@ -94,7 +94,7 @@ mod tests {
             map.insert(n, "y".repeat(20));
             assert!(map.iter().map(|(_, text)| text.len()).sum::<usize>() <= 120, "{n}");
         }
-        assert_eq!(dropped.len() + map.iter().count(), 10, "a replaced value is none that was dropped");
+        assert_eq!(dropped.len() + map.iter().count(), 10, "replacing a value drops no entry");
         assert!(dropped.iter().all(|(key, _)| map.get(key).is_none()));
     }
 }

@@ -39,7 +39,7 @@ use crate::{
         replay::{Replay, StoredEvent, replay_cost, write_event_id},
         request_connection::RequestConnection,
         response_body::{ResponseBody, event_stream_response},
-        sse::write_event,
+        sse::{StreamDeadline, write_event},
     },
 };
 
@@ -49,6 +49,18 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 const IDLE_CHECK: Duration = Duration::from_secs(15);
 /// After a failure.
 const CHECK_RETRY: Duration = Duration::from_secs(1);
+
+/// A GET of a session, which may have one more stream.
+struct Get<'g> {
+    endpoint: &'g Arc<Endpoint>,
+    session: Arc<Session>,
+    guard: SessionGuard<Arc<ResumableStream>>,
+    caller: Option<Arc<Principal>>,
+    owner: Owner,
+    permit: Permit,
+    /// When its response ends.
+    end: StreamDeadline,
+}
 
 impl Sessions {
     /// Opens a standalone stream, or resumes the stream of `Last-Event-ID`.
@@ -72,95 +84,102 @@ impl Sessions {
             self.table.end(&session.uid);
             return Err(HttpError::unknown_session());
         }
+        let resumed = match headers.last_event {
+            HeaderField::One(id) => {
+                let id = id.to_str().ok().and_then(EventId::parse);
+                Some(id.ok_or_else(HttpError::unknown_event_id)?)
+            }
+            HeaderField::Absent | HeaderField::Repeated(_) => None,
+        };
         let end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
-        let mut missed_of: Option<(Box<str>, u64, EventLog)> = None;
-        let mut priming_event = Vec::new();
-        if let HeaderField::One(id) = headers.last_event {
-            let event_id =
-                id.to_str().ok().and_then(EventId::parse).ok_or_else(HttpError::unknown_event_id)?;
-            priming_event = event_id.priming_event(session.revision);
-            let running = guard.data.streams().get(event_id.stream).cloned();
-            if let Some(stream) = running {
-                if event_id.kind == StreamKind::Standalone {
-                    guard.data.standalone.set_caller(caller.clone());
-                    self.claim_for_resumed(endpoint, &guard, &session, &owner).await?;
-                }
-                let unread = endpoint.budgets.outbound.clone();
-                let received = event_id.number;
-                let missed = stream.read_missed(&unread, &owner, received).await;
-                let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
-                let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
-                sender.send_now(priming_event);
-                spawn(async move {
-                    stream.resume(&sender, missed, received, (&unread, &owner)).await;
-                });
-                return Ok(event_stream_response(body));
-            }
-            let logs = self.event_logs.as_ref();
-            let log =
-                logs.map(|logs| logs.log(&session.uid, event_id.stream, owner.clone(), session.expires));
-            let read = match (&log, event_id.kind) {
-                (Some(log), StreamKind::Call) => {
-                    log.read_after(event_id.number).await.map_err(|error| unreadable(&error))?
-                }
-                _ => None,
-            };
-            let charge = |events: &[StoredEvent]| {
-                let permit = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(events));
-                permit.ok_or_else(HttpError::too_many_unread_bytes)
-            };
-            match (event_id.kind, read, log) {
-                (StreamKind::Call, None, _) | (StreamKind::Call, _, None) => {
-                    return Err(HttpError::unknown_event_id());
-                }
-                // nothing to send: after an empty stream the client would reconnect once more
-                (StreamKind::Call, Some(LoggedEvents { ended: true, events, .. }), _)
-                    if events.iter().all(|event| event.message().is_empty()) =>
-                {
-                    return Ok(method_not_allowed("POST, DELETE"));
-                }
-                (
-                    StreamKind::Call,
-                    Some(LoggedEvents { ended: false, origin: Some(origin), .. }),
-                    Some(log),
-                ) if self.replicas.is_some() => {
-                    let following = Following {
-                        endpoint: endpoint.clone(),
-                        uid: session.uid,
-                        owner: owner.clone(),
-                        stream: event_id.stream.into(),
-                        log,
-                        origin,
-                        received: event_id.number,
-                        has_empty_events: session.revision >= Revision::V2025_11_25,
-                    };
-                    let (sender, body) =
-                        EventSender::new(&endpoint.budgets.outbound, owner, Some(permit), end);
-                    sender.send_now(priming_event);
-                    let replicas = self.replicas.clone();
-                    spawn(async move {
-                        if let Some(replicas) = replicas {
-                            // the session keeps its streams while one is open
-                            replicas.follow(following, sender, guard.data.ended.clone()).await;
-                        }
-                    });
-                    return Ok(event_stream_response(body));
-                }
-                (StreamKind::Call, Some(LoggedEvents { events, .. }), _) => {
-                    let unread = charge(&events)?;
-                    let replay = Replay::new(event_id.stream, (priming_event, events), unread, end);
-                    return Ok(event_stream_response(
-                        ResponseBody::from_replay(replay).holding(Some(permit)),
-                    ));
-                }
-                // evicted events are lost, but more may follow
-                (StreamKind::Standalone, _, log) => {
-                    missed_of = log.map(|log| (event_id.stream.into(), event_id.number, log));
-                }
-            }
+        let get = Get { endpoint, session, guard, caller, owner, permit, end };
+        let Some(id) = resumed else { return self.open_standalone(get, None).await };
+        let running = get.guard.data.streams().get(id.stream).cloned();
+        match (running, id.kind) {
+            (Some(stream), _) => self.resume_running(get, id, stream).await,
+            (None, StreamKind::Call) => self.resume_logged(get, id).await,
+            (None, StreamKind::Standalone) => self.open_standalone(get, Some(id)).await,
         }
+    }
+
+    /// Resumes a stream that runs in this process.
+    async fn resume_running(
+        &self,
+        get: Get<'_>,
+        id: EventId<'_>,
+        stream: Arc<ResumableStream>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
+        let Get { endpoint, session, guard, caller, owner, permit, end } = get;
+        if id.kind == StreamKind::Standalone {
+            guard.data.standalone.set_caller(caller);
+            self.claim_for_resumed(endpoint, &guard, &session, &owner).await?;
+        }
+        let unread = endpoint.budgets.outbound.clone();
+        let missed = stream.read_missed(&unread, &owner, id.number).await;
+        let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
+        let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
+        sender.send_now(id.priming_event(session.revision));
+        let received = id.number;
+        spawn(async move {
+            stream.resume(&sender, missed, received, (&unread, &owner)).await;
+        });
+        Ok(event_stream_response(body))
+    }
+
+    /// Resumes the stream of a call that has ended, or that another replica runs: from its log.
+    async fn resume_logged(
+        &self,
+        get: Get<'_>,
+        id: EventId<'_>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
+        let log = self.log_of(&get, &id).ok_or_else(HttpError::unknown_event_id)?;
+        let read = log.read_after(id.number).await.map_err(|error| unreadable(&error))?;
+        let read = read.ok_or_else(HttpError::unknown_event_id)?;
+        let Get { endpoint, session, guard, owner, permit, end, .. } = get;
+        let LoggedEvents { events, ended, origin, .. } = read;
+        // nothing to send: after an empty stream the client would reconnect once more
+        if ended && events.iter().all(|event| event.message().is_empty()) {
+            return Ok(method_not_allowed("POST, DELETE"));
+        }
+        let first = id.priming_event(session.revision);
+        if !ended && let (Some(origin), Some(replicas)) = (origin, self.replicas.clone()) {
+            let following = Following {
+                endpoint: endpoint.clone(),
+                uid: session.uid,
+                owner: owner.clone(),
+                stream: id.stream.into(),
+                log,
+                origin,
+                received: id.number,
+                has_empty_events: session.revision >= Revision::V2025_11_25,
+            };
+            let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner, Some(permit), end);
+            sender.send_now(first);
+            spawn(async move {
+                // the session keeps its streams while one is open
+                replicas.follow(following, sender, guard.data.ended.clone()).await;
+            });
+            return Ok(event_stream_response(body));
+        }
+        let unread = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(&events));
+        let unread = unread.ok_or_else(HttpError::too_many_unread_bytes)?;
+        let replay = Replay::new(id.stream, (first, events), unread, end);
+        Ok(event_stream_response(ResponseBody::from_replay(replay).holding(Some(permit))))
+    }
+
+    /// Opens a standalone stream: a new one, or one in place of `resumed`, which this process does not have any more.
+    async fn open_standalone(
+        self: &Arc<Self>,
+        get: Get<'_>,
+        resumed: Option<EventId<'_>>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
+        // evicted events are lost, but more may follow
+        let missed_of = resumed.as_ref().and_then(|id| Some((id, self.log_of(&get, id)?)));
+        let Get { endpoint, session, guard, caller, owner, permit, end } = get;
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
-        sender.send_now(priming_event);
+        if let Some(id) = &resumed {
+            sender.send_now(id.priming_event(session.revision));
+        }
         let standalone =
             StandaloneStream::open(endpoint, self, guard, &session, StreamClaim { caller, owner });
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
@@ -170,17 +189,23 @@ impl Sessions {
         }
         let replayed = match missed_of {
             // after another replica has left the changes to this one
-            Some((name, number, log)) => {
-                let read = log.read_after(number).await.map_err(|error| unreadable(&error))?;
+            Some((id, log)) => {
+                let read = log.read_after(id.number).await.map_err(|error| unreadable(&error))?;
                 let mut events = read.map(|read| read.events).unwrap_or_default();
                 events.retain(|event| !event.message().is_empty());
                 let permit = endpoint.budgets.outbound.acquire_last(&standalone.owner, replay_cost(&events));
-                Some((name, events, permit.ok_or_else(HttpError::too_many_unread_bytes)?))
+                Some((id.stream.into(), events, permit.ok_or_else(HttpError::too_many_unread_bytes)?))
             }
             None => None,
         };
         spawn(standalone.run(sender, replayed));
         Ok(event_stream_response(body))
+    }
+
+    /// The log of a stream, if events are logged.
+    fn log_of(&self, get: &Get<'_>, id: &EventId<'_>) -> Option<EventLog> {
+        let logs = self.event_logs.as_ref()?;
+        Some(logs.log(&get.session.uid, id.stream, get.owner.clone(), get.session.expires))
     }
 
     /// Has this process get the changes of a session whose standalone stream is resumed here, if another one has them.

@@ -179,7 +179,7 @@ impl Authenticator {
     /// # Errors
     /// Everything that is wrong with the methods.
     pub(crate) fn new(
-        authentications: Vec<Authentication>,
+        authentications: &[Arc<Authentication>],
         single_use: &Arc<SingleUse>,
         keys: &KeyRing,
         failed: FailureRate,
@@ -187,21 +187,21 @@ impl Authenticator {
         observer: Option<&Arc<dyn IssuerObserver>>,
     ) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
-        let mut servers: Vec<Oauth> = Vec::new();
+        let mut servers: Vec<&Oauth> = Vec::new();
         let mut methods: Vec<Arc<dyn Method>> = Vec::new();
-        for Authentication(kind) in authentications {
-            match kind {
-                AuthenticationKind::Custom(method) => methods.push(method),
+        for authentication in authentications {
+            match &authentication.0 {
+                AuthenticationKind::Custom(method) => methods.push(method.clone()),
                 AuthenticationKind::ApiKeys(keys) => {
                     problems.extend(keys.problem().map(str::to_owned));
-                    methods.push(Arc::new(keys));
+                    methods.push(Arc::new(keys.clone()));
                 }
                 AuthenticationKind::Oauth(oauth) => {
-                    let method = oauth.clone().implied_scopes(implies.cloned());
+                    let method = Oauth::clone(oauth).implied_scopes(implies.cloned());
                     match method.into_method(single_use, keys, observer) {
                         Ok(method) => {
                             methods.push(Arc::new(method));
-                            servers.push(*oauth);
+                            servers.push(oauth);
                         }
                         Err(found) => problems.extend(found),
                     }
@@ -233,7 +233,8 @@ impl Authenticator {
             all
         };
         let scopes = union(|server| &server.scopes);
-        let are_all_known = methods.len() == servers.len() && servers.iter().all(Oauth::names_all_scopes);
+        let are_all_known =
+            methods.len() == servers.len() && servers.iter().all(|server| server.names_all_scopes());
         let all_scopes =
             are_all_known.then(|| [scopes.clone(), union(|server| &server.unlisted_scopes)].concat());
         let dpop = servers.first().map_or(Dpop::Refused, |server| server.dpop);
@@ -655,7 +656,7 @@ impl ResourceDocument {
         &self.resource
     }
 
-    fn of(servers: &[Oauth], scopes: &[String], dpop: Dpop) -> Option<Self> {
+    fn of(servers: &[&Oauth], scopes: &[String], dpop: Dpop) -> Option<Self> {
         const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
         let resource = servers.first()?.resource.as_deref()?;
         let url = parse_resource(resource).ok()?;
@@ -701,7 +702,8 @@ mod tests {
             addresses: 1000,
             timeout: Duration::from_secs(10),
         };
-        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed, None, None)
+        let authentications: Vec<_> = authentications.into_iter().map(Arc::new).collect();
+        Authenticator::new(&authentications, &used, &KeyRing::random().unwrap(), failed, None, None)
     }
 
     fn oauth() -> Oauth {

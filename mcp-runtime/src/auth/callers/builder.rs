@@ -1,12 +1,12 @@
 //! The builder's method that authenticates callers; only a program that calls it contains the code of this folder.
 
-use std::{any::Any, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use super::{Authentication, Authenticator, FailureRate, IntoAuthentication};
 use crate::core::{
     config::Options,
     crypto::KeyRing,
-    server::{IssuerObserver, PendingAuthentication, ServerBuilder},
+    server::{IssuerObserver, ServerBuilder},
     store::{SealedStore, SingleUse},
 };
 
@@ -31,60 +31,56 @@ impl ServerBuilder {
     /// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
     #[doc(alias("oauth", "api_keys", "authentication", "bearer", "verifier"))]
     pub fn auth(mut self, authentication: impl IntoAuthentication) -> Self {
-        let pending: &mut Box<dyn PendingAuthentication> =
-            self.authentication.get_or_insert_with(|| Box::new(Authentications::default()));
-        let pending: &mut dyn Any = &mut **pending;
-        let Some(Authentications(added)) = pending.downcast_mut() else {
-            unreachable!("nothing else implements the trait")
-        };
-        added.push(authentication.into_authentication());
+        let options = &mut self.options.of_capabilities;
+        let mut added = options.get::<Authentications>().cloned().unwrap_or_default();
+        added.0.push(Arc::new(authentication.into_authentication()));
+        options.insert(added);
+        self.set_up_authentication = Some(set_up);
         self
     }
 }
 
 /// The ways to authenticate callers that the builder was given.
-#[derive(Default)]
-struct Authentications(Vec<Authentication>);
+#[derive(Clone, Default)]
+struct Authentications(Vec<Arc<Authentication>>);
 
-impl PendingAuthentication for Authentications {
-    fn set_up(
-        self: Box<Self>,
-        options: &mut Options,
-        store: &SealedStore,
-        keys: &KeyRing,
-        observer: Option<&Arc<dyn IssuerObserver>>,
-    ) -> Vec<String> {
-        /// Proofs of possession that are remembered in memory, a minute or two each.
-        const MAX_PROOFS: usize = 100_000;
-        let mut problems = Vec::new();
-        let http = &mut options.http;
-        if http.caller.is_some() {
-            problems.push(
+/// Sets them up in the options; returns their problems.
+fn set_up(
+    options: &mut Options,
+    store: &SealedStore,
+    keys: &KeyRing,
+    observer: Option<&Arc<dyn IssuerObserver>>,
+) -> Vec<String> {
+    /// Proofs of possession that are remembered in memory, a minute or two each.
+    const MAX_PROOFS: usize = 100_000;
+    let added = options.of_capabilities.get::<Authentications>().cloned().unwrap_or_default();
+    let mut problems = Vec::new();
+    let http = &mut options.http;
+    if http.caller.is_some() {
+        problems.push(
                 "callers are identified twice: by `.auth(..)`, and by `.http(|http| http.caller(..))` or `caller_from`\nkeep one".into(),
             );
-        }
-        if http.trusts_all {
-            problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
-        }
-        let used =
-            SingleUse::new(store, "proofs", MAX_PROOFS, options.limits.share_percent, SystemTime::now());
-        let used = Arc::new(used);
-        let rate = match &options.limits.invalid_tokens {
-            Ok(rate) => *rate,
-            Err(problem) => {
-                problems.push(problem.clone());
-                return problems;
-            }
-        };
-        let failed = FailureRate {
-            rate,
-            addresses: options.limits.max_rate_callers,
-            timeout: options.limits.authentication_timeout,
-        };
-        match Authenticator::new(self.0, &used, keys, failed, http.implies.as_ref(), observer) {
-            Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
-            Err(found) => problems.extend(found),
-        }
-        problems
     }
+    if http.trusts_all {
+        problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
+    }
+    let used = SingleUse::new(store, "proofs", MAX_PROOFS, options.limits.share_percent, SystemTime::now());
+    let used = Arc::new(used);
+    let rate = match &options.limits.invalid_tokens {
+        Ok(rate) => *rate,
+        Err(problem) => {
+            problems.push(problem.clone());
+            return problems;
+        }
+    };
+    let failed = FailureRate {
+        rate,
+        addresses: options.limits.max_rate_callers,
+        timeout: options.limits.authentication_timeout,
+    };
+    match Authenticator::new(&added.0, &used, keys, failed, http.implies.as_ref(), observer) {
+        Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
+        Err(found) => problems.extend(found),
+    }
+    problems
 }

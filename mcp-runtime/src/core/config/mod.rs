@@ -41,7 +41,7 @@ pub(crate) struct Options {
     pub(crate) lists: ListOptions,
     pub(crate) stdio: StdioOptions,
     pub(crate) stores: Stores,
-    /// Those of capabilities, by type.
+    /// Those of capabilities and of the authentication of callers, by type.
     pub(crate) of_capabilities: Extensions,
     pub(crate) telemetry: TelemetryOptions,
     /// Whether failures show their cause to the client.

@@ -24,7 +24,7 @@ use crate::core::config::HttpOptions;
 #[cfg(feature = "config")]
 use crate::core::server::PendingSettings;
 #[cfg(feature = "auth")]
-use crate::core::server::{IssuerObserver, PendingAuthentication};
+use crate::core::server::{IssuerObserver, SetUpAuthentication};
 use crate::{
     core::{
         admission::CallerConcurrency,
@@ -92,7 +92,7 @@ pub struct ServerBuilder {
     /// Innermost first.
     transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
-    pub(crate) authentication: Option<Box<dyn PendingAuthentication>>,
+    pub(crate) set_up_authentication: Option<SetUpAuthentication>,
     audit: Option<OpenAudit>,
     #[cfg(feature = "config")]
     pub(crate) settings: Option<Box<dyn PendingSettings>>,
@@ -121,7 +121,7 @@ impl ServerBuilder {
             layers: Vec::new(),
             transforms: Vec::new(),
             #[cfg(feature = "auth")]
-            authentication: None,
+            set_up_authentication: None,
             audit: None,
             #[cfg(feature = "config")]
             settings: None,
@@ -282,7 +282,7 @@ impl ServerBuilder {
         #[cfg(feature = "config")]
         let mut other = other;
         #[cfg(feature = "auth")]
-        if other.authentication.is_some() {
+        if other.set_up_authentication.is_some() {
             self.errors.push(BuildError::new(format!(
                 "the server that is mounted as `{prefix}` authenticates its callers, which only the outer one can do\n\
                  move its `.auth(..)` there"
@@ -530,10 +530,10 @@ impl ServerBuilder {
             None
         });
         #[cfg(feature = "auth")]
-        if let Some(authentication) = self.authentication {
+        if let Some(set_up) = self.set_up_authentication {
             let observer = telemetry.as_ref().ok().filter(|telemetry| telemetry.counts());
             let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
-            let found = authentication.set_up(&mut options, &store, &keys, observer.as_ref());
+            let found = set_up(&mut options, &store, &keys, observer.as_ref());
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {

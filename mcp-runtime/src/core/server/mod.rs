@@ -29,7 +29,7 @@ use std::sync::{
 
 pub(crate) use assemble::{Assembly, ItemDefaults, unknown_page};
 #[cfg(feature = "auth")]
-pub(crate) use authentication::{IssuerObserver, PendingAuthentication};
+pub(crate) use authentication::{IssuerObserver, SetUpAuthentication};
 pub use builder::ServerBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;

@@ -1,12 +1,13 @@
 //! Why a request was refused, or why it failed: one list for the audit log, metrics, spans and log messages, so that a
 //! line of one can be found in the others. The page about telemetry says what each means; a test compares the two.
 //!
-//! The number beside a reason is the HTTP status of a request that is refused for it, from which the response takes it; its
-//! comment names the file that refuses and a name in it, and a test looks for both. The status of a reply to a request whose
-//! method was looked at is `Status` of `core/dispatch/response.rs`: of a failure it is `200` in legacy revisions.
+//! The name beside a reason is the HTTP status of a request that is refused for it: those that have one are a [`Refusal`]
+//! too, from which the response takes it. The comment of such a reason names the file that refuses and a name in it, and a test
+//! looks for both. The status of a reply to a request whose method was looked at is `Status` of `core/dispatch/response.rs`: of
+//! a failure it is `200` in legacy revisions.
 
 macro_rules! reasons {
-    ($($(#[doc = $doc:literal])* $reason:ident = $text:literal $(, $status:literal)?;)*) => {
+    ($($(#[doc = $doc:literal])* $reason:ident = $text:literal $(, $status:ident)?;)*) => {
         /// Why a request was refused, or why it failed, by a name for operators.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Reason {
@@ -24,20 +25,39 @@ macro_rules! reasons {
                 }
             }
 
-            /// The HTTP status of a request that is refused for it; `None` if the reply to the request says why.
-            #[cfg(any(feature = "http", test))]
-            pub(crate) const fn http_status(self) -> Option<u16> {
-                match self {
-                    $($(Self::$reason => Some($status),)?)*
-                    _ => None,
-                }
-            }
-
             #[cfg(test)]
             pub(super) const fn comment(self) -> &'static str {
                 match self {
                     $(Self::$reason => concat!($($doc),*),)*
                 }
+            }
+        }
+
+        /// Why an HTTP request was refused before its method was looked at: a reason that has a status.
+        #[cfg(feature = "http")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct Refusal {
+            reason: Reason,
+            status: http::StatusCode,
+        }
+
+        #[cfg(feature = "http")]
+        #[allow(non_upper_case_globals, reason = "they are named as the reasons are")]
+        impl Refusal {
+            $($(pub(crate) const $reason: Self =
+                Self { reason: Reason::$reason, status: http::StatusCode::$status };)?)*
+
+            #[cfg(test)]
+            pub(super) const ALL: &'static [Self] =
+                &[$($(Self { reason: Reason::$reason, status: http::StatusCode::$status },)?)*];
+
+            pub(crate) const fn reason(self) -> Reason {
+                self.reason
+            }
+
+            /// The HTTP status of the response.
+            pub(crate) const fn status(self) -> http::StatusCode {
+                self.status
             }
         }
     };
@@ -52,89 +72,89 @@ mod list {
         Unknown = "unknown";
         Hidden = "hidden";
         /// The item's, `core/connection/access.rs`, `MissingScopes`, or the server's, `auth/callers/oauth.rs`, `check_principal`
-        Scopes = "scopes", 403;
+        Scopes = "scopes", FORBIDDEN;
         /// `400` since 2026-07-28: `core/dispatch/input_required.rs`, `missing_features`
         Capability = "capability";
         /// `core/dispatch/request.rs`, `retry`
         State = "state";
         /// The server's: `transport/http/endpoint.rs`, `too_many_requests`; that of an item fails the call:
         /// `core/admission/call_limits.rs`, `LimitReached`
-        RateLimited = "rate_limited", 429;
+        RateLimited = "rate_limited", TOO_MANY_REQUESTS;
         /// `core/admission/call_limits.rs`, `CallerConcurrency`
-        Concurrency = "concurrency", 429;
+        Concurrency = "concurrency", TOO_MANY_REQUESTS;
         /// `transport/http/endpoint.rs`, `busy`, and `too_many_streams` and `sessions_unavailable` of
         /// `transport/http/http_error.rs`, `unavailable`; of a method: `core/dispatch/response.rs`, `unavailable`
-        Busy = "busy", 503;
+        Busy = "busy", SERVICE_UNAVAILABLE;
         /// `transport/http/serve.rs`, `stopping`
-        Stopping = "stopping", 503;
+        Stopping = "stopping", SERVICE_UNAVAILABLE;
         // over HTTP, before its method is looked at
         /// The callers of `transport/http/http_error.rs`, `bad_request`; a message that is not JSON-RPC:
         /// `transport/http/service.rs`, `error_response`
-        Malformed = "malformed", 400;
+        Malformed = "malformed", BAD_REQUEST;
         /// `transport/http/endpoint.rs`, `check_sender`
-        Forwarded = "forwarded", 400;
+        Forwarded = "forwarded", BAD_REQUEST;
         /// `Host` is not one of `allowed_hosts`: `transport/http/guard.rs`, `allows_host`
-        Host = "host", 403;
+        Host = "host", FORBIDDEN;
         /// `Origin` is not one of `allowed_origins`: `transport/http/guard.rs`, `allows_origin`
-        Origin = "origin", 403;
+        Origin = "origin", FORBIDDEN;
         /// `transport/http/service.rs`, `method_not_allowed`
-        NotAllowed = "method_not_allowed", 405;
+        NotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
         /// `transport/http/service.rs`, `not_acceptable`; legacy: `transport/http/legacy/post.rs`, `not_acceptable`
-        NotAcceptable = "not_acceptable", 406;
+        NotAcceptable = "not_acceptable", NOT_ACCEPTABLE;
         /// `transport/http/service.rs`, `unsupported_media_type`
-        MediaType = "media_type", 415;
+        MediaType = "media_type", UNSUPPORTED_MEDIA_TYPE;
         /// `transport/http/request_body.rs`, `body_too_large`
-        BodySize = "body_size", 413;
+        BodySize = "body_size", PAYLOAD_TOO_LARGE;
         /// `transport/http/request_body.rs`, `body_timeout`
-        BodyTimeout = "body_timeout", 408;
+        BodyTimeout = "body_timeout", REQUEST_TIMEOUT;
         /// `transport/http/response_body.rs`, `too_many_unread_bytes`
-        Unread = "unread", 503;
+        Unread = "unread", SERVICE_UNAVAILABLE;
         /// `transport/http/legacy/sessions.rs`, `unknown_session`
-        Session = "session", 404;
+        Session = "session", NOT_FOUND;
         /// `transport/http/legacy/http_sse.rs`, `unknown_stream`
-        Stream = "stream", 404;
+        Stream = "stream", NOT_FOUND;
         // callers that are not authenticated
         /// `auth/callers/authenticator.rs`, `MissingToken`
-        TokenMissing = "token_missing", 401;
+        TokenMissing = "token_missing", UNAUTHORIZED;
         /// `auth/callers/authenticator.rs`, `MissingToken`
-        TokenMisplaced = "token_misplaced", 400;
+        TokenMisplaced = "token_misplaced", BAD_REQUEST;
         /// `auth/callers/compact_jwt.rs`, `TokenMalformed`
-        TokenMalformed = "token_malformed", 401;
+        TokenMalformed = "token_malformed", UNAUTHORIZED;
         /// `auth/callers/compact_jwt.rs`, `TokenAlgorithm`
-        TokenAlgorithm = "token_algorithm", 401;
+        TokenAlgorithm = "token_algorithm", UNAUTHORIZED;
         /// `auth/callers/oauth.rs`, `TokenType`
-        TokenType = "token_type", 401;
+        TokenType = "token_type", UNAUTHORIZED;
         /// `auth/callers/jwks.rs`, `TokenUnknownKey`
-        TokenUnknownKey = "token_unknown_key", 401;
+        TokenUnknownKey = "token_unknown_key", UNAUTHORIZED;
         /// `auth/callers/compact_jwt.rs`, `TokenSignature`
-        TokenSignature = "token_signature", 401;
+        TokenSignature = "token_signature", UNAUTHORIZED;
         /// `auth/callers/token_claims.rs`, `TokenIssuer`
-        TokenIssuer = "token_issuer", 401;
+        TokenIssuer = "token_issuer", UNAUTHORIZED;
         /// `auth/callers/token_claims.rs`, `TokenAudience`
-        TokenAudience = "token_audience", 401;
+        TokenAudience = "token_audience", UNAUTHORIZED;
         /// `auth/callers/token_claims.rs`, `TokenExpired`
-        TokenExpired = "token_expired", 401;
+        TokenExpired = "token_expired", UNAUTHORIZED;
         /// `auth/callers/token_claims.rs`, `TokenNotYetValid`
-        TokenNotYetValid = "token_not_yet_valid", 401;
+        TokenNotYetValid = "token_not_yet_valid", UNAUTHORIZED;
         /// `auth/callers/token_claims.rs`, `TokenClaims`
-        TokenClaims = "token_claims", 401;
+        TokenClaims = "token_claims", UNAUTHORIZED;
         /// `auth/callers/oauth.rs`, `TokenBinding`
-        TokenBinding = "token_binding", 401;
+        TokenBinding = "token_binding", UNAUTHORIZED;
         /// `auth/callers/dpop.rs`, `InvalidProof`
-        TokenProof = "token_proof", 401;
+        TokenProof = "token_proof", UNAUTHORIZED;
         /// `auth/callers/introspection.rs`, `TokenInactive`
-        TokenInactive = "token_inactive", 401;
+        TokenInactive = "token_inactive", UNAUTHORIZED;
         /// `auth/callers/api_keys.rs`, `TokenUnknown`
-        TokenUnknown = "token_unknown", 401;
+        TokenUnknown = "token_unknown", UNAUTHORIZED;
         /// A function of the program: `auth/callers/verifier.rs`, `invalid_token`
-        TokenInvalid = "token_invalid", 401;
+        TokenInvalid = "token_invalid", UNAUTHORIZED;
         /// `auth/callers/authenticator.rs`, `refuse_guess`
-        TokenGuesses = "token_guesses", 429;
+        TokenGuesses = "token_guesses", TOO_MANY_REQUESTS;
         /// A function of the program, `auth/callers/verifier.rs`, `forbidden`, or an event that needs a caller,
         /// `capability/events/error.rs`, `needs_caller`
-        Forbidden = "forbidden", 403;
+        Forbidden = "forbidden", FORBIDDEN;
         /// `auth/callers/verifier.rs`, `unavailable`
-        AuthUnavailable = "auth_unavailable", 503;
+        AuthUnavailable = "auth_unavailable", SERVICE_UNAVAILABLE;
         // the call fails
         InvalidArguments = "invalid_arguments";
         NotFound = "not_found";
@@ -150,6 +170,8 @@ mod list {
 }
 
 pub(crate) use list::Reason;
+#[cfg(feature = "http")]
+pub(crate) use list::Refusal;
 
 impl Reason {
     /// Whether the request was refused: no function ran for it.
@@ -194,6 +216,7 @@ mod tests {
         assert_eq!(named, known, "in the order of the list");
     }
 
+    #[cfg(feature = "http")]
     #[test]
     fn the_comment_of_a_reason_with_a_status_names_the_file_that_refuses_and_a_name_in_it() {
         for reason in Reason::ALL {
@@ -210,7 +233,8 @@ mod tests {
                 assert!(text.contains(name), "{reason:?}: `{name}` is not in {file}");
                 files += 1;
             }
-            assert!(files > 0 || reason.http_status().is_none(), "{reason:?} names no file");
+            let has_status = Refusal::ALL.iter().any(|refusal| refusal.reason() == *reason);
+            assert!(files > 0 || !has_status, "{reason:?} names no file");
         }
     }
 }

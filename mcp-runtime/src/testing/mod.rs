@@ -180,10 +180,8 @@ impl TestServer {
             Verification::Ready(verified) => verified,
             Verification::Pending(verified) => verified.await,
         };
-        let caller = verified.map_err(|refused| {
-            let status = refused.reason.http_status().unwrap_or_default();
-            format!("{status}: {}", refused.message)
-        })?;
+        let caller = verified
+            .map_err(|refused| format!("{}: {}", refused.refusal.status().as_u16(), refused.message))?;
         self.client.connection.set_caller(Some(caller));
         Ok(self)
     }

@@ -12,7 +12,7 @@ use ring::digest::{SHA256, digest as hash};
 use serde_json::{Map, Value};
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
-use crate::core::{connection::Principal, crypto::GENERATE, reason::Reason, sync::RwLock};
+use crate::core::{connection::Principal, crypto::GENERATE, reason::Refusal, sync::RwLock};
 
 /// The issuer of callers with API keys.
 pub(super) const ISSUER: &str = "urn:mcp-runtime:api-keys";
@@ -276,7 +276,7 @@ impl Method for ApiKeys {
     fn verify<'a>(&'a self, token: PresentedToken<'a>, _request: &'a Parts) -> Verdict<'a> {
         // the time that it takes to find a digest says nothing about a key
         let found = self.known.as_ref().ok().and_then(|known| known.read().get(&digest(token.text)).cloned());
-        Verdict::Ready(found.ok_or_else(|| Denied::token(Reason::TokenUnknown, "the API key is unknown")))
+        Verdict::Ready(found.ok_or_else(|| Denied::token(Refusal::TokenUnknown, "the API key is unknown")))
     }
 
     #[cfg(feature = "events-webhook")]

@@ -32,7 +32,7 @@ use crate::core::{
     connection::{ImpliesFn, Principal},
     crypto::KeyRing,
     log_limit::{LogLimit, LogLine},
-    reason::Reason,
+    reason::Refusal,
     server::IssuerObserver,
     store::SingleUse,
 };
@@ -148,7 +148,7 @@ pub(crate) struct ResourceDocument {
 pub(crate) struct RefusedCaller {
     pub(crate) message: Cow<'static, str>,
     /// The reason, for operators, and with it the status.
-    pub(crate) reason: Reason,
+    pub(crate) refusal: Refusal,
     /// The scopes that it lacks, separated by spaces.
     pub(crate) scopes: Box<str>,
     /// The caller, if it is known.
@@ -356,7 +356,7 @@ impl Authenticator {
         {
             return Err(unavailable);
         }
-        Err(refused.unwrap_or_else(|| Denied::token(Reason::TokenUnknown, "the token is unknown")))
+        Err(refused.unwrap_or_else(|| Denied::token(Refusal::TokenUnknown, "the token is unknown")))
     }
 
     /// The verdict of a method, which has a limited time for it.
@@ -376,7 +376,7 @@ impl Authenticator {
     fn conclude(&self, verdict: Result<Arc<Principal>, Denied>) -> VerifiedCaller {
         match verdict {
             Ok(principal) if principal.has_expired() => {
-                Err(self.refuse(Denied::token(Reason::TokenExpired, "the token has expired")))
+                Err(self.refuse(Denied::token(Refusal::TokenExpired, "the token has expired")))
             }
             Ok(principal) => Ok(principal),
             Err(denied) => Err(self.refuse(denied)),
@@ -406,10 +406,14 @@ impl Authenticator {
                 Vec::new()
             }
         };
-        tracing::debug!(status = cause.http_status(), reason = cause.as_str(), "refused a caller");
+        tracing::debug!(
+            status = cause.status().as_u16(),
+            reason = cause.reason().as_str(),
+            "refused a caller"
+        );
         RefusedCaller {
             message: description,
-            reason: cause,
+            refusal: cause,
             scopes: missing,
             caller,
             challenges,
@@ -425,7 +429,7 @@ impl Authenticator {
             // a request without credentials is told nothing but how to get some
             MissingToken::Absent => RefusedCaller {
                 message: "an access token is required".into(),
-                reason: Reason::TokenMissing,
+                refusal: Refusal::TokenMissing,
                 scopes: Box::default(),
                 caller: None,
                 challenges: self.challenges(None, &scopes),
@@ -434,7 +438,7 @@ impl Authenticator {
             },
             MissingToken::Ambiguous(description) => RefusedCaller {
                 message: description.into(),
-                reason: Reason::TokenMisplaced,
+                refusal: Refusal::TokenMisplaced,
                 scopes: Box::default(),
                 caller: None,
                 challenges: self.challenges(Some(("invalid_request", description)), ""),
@@ -442,7 +446,7 @@ impl Authenticator {
                 retry_after: None,
             },
             MissingToken::Malformed(description) => {
-                self.refuse(Denied::token(Reason::TokenMalformed, description))
+                self.refuse(Denied::token(Refusal::TokenMalformed, description))
             }
         }
     }
@@ -540,7 +544,7 @@ impl Authenticator {
 fn refuse_guess(wait: Duration) -> RefusedCaller {
     RefusedCaller {
         message: "too many invalid tokens were sent from this address\ntry again later".into(),
-        reason: Reason::TokenGuesses,
+        refusal: Refusal::TokenGuesses,
         scopes: Box::default(),
         caller: None,
         challenges: Vec::new(),
@@ -768,7 +772,7 @@ mod tests {
             let Verification::Ready(verified) = auth.start(&request, None) else {
                 panic!("keys are known at once")
             };
-            verified.map_or_else(|refused| refused.reason.http_status().unwrap(), |_| 200)
+            verified.map_or_else(|refused| refused.refusal.status().as_u16(), |_| 200)
         };
         let good = ("authorization", "Bearer 0123456789abcdef");
         assert_eq!(status("/", &[good]), 200);
@@ -804,7 +808,7 @@ mod tests {
         let auth = authenticator(vec![Panics.into()]).unwrap();
         let request = parts("/", &[("authorization", "Bearer a")]);
         let Verification::Pending(verified) = auth.start(&request, None) else { panic!("it is a future") };
-        assert_eq!(verified.await.unwrap_err().reason, Reason::AuthUnavailable);
+        assert_eq!(verified.await.unwrap_err().refusal, Refusal::AuthUnavailable);
     }
 
     #[tokio::test]
@@ -824,10 +828,8 @@ mod tests {
                 panic!("it is a future")
             };
             let verified = verified.await;
-            let found = verified
-                .as_ref()
-                .map(|p| p.subject())
-                .map_err(|refused| refused.reason.http_status().unwrap());
+            let found =
+                verified.as_ref().map(|p| p.subject()).map_err(|refused| refused.refusal.status().as_u16());
             assert_eq!(found, subject);
         }
     }

@@ -8,10 +8,10 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::{core::reason::Reason, schema::has_duplicate_keys};
+use crate::{core::reason::Refusal, schema::has_duplicate_keys};
 
 /// The reason why a token is invalid: one part for operators, one for its client.
-pub(super) type TokenFault = (Reason, &'static str);
+pub(super) type TokenFault = (Refusal, &'static str);
 
 /// A signature algorithm of [RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1) or
 /// [RFC 8037](https://www.rfc-editor.org/rfc/rfc8037#section-3.1), by its name there.
@@ -99,7 +99,7 @@ impl<'a> CompactJwt<'a> {
     /// # Errors
     /// The reason for operators, and the description for the client.
     pub(super) fn parse(text: &'a str, algorithms: &[SigningAlgorithm]) -> Result<Self, TokenFault> {
-        const MALFORMED: TokenFault = (Reason::TokenMalformed, "the token is not a signed JWT");
+        const MALFORMED: TokenFault = (Refusal::TokenMalformed, "the token is not a signed JWT");
         let (signed, signature) = text.rsplit_once('.').ok_or(MALFORMED)?;
         let (header, payload) = signed.split_once('.').ok_or(MALFORMED)?;
         if header.len() > MAX_HEADER || payload.contains('.') {
@@ -108,16 +108,16 @@ impl<'a> CompactJwt<'a> {
         let header = URL_SAFE_NO_PAD.decode(header).map_err(|_| MALFORMED)?;
         let header = str::from_utf8(&header).map_err(|_| MALFORMED)?;
         if has_duplicate_keys(header) {
-            return Err((Reason::TokenMalformed, "a member of the token's header is duplicated"));
+            return Err((Refusal::TokenMalformed, "a member of the token's header is duplicated"));
         }
         let header: JoseHeader = serde_json::from_str(header).map_err(|_| MALFORMED)?;
         if header.crit.is_some() {
-            return Err((Reason::TokenMalformed, "the token requires an extension that is not supported"));
+            return Err((Refusal::TokenMalformed, "the token requires an extension that is not supported"));
         }
         let algorithm = SigningAlgorithm::from_name(&header.alg);
         let algorithm = algorithm.filter(|algorithm| algorithms.contains(algorithm));
         let algorithm =
-            algorithm.ok_or((Reason::TokenAlgorithm, "the algorithm of the token is not allowed"))?;
+            algorithm.ok_or((Refusal::TokenAlgorithm, "the algorithm of the token is not allowed"))?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| MALFORMED)?;
         Ok(Self { header, algorithm, signed: signed.as_bytes(), signature, payload })
     }
@@ -128,12 +128,12 @@ impl<'a> CompactJwt<'a> {
     /// The reason for operators, and the description for the client.
     pub(super) fn verify(&self, key: &VerifyingKey) -> Result<Vec<u8>, TokenFault> {
         if !key.verifies(self.algorithm, self.signed, &self.signature) {
-            return Err((Reason::TokenSignature, "the signature of the token is not valid"));
+            return Err((Refusal::TokenSignature, "the signature of the token is not valid"));
         }
-        let unreadable = (Reason::TokenMalformed, "the claims of the token are not readable");
+        let unreadable = (Refusal::TokenMalformed, "the claims of the token are not readable");
         let payload = URL_SAFE_NO_PAD.decode(self.payload).map_err(|_| unreadable)?;
         if str::from_utf8(&payload).is_ok_and(has_duplicate_keys) {
-            return Err((Reason::TokenMalformed, "a claim of the token is duplicated"));
+            return Err((Refusal::TokenMalformed, "a claim of the token is duplicated"));
         }
         Ok(payload)
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::{jwks::IssuerEndpoint, token_claims::TokenClaims, verifier::Denied};
-use crate::core::reason::Reason;
+use crate::core::reason::Refusal;
 
 /// Questions that are asked at once; more are answered `503`.
 const MAX_QUESTIONS: usize = 64;
@@ -75,7 +75,7 @@ impl Introspector {
         let answer = answer.map_err(|error| Denied::unavailable(format!("introspection: {error}")));
         let verdict = answer.and_then(|claims| match claims.get("active") {
             Some(Value::Bool(true)) => Ok(TokenClaims(claims)),
-            Some(Value::Bool(false)) => Err(Denied::token(Reason::TokenInactive, "the token is not active")),
+            Some(Value::Bool(false)) => Err(Denied::token(Refusal::TokenInactive, "the token is not active")),
             _ => Err(Denied::unavailable(
                 "the introspection response does not say whether the token is active",
             )),

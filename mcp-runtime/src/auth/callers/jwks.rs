@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     core::{
-        reason::Reason,
+        reason::Refusal,
         server::IssuerObserver,
         single_flight::{Flight, SingleFlight},
         sync::RwLock,
@@ -252,7 +252,7 @@ impl KeySource {
         match self.look_up(kid, algorithm, Instant::now()) {
             Lookup::Found { keys, .. } => Ok(keys),
             Lookup::Unknown => {
-                Err(Denied::token(Reason::TokenUnknownKey, "the key of the token is not known").for_now())
+                Err(Denied::token(Refusal::TokenUnknownKey, "the key of the token is not known").for_now())
             }
             Lookup::NoKeys => {
                 Err(Denied::unavailable("the keys of the authorization server cannot be fetched"))

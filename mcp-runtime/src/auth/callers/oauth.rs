@@ -24,7 +24,7 @@ use crate::{
         bound::Texts,
         connection::{ImpliesFn, Principal},
         crypto::KeyRing,
-        reason::Reason,
+        reason::Refusal,
         server::IssuerObserver,
         store::SingleUse,
     },
@@ -524,23 +524,24 @@ pub(super) struct OauthMethod {
 impl OauthMethod {
     /// The principal of a JWT that one of these keys has signed.
     fn verify_jwt(&self, jwt: &CompactJwt<'_>, keys: &[Arc<VerifyingKey>]) -> Result<Principal, Denied> {
-        let mut claims = Err((Reason::TokenUnknownKey, "the key of the token is not known"));
+        let mut claims = Err((Refusal::TokenUnknownKey, "the key of the token is not known"));
         for key in keys {
             claims = jwt.verify(key);
-            if !matches!(claims, Err((Reason::TokenSignature, _))) {
+            if !matches!(claims, Err((Refusal::TokenSignature, _))) {
                 break;
             }
         }
         let claims = claims.map_err(|(reason, text)| Denied::token(reason, text))?;
-        let claims = serde_json::from_slice(&claims)
-            .map_err(|_| Denied::token(Reason::TokenMalformed, "the claims of the token are not readable"))?;
+        let claims = serde_json::from_slice(&claims).map_err(|_| {
+            Denied::token(Refusal::TokenMalformed, "the claims of the token are not readable")
+        })?;
         self.check_claims(TokenClaims(claims), ClaimSource::Token)
     }
 
     fn check_claims(&self, claims: TokenClaims, source: ClaimSource) -> Result<Principal, Denied> {
         if claims.binding() == Binding::Other {
             let text = "the token is bound to something that this server cannot check";
-            return Err(Denied::token(Reason::TokenBinding, text).of_genuine_token());
+            return Err(Denied::token(Refusal::TokenBinding, text).of_genuine_token());
         }
         claims.into_principal(&self.expected, SystemTime::now(), source).map_err(Denied::of_genuine_token)
     }
@@ -606,7 +607,7 @@ impl OauthMethod {
     ) -> Result<Option<super::dpop::CheckedProof>, Denied> {
         // the same token may be sent with the other scheme
         let genuine =
-            |text: &'static str| Err(Denied::token(Reason::TokenBinding, text).of_genuine_token().for_now());
+            |text: &'static str| Err(Denied::token(Refusal::TokenBinding, text).of_genuine_token().for_now());
         match (principal.confirmation_key(), token.scheme, self.dpop) {
             // a verifier of the user's checks what it binds
             (Some(_), Scheme::Bearer, Dpop::Refused) if matches!(self.tokens, TokenKind::Custom(_)) => {
@@ -692,7 +693,7 @@ impl Method for OauthMethod {
                 let (digest, generation) = (self.cache.digest(token.text), keys.generation());
                 let jwt = match CompactJwt::parse(token.text, algorithms) {
                     Ok(jwt) if jwt.is_of_type(types) => jwt,
-                    Ok(_) => return denied((Reason::TokenType, "the token is not an access token")),
+                    Ok(_) => return denied((Refusal::TokenType, "the token is not an access token")),
                     Err(fault) => return denied(fault),
                 };
                 let mut is_badly_signed = false;
@@ -705,7 +706,7 @@ impl Method for OauthMethod {
                             return self.admit(principal, token, request);
                         }
                         // another key may have got the name
-                        Err(denied) if denied.cause == Reason::TokenSignature && keys.may_refresh() => {
+                        Err(denied) if denied.cause == Refusal::TokenSignature && keys.may_refresh() => {
                             is_badly_signed = true;
                         }
                         Err(denied) => return Verdict::Ready(Err(denied)),

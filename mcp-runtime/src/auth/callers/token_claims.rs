@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value};
 
 use super::verifier::Denied;
-use crate::core::{connection::Principal, reason::Reason};
+use crate::core::{connection::Principal, reason::Refusal};
 
 /// The values that the claims of a token must have.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl TokenClaims {
         match seconds {
             Some(seconds) => Ok(Some(UNIX_EPOCH + Duration::from_secs_f64(seconds))),
             None => Err(Denied::token(
-                Reason::TokenClaims,
+                Refusal::TokenClaims,
                 format!("the claim `{name}` of the token is not a time"),
             )),
         }
@@ -130,23 +130,23 @@ impl TokenClaims {
         match self.text("iss") {
             Some(issuer) if issuer == expected.issuer => {}
             None if is_answer && !self.0.contains_key("iss") => {}
-            _ => return Err(invalid(Reason::TokenIssuer, "the token is of another issuer")),
+            _ => return Err(invalid(Refusal::TokenIssuer, "the token is of another issuer")),
         }
         self.check_audience(expected, is_answer)?;
         let expires = self.time("exp")?;
         match expires {
             // the moment itself is too late (RFC 7519, section 4.1.4)
             Some(expires) if now >= expires + expected.skew => {
-                return Err(invalid(Reason::TokenExpired, "the token has expired"));
+                return Err(invalid(Refusal::TokenExpired, "the token has expired"));
             }
             None if !is_answer => {
-                return Err(invalid(Reason::TokenClaims, "the token does not say when it expires"));
+                return Err(invalid(Refusal::TokenClaims, "the token does not say when it expires"));
             }
             _ => {}
         }
         for name in ["nbf", "iat"] {
             if self.time(name)?.is_some_and(|since| since > now + expected.skew) {
-                return Err(invalid(Reason::TokenNotYetValid, "the token is not valid yet"));
+                return Err(invalid(Refusal::TokenNotYetValid, "the token is not valid yet"));
             }
         }
         let subject = self.subject(&expected.names, source)?;
@@ -179,12 +179,12 @@ impl TokenClaims {
                 None if is_answer && expected.audience_by_endpoint => {}
                 None if is_answer => {
                     return Err(Denied::token(
-                        Reason::TokenAudience,
+                        Refusal::TokenAudience,
                         "the authorization server does not say which resource the token is for",
                     ));
                 }
                 _ if self.contains(claim, &expected.audiences) => {}
-                _ => return Err(Denied::token(Reason::TokenAudience, "the token is not for this resource")),
+                _ => return Err(Denied::token(Refusal::TokenAudience, "the token is not for this resource")),
             }
         }
         Ok(())
@@ -195,7 +195,7 @@ impl TokenClaims {
     /// # Errors
     /// The token does not name a caller.
     fn subject(&self, names: &ClaimNames, source: ClaimSource) -> Result<String, Denied> {
-        let absent = |text: &'static str| Denied::token(Reason::TokenClaims, text);
+        let absent = |text: &'static str| Denied::token(Refusal::TokenClaims, text);
         let claim = names.subject.as_deref().unwrap_or("sub");
         match (self.claim(claim), &names.subject) {
             // one of a user could otherwise be chosen like that of a machine

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 use http::request::Parts;
 
 use super::authenticator::Scheme;
-use crate::core::{bound::Texts, connection::Principal, reason::Reason};
+use crate::core::{bound::Texts, connection::Principal, reason::Refusal};
 
 /// Verifies the bearer tokens of callers: a session store, an identity provider's own library, a database of keys.
 ///
@@ -58,7 +58,7 @@ pub struct Denied {
     /// The same would be said a moment later.
     pub(super) is_lasting: bool,
     /// The reason, for operators.
-    pub(super) cause: Reason,
+    pub(super) cause: Refusal,
     /// The caller, if it is known.
     pub(super) caller: Option<Arc<Principal>>,
     /// The scopes that the caller lacks, separated by spaces.
@@ -105,11 +105,11 @@ pub enum TokenProblem {
 impl Denied {
     pub(super) fn because(reason: DeniedReason, description: impl Into<Cow<'static, str>>) -> Self {
         let cause = match &reason {
-            DeniedReason::InvalidToken => Reason::TokenInvalid,
-            DeniedReason::InvalidProof | DeniedReason::NonceNeeded(_) => Reason::TokenProof,
-            DeniedReason::InsufficientScope(_) => Reason::Scopes,
-            DeniedReason::Forbidden => Reason::Forbidden,
-            DeniedReason::Unavailable(_) => Reason::AuthUnavailable,
+            DeniedReason::InvalidToken => Refusal::TokenInvalid,
+            DeniedReason::InvalidProof | DeniedReason::NonceNeeded(_) => Refusal::TokenProof,
+            DeniedReason::InsufficientScope(_) => Refusal::Scopes,
+            DeniedReason::Forbidden => Refusal::Forbidden,
+            DeniedReason::Unavailable(_) => Refusal::AuthUnavailable,
         };
         let missing = match &reason {
             DeniedReason::InsufficientScope(scopes) => scopes.as_str().into(),
@@ -138,14 +138,14 @@ impl Denied {
     /// `token_invalid`.
     pub fn token_problem(problem: TokenProblem, description: impl Into<Cow<'static, str>>) -> Self {
         let cause = match problem {
-            TokenProblem::Malformed => Reason::TokenMalformed,
-            TokenProblem::Unknown => Reason::TokenUnknown,
-            TokenProblem::Inactive => Reason::TokenInactive,
-            TokenProblem::Expired => Reason::TokenExpired,
-            TokenProblem::NotYetValid => Reason::TokenNotYetValid,
-            TokenProblem::Signature => Reason::TokenSignature,
-            TokenProblem::Issuer => Reason::TokenIssuer,
-            TokenProblem::Audience => Reason::TokenAudience,
+            TokenProblem::Malformed => Refusal::TokenMalformed,
+            TokenProblem::Unknown => Refusal::TokenUnknown,
+            TokenProblem::Inactive => Refusal::TokenInactive,
+            TokenProblem::Expired => Refusal::TokenExpired,
+            TokenProblem::NotYetValid => Refusal::TokenNotYetValid,
+            TokenProblem::Signature => Refusal::TokenSignature,
+            TokenProblem::Issuer => Refusal::TokenIssuer,
+            TokenProblem::Audience => Refusal::TokenAudience,
         };
         Self::token(cause, description)
     }
@@ -168,7 +168,7 @@ impl Denied {
     }
 
     /// An invalid token, with what is invalid about it for operators.
-    pub(super) fn token(cause: Reason, description: impl Into<Cow<'static, str>>) -> Self {
+    pub(super) fn token(cause: Refusal, description: impl Into<Cow<'static, str>>) -> Self {
         Self { cause, ..Self::invalid_token(description) }
     }
 
@@ -191,9 +191,9 @@ impl Denied {
     pub(super) fn precision(&self) -> u8 {
         match self.cause {
             _ if self.is_genuine => 4,
-            Reason::TokenSignature => 3,
-            Reason::TokenMalformed => 0,
-            Reason::TokenUnknown | Reason::TokenInvalid | Reason::TokenInactive => 1,
+            Refusal::TokenSignature => 3,
+            Refusal::TokenMalformed => 0,
+            Refusal::TokenUnknown | Refusal::TokenInvalid | Refusal::TokenInactive => 1,
             _ => 2,
         }
     }
@@ -282,8 +282,8 @@ mod tests {
     #[test]
     fn a_verifier_says_what_is_wrong_with_a_token() {
         let denied = Denied::token_problem(TokenProblem::Expired, "the session has ended");
-        assert_eq!((denied.cause, denied.reason), (Reason::TokenExpired, DeniedReason::InvalidToken));
+        assert_eq!((denied.cause, denied.reason), (Refusal::TokenExpired, DeniedReason::InvalidToken));
         assert_eq!(denied.description, "the session has ended");
-        assert_eq!(Denied::invalid_token("unknown").cause, Reason::TokenInvalid);
+        assert_eq!(Denied::invalid_token("unknown").cause, Refusal::TokenInvalid);
     }
 }

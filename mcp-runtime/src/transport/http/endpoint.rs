@@ -32,7 +32,7 @@ use crate::core::{
     dispatch::Calls,
     extensions::Extensions,
     gates::Decision,
-    reason::Reason,
+    reason::Refusal,
     server::Server,
 };
 
@@ -135,7 +135,7 @@ impl Endpoint {
         }
         let header = self.options.trusted_proxies.header();
         let message = format!("`{header}` does not say which client sent the request");
-        Err(HttpError::invalid(Reason::Forwarded, message))
+        Err(HttpError::invalid(Refusal::Forwarded, message))
     }
 
     /// Finds out who calls, from the head of a request: before its body is read, and before it takes any permit.

@@ -9,7 +9,7 @@ use super::{
     http_error::HttpError,
 };
 use crate::{
-    core::{config::HttpOptions, reason::Reason},
+    core::{config::HttpOptions, reason::Refusal},
     schema::truncate,
 };
 
@@ -46,7 +46,7 @@ impl Guard {
                 }
                 let hint = "name it in `.http(|http| http.allowed_origins([..]))`";
                 self.log_refusal("origin", &String::from_utf8_lossy(origin.as_bytes()), hint);
-                Err(HttpError::invalid(Reason::Origin, "this origin is not allowed"))
+                Err(HttpError::invalid(Refusal::Origin, "this origin is not allowed"))
             }
         }
     }
@@ -74,7 +74,7 @@ impl Guard {
         let mut authorities = [host, target].into_iter().flatten();
         if let Some(refused) = authorities.clone().find(|authority| !self.allows_host(authority)) {
             self.log_refusal("host", refused, "name it in `.http(|http| http.allowed_hosts([..]))`");
-            return Err(HttpError::invalid(Reason::Host, "this host is not served"));
+            return Err(HttpError::invalid(Refusal::Host, "this host is not served"));
         }
         Ok(move || {
             authorities.all(|authority| split_authority(authority).is_some_and(|(host, _)| is_loopback(host)))

@@ -11,7 +11,7 @@ use crate::core::{
     dispatch::unsupported_version,
     jsonrpc::{JsonRpcMessage, ProtocolError, decode_string},
     protocol::{HEADER_MISMATCH, INVALID_REQUEST, Method, Revision},
-    reason::Reason,
+    reason::Refusal,
 };
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -166,7 +166,7 @@ impl<'a> ProtocolHeaders<'a> {
     /// The error of a repeated header, where the body has not been read.
     pub(super) fn repeated_error(&self, name: &str) -> HttpError {
         let code = if self.is_modern() { HEADER_MISMATCH } else { INVALID_REQUEST };
-        HttpError::new(Reason::Malformed, code, format!("`{name}` is repeated"))
+        HttpError::new(Refusal::Malformed, code, format!("`{name}` is repeated"))
     }
 
     /// Whether the body is declared as JSON.

@@ -14,7 +14,7 @@ use crate::core::{
     dispatch::RefusedRequest,
     jsonrpc::ProtocolError,
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
-    reason::Reason,
+    reason::Refusal,
 };
 
 /// The error of a request that is refused before dispatch.
@@ -23,7 +23,7 @@ pub(super) struct HttpError {
     status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
-    reason: Reason,
+    refusal: Refusal,
     /// The scopes that the caller lacks.
     scopes: Box<str>,
     /// The caller, where only the refusal knows it.
@@ -38,16 +38,9 @@ pub(super) struct HttpError {
     nonce: Option<Box<str>>,
 }
 
-/// The status of a request that is refused for a reason.
-fn status_of(reason: Reason) -> StatusCode {
-    let status = reason.http_status().and_then(|status| StatusCode::from_u16(status).ok());
-    // a reason of a reply refuses no request before its method is looked at
-    status.unwrap_or(StatusCode::BAD_REQUEST)
-}
-
 impl HttpError {
-    pub(super) fn new(reason: Reason, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        let status = status_of(reason);
+    pub(super) fn new(refusal: Refusal, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        let status = refusal.status();
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
         let (message, challenges) = (message.into(), Vec::new());
         let scopes = Box::default();
@@ -56,7 +49,7 @@ impl HttpError {
             status,
             code,
             message,
-            reason,
+            refusal,
             scopes,
             caller,
             retry_after,
@@ -67,12 +60,12 @@ impl HttpError {
     }
 
     /// The error of a request that is not valid, for a reason of its status.
-    pub(super) fn invalid(reason: Reason, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(reason, INVALID_REQUEST, message)
+    pub(super) fn invalid(refusal: Refusal, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(refusal, INVALID_REQUEST, message)
     }
 
     pub(super) fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::invalid(Reason::Malformed, message)
+        Self::invalid(Refusal::Malformed, message)
     }
 
     /// `501`: the body is encoded in a way that is not decoded here. Others on the way may have read it as another one, so
@@ -83,7 +76,7 @@ impl HttpError {
     }
 
     pub(super) fn unknown_session() -> Self {
-        Self::invalid(Reason::Session, "the session does not exist\nstart a new one with `initialize`")
+        Self::invalid(Refusal::Session, "the session does not exist\nstart a new one with `initialize`")
     }
 
     pub(super) fn unexpected_response() -> Self {
@@ -92,20 +85,20 @@ impl HttpError {
 
     pub(super) fn not_acceptable() -> Self {
         Self::invalid(
-            Reason::NotAcceptable,
+            Refusal::NotAcceptable,
             "`Accept` excludes what would be sent\naccept `application/json` and `text/event-stream`",
         )
     }
 
     pub(super) fn event_stream_not_acceptable() -> Self {
         Self::invalid(
-            Reason::NotAcceptable,
+            Refusal::NotAcceptable,
             "`Accept` excludes what would be sent\naccept `text/event-stream`",
         )
     }
 
     pub(super) fn unknown_stream() -> Self {
-        Self::invalid(Reason::Stream, "the event stream does not exist\nopen a new one with GET")
+        Self::invalid(Refusal::Stream, "the event stream does not exist\nopen a new one with GET")
     }
 
     pub(super) fn unknown_event_id() -> Self {
@@ -113,15 +106,15 @@ impl HttpError {
     }
 
     pub(super) fn unsupported_media_type() -> Self {
-        Self::invalid(Reason::MediaType, "the body is not declared as `application/json`")
+        Self::invalid(Refusal::MediaType, "the body is not declared as `application/json`")
     }
 
     pub(super) fn body_too_large() -> Self {
-        Self::invalid(Reason::BodySize, "the body is larger than this server accepts")
+        Self::invalid(Refusal::BodySize, "the body is larger than this server accepts")
     }
 
     pub(super) fn body_timeout() -> Self {
-        Self::invalid(Reason::BodyTimeout, "the body did not arrive in time")
+        Self::invalid(Refusal::BodyTimeout, "the body did not arrive in time")
     }
 
     pub(super) fn busy() -> Self {
@@ -131,17 +124,16 @@ impl HttpError {
     /// `503`: the request was not complete when a shutdown ended it.
     pub(super) fn stopping() -> Self {
         let message = "the server has stopped\ntry again";
-        Self { closes: true, ..Self::new(Reason::Stopping, INTERNAL_ERROR, message) }
+        Self { closes: true, ..Self::new(Refusal::Stopping, INTERNAL_ERROR, message) }
     }
 
     /// `429`: a client sends more requests than its rate allows.
     pub(super) fn too_many_requests(reached: LimitReached) -> Self {
-        let retry_after = match reached {
-            LimitReached::Rate(_, wait) => Some(whole_seconds(wait)),
-            LimitReached::Concurrency(_) => None,
+        let (refusal, retry_after) = match reached {
+            LimitReached::Rate(_, wait) => (Refusal::RateLimited, Some(whole_seconds(wait))),
+            LimitReached::Concurrency(_) => (Refusal::Concurrency, None),
         };
-        let (message, reason) = (reached.of_requests(), reached.reason());
-        Self { retry_after, ..Self::new(reason, INTERNAL_ERROR, message) }
+        Self { retry_after, ..Self::new(refusal, INTERNAL_ERROR, reached.of_requests()) }
     }
 
     pub(super) fn too_many_streams() -> Self {
@@ -167,22 +159,22 @@ impl HttpError {
 
     pub(super) fn too_many_unread_bytes() -> Self {
         let message = "the reply is too large as long as this client has not read its other replies\nread them, and try again";
-        Self::new(Reason::Unread, INTERNAL_ERROR, message)
+        Self::new(Refusal::Unread, INTERNAL_ERROR, message)
     }
 
     /// The caller is not authenticated.
     #[cfg(feature = "auth")]
     pub(super) fn refused(refused: RefusedCaller) -> Self {
-        let RefusedCaller { message, reason, scopes, caller, challenges, nonce, retry_after } = refused;
-        let is_fault = status_of(reason).is_client_error() && retry_after.is_none();
+        let RefusedCaller { message, refusal, scopes, caller, challenges, nonce, retry_after } = refused;
+        let is_fault = refusal.status().is_client_error() && retry_after.is_none();
         let code = if is_fault { INVALID_REQUEST } else { INTERNAL_ERROR };
-        let error = Self::new(reason, code, message);
+        let error = Self::new(refusal, code, message);
         let retry_after = retry_after.map(whole_seconds).or(error.retry_after);
         Self { scopes, caller, challenges, nonce, retry_after, ..error }
     }
 
     fn unavailable(message: &'static str) -> Self {
-        Self::new(Reason::Busy, INTERNAL_ERROR, message)
+        Self::new(Refusal::Busy, INTERNAL_ERROR, message)
     }
 
     /// The response to the request with this id.
@@ -200,7 +192,7 @@ impl HttpError {
             response.headers_mut().insert("dpop-nonce", nonce);
         }
         response.extensions_mut().insert(RefusedRequest {
-            reason: self.reason,
+            reason: self.refusal.reason(),
             status: Some(self.status.as_u16()),
             scopes: self.scopes,
             caller: self.caller,
@@ -220,7 +212,7 @@ impl From<HttpError> for Response<ResponseBody> {
 
 /// A `405` response; `allow` lists the methods that are served.
 pub(super) fn method_not_allowed(allow: &'static str) -> Response<ResponseBody> {
-    let error = HttpError::invalid(Reason::NotAllowed, "this HTTP method is not served here");
+    let error = HttpError::invalid(Refusal::NotAllowed, "this HTTP method is not served here");
     let mut response = error.into_response(None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response

@@ -137,6 +137,7 @@ const BUDGETS: &[Budget] = &[
     budget("subscriptions that are polled, for functions that `subscribed` names", Count(|_| EventLimits::default().max_poll_leases), "limits.events.max_poll_leases", All, "an error: too many", "capability/events/upstream.rs"),
     budget("subscriptions by webhook, and endpoints that were verified", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "an error: too many; endpoints are verified again", WEBHOOK),
     budget("one of them in a store that replicas share", FixedBytes("MAX_RECORD"), "", Subscriber, "an error: too many", "capability/events/webhook/durable.rs"),
+    budget("principals without access whose subscriptions by webhook end once the shared store can be used", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "the oldest are forgotten, which is logged: their subscriptions go on until they expire", WEBHOOK),
     budget("bytes of messages to endpoints", FixedBytes("MAX_BYTES"), "limits.events.max_webhook_bytes", All, "wait", WEBHOOK),
     budget("messages that are sent to endpoints at once", FixedCount("MAX_ATTEMPTS"), "", All, "wait", ENDPOINT),
     budget("hosts of endpoints to which a connection is kept between messages", FixedCount("MAX_IDLE"), "", All, "connections are closed after a message", ENDPOINT),

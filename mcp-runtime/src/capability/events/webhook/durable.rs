@@ -8,7 +8,7 @@
 //! A replica with less than its share of the parts asks the one with most of them, which hands some over.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
@@ -182,8 +182,11 @@ pub(super) struct DurableWebhooks {
     own: Mutex<[bool; PARTS as usize]>,
     /// Something was changed by this replica.
     changed: Notify,
-    /// Principals that have lost access, and whose subscriptions were not ended in the store yet.
-    revoked: Mutex<Vec<Arc<Principal>>>,
+    /// Principals that have lost access, and whose subscriptions were not ended in the store yet, oldest first; without their
+    /// claims.
+    revoked: Mutex<VecDeque<Arc<Principal>>>,
+    /// The most of them: the store has no subscriptions of more.
+    max_revoked: usize,
 }
 
 /// Milliseconds since 1970.
@@ -244,9 +247,9 @@ impl StoredPrincipal {
         }
     }
 
-    /// Whether it is the same subject of the same issuer.
-    fn is_same(&self, principal: &Principal) -> bool {
-        self.issuer == principal.issuer() && self.subject == principal.subject()
+    /// Its issuer and subject.
+    fn identity(&self) -> (&str, &str) {
+        (&self.issuer, &self.subject)
     }
 
     fn principal(&self) -> Principal {
@@ -352,6 +355,7 @@ impl DurableWebhooks {
             own: Mutex::default(),
             changed: Notify::new(),
             revoked: Mutex::default(),
+            max_revoked: max_subscriptions,
         })
     }
 
@@ -481,12 +485,21 @@ impl DurableWebhooks {
         Err("the subscription changes too often".into())
     }
 
-    /// Ends the subscriptions of a principal for all replicas, as soon as the store can be used.
+    /// Ends the subscriptions of a principal for all replicas, as soon as the store can be used. If too many wait for that, the
+    /// oldest is forgotten.
     pub(super) fn revoke(&self, principal: &Principal) {
         {
             let mut revoked = self.revoked.lock();
             revoked.retain(|known| !known.is_same(principal));
-            revoked.push(Arc::new(principal.clone()));
+            revoked.push_back(Arc::new(Principal::new(principal.issuer(), principal.subject())));
+            if revoked.len() > self.max_revoked {
+                revoked.pop_front();
+                let what = "subscriptions by webhook of a principal without access go on until they expire";
+                log_store_error(
+                    &"more principals than `max_webhooks` have lost access while it was away",
+                    what,
+                );
+            }
         }
         self.changed.notify_one();
     }
@@ -497,9 +510,10 @@ impl DurableWebhooks {
         if revoked.is_empty() {
             return Ok(());
         }
+        let lost: HashSet<_> =
+            revoked.iter().map(|principal| (principal.issuer(), principal.subject())).collect();
         let end = |record: &mut Record| {
-            let has_lost =
-                record.is_alive() && revoked.iter().any(|principal| record.caller.is_same(principal));
+            let has_lost = record.is_alive() && lost.contains(&record.caller.identity());
             if has_lost {
                 (record.has_ended, record.is_revoked) = (true, true);
             }
@@ -1049,20 +1063,14 @@ mod tests {
         Arc::new(DurableWebhooks::new(store, 100).expect("randomness"))
     }
 
-    #[tokio::test]
-    async fn a_subscription_of_another_version_is_neither_delivered_nor_forgotten_and_the_log_says_so() {
-        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
-        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
-        let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
-        let (theirs, ours) = (durable(other), durable(this.clone()));
-        let caller = StoredPrincipal::of(&Principal::new("test", "ada"));
-        let record = Record {
+    fn record(subject: &str) -> Record {
+        Record {
             id: "sub_1".into(),
             name: "note.added".into(),
             url: "https://example.com/".into(),
             arguments: "{}".into(),
-            caller,
-            owner: "ada".into(),
+            caller: StoredPrincipal::of(&Principal::new("test", subject)),
+            owner: subject.into(),
             secret: String::new(),
             previous: None,
             expires: None,
@@ -1072,7 +1080,39 @@ mod tests {
             told_gaps: 0,
             has_ended: false,
             is_revoked: false,
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn of_too_many_principals_that_lose_access_before_the_store_can_be_used_the_oldest_is_forgotten() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let store = SealedStore::shared(Arc::new(memory), &keys, "test");
+        let (all, two) = (durable(store.clone()), DurableWebhooks::new(store, 2).expect("randomness"));
+        let subjects = ["ada", "bob", "cleo"];
+        let key = |index: usize| [u8::try_from(index).expect("a few"); 32];
+        for (index, subject) in subjects.iter().enumerate() {
+            all.put_record(&key(index), &record(subject), Condition::Absent).await.unwrap();
+        }
+        // one that loses access twice is one
+        for subject in ["bob", "ada", "bob", "cleo"] {
+            two.revoke(&Principal::new("test", subject));
+        }
+        two.end_revoked().await.unwrap();
+        let mut ended = Vec::new();
+        for (index, subject) in subjects.iter().enumerate() {
+            let (record, _) = all.find(&key(index)).await.unwrap().expect("a subscription");
+            ended.push((*subject, record.is_revoked));
+        }
+        assert_eq!(ended, [("ada", false), ("bob", true), ("cleo", true)]);
+        assert!(two.revoked.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_subscription_of_another_version_is_neither_delivered_nor_forgotten_and_the_log_says_so() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        let (theirs, ours) = (durable(other), durable(this.clone()));
         let server = Server::builder("test", "1").build().expect("a server");
         let webhooks = Arc::new(Webhooks::new(super::super::WebhookLimits::default(), Quota::half(10)));
         let keeper = Keeper {
@@ -1086,7 +1126,7 @@ mod tests {
         let [known, gone] = [WebhookKey::default(), [PARTS; 32]];
         assert_eq!(part_of(&known), part_of(&gone));
         let how = ("ada", LONGEST, Condition::Absent);
-        theirs.put(&theirs.records, &key_text(&known), &record, how).await.unwrap();
+        theirs.put(&theirs.records, &key_text(&known), &record("ada"), how).await.unwrap();
         ours.change_index(0, &[&key_text(&known), &key_text(&gone)], &[]).await.unwrap();
         keeper.load_index(0, &webhooks, &server).await.unwrap();
         assert!(webhooks.find(&known).is_none() && this.has_logged_other_version());

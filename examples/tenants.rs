@@ -84,12 +84,12 @@ async fn summarise(#[mcp(inject)] member: Claims<Membership>, documents: &Docume
     format!("{} documents", documents.of(&member.0.tenant).len())
 }
 
-/// Whether a caller sees an item: what is tagged with a plan is for that plan, and what begins with the name of a tenant
+/// Whether a caller sees an item: what is tagged with a plan is for that plan, and what begins with a tenant and `__` is
 /// for that tenant. For the others it does not exist.
 fn is_visible(caller: Option<&Principal>, item: &ItemView<'_>) -> bool {
     let (Some(tenant), Some(plan)) = (claim(caller, "tenant"), claim(caller, "plan")) else { return false };
     let of_plan = plan == "pro" || !item.tags().contains(&"pro");
-    let of_tenant = item.name().split_once('.').is_none_or(|(owner, _)| owner == tenant);
+    let of_tenant = item.name().split_once("__").is_none_or(|(owner, _)| owner == tenant);
     of_plan && of_tenant
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn server(audit: Audit) -> ServerBuilder {
         ("globex", vec!["Plan".to_owned()]),
     ]));
     // made for one tenant, such as from a table of integrations
-    let integration = ToolDef::builder("acme.order_anvil")
+    let integration = ToolDef::builder("acme__order_anvil")
         .description("Orders an anvil.")
         .handler(|_: ToolCall| async { "ordered" });
     mcp_runtime::server!()

@@ -6,6 +6,8 @@ mod authorization;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod bundle;
 mod content;
+#[cfg(unix)]
+mod doctor;
 mod driver;
 mod everything;
 mod expect;

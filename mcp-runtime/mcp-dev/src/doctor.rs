@@ -33,7 +33,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     server::with_client(arguments, async |client| {
         let budget = arguments.get_one::<u32>("budget").map(|budget| *budget as usize);
-        let found = examine(&fetch_schema(client).await?, budget);
+        let found = examine(&fetch_schema(client).await?, client.revision(), budget);
         let text = match arguments.get_flag("as-json") {
             true => format!("{:#}\n", found.to_json()),
             false => server::visible(&found.to_text()),

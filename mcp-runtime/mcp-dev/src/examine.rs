@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use mcp_runtime::Revision;
 use serde_json::{Map, Value, json};
 
 /// What a model should read at most before its first word, in tokens.
@@ -90,9 +91,11 @@ impl Examination {
     }
 }
 
-/// Examines the lists of a server, as `mcp-dev schema` prints them. A budget that is given is an error to exceed.
-pub(crate) fn examine(described: &Value, budget: Option<usize>) -> Examination {
-    let mut examiner = Examiner { findings: Vec::new(), costs: Vec::new() };
+/// Examines the lists of a server, as `mcp-dev schema` prints them, in the revision that was agreed on. A budget that is given is
+/// an error to exceed.
+pub(crate) fn examine(described: &Value, revision: Option<Revision>, budget: Option<usize>) -> Examination {
+    let has_any_output = revision >= Some(Revision::V2026_07_28);
+    let mut examiner = Examiner { findings: Vec::new(), costs: Vec::new(), has_any_output };
     let server = described["server"]["name"].as_str().unwrap_or_default();
     let list = |name: &str| described[name].as_array().map(Vec::as_slice).unwrap_or_default();
     if let Some(instructions) = described["instructions"].as_str() {
@@ -128,7 +131,7 @@ pub(crate) fn examine(described: &Value, budget: Option<usize>) -> Examination {
             }
         }
     }
-    let Examiner { mut findings, costs } = examiner;
+    let Examiner { mut findings, costs, .. } = examiner;
     let total: usize = costs.iter().map(|cost| cost.tokens).sum();
     let limit = budget.unwrap_or(BUDGET);
     if total > limit {
@@ -157,6 +160,8 @@ const MAX_ARGUMENT_NAME: usize = 64;
 struct Examiner {
     findings: Vec<Finding>,
     costs: Vec<Cost>,
+    /// Whether results may be any JSON; objects only, before 2026-07-28.
+    has_any_output: bool,
 }
 
 impl Examiner {
@@ -220,8 +225,8 @@ impl Examiner {
             None => {
                 self.add(Severity::Advice, &item, "its results have no schema: programs cannot rely on them");
             }
-            Some(schema) if schema["type"] != "object" => {
-                self.add(Severity::Error, &item, "its output schema has no `\"type\": \"object\"`: clients of the TypeScript SDK refuse the whole list");
+            Some(schema) if !self.has_any_output && schema["type"] != "object" => {
+                self.add(Severity::Error, &item, "its output schema has no `\"type\": \"object\"`, which revisions before 2026-07-28 require: clients of the TypeScript SDK refuse the whole list");
             }
             Some(_) => {}
         }
@@ -403,8 +408,12 @@ mod tests {
     }
 
     fn found(tools: &[Value], budget: Option<usize>) -> Vec<(Severity, String)> {
+        found_in(Revision::V2025_11_25, tools, budget)
+    }
+
+    fn found_in(revision: Revision, tools: &[Value], budget: Option<usize>) -> Vec<(Severity, String)> {
         let described = json!({ "server": { "name": "shop" }, "tools": tools });
-        let findings = examine(&described, budget).findings;
+        let findings = examine(&described, Some(revision), budget).findings;
         findings
             .into_iter()
             .map(|finding| (finding.severity, format!("{}: {}", finding.item, finding.text)))
@@ -477,6 +486,19 @@ mod tests {
     }
 
     #[test]
+    fn results_are_objects_before_2026_07_28_and_any_json_since_then() {
+        for (schema, is_object) in
+            [(json!({ "type": "object" }), true), (json!({ "type": "array" }), false), (json!({}), false)]
+        {
+            let tools = [tool("a", &json!({ "outputSchema": schema }))];
+            for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+                assert_eq!(found_in(revision, &tools, None).is_empty(), is_object, "{revision} {schema}");
+            }
+            assert_eq!(found_in(Revision::V2026_07_28, &tools, None), [], "{schema}");
+        }
+    }
+
+    #[test]
     fn a_budget_that_is_given_is_an_error_to_exceed_and_the_default_one_a_warning() {
         let big: Vec<Value> =
             (0..30).map(|n| tool(&format!("tool_{n}"), &json!({ "description": "é".repeat(900) }))).collect();
@@ -498,7 +520,7 @@ mod tests {
             json!({ "tools": 5, "server": [] }),
             json!({ "tools": [null, { "name": 1, "inputSchema": "x", "annotations": [] }], "prompts": [{}] }),
         ] {
-            let _found = examine(&described, None).to_json();
+            let _found = examine(&described, None, None).to_json();
         }
     }
 }

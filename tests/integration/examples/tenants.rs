@@ -44,7 +44,7 @@ async fn each_tenant_has_its_tools_and_documents() {
         let (server, _) = serve().await;
         assert_eq!(
             tools(&server, ADA).await,
-            ["list_documents", "read_document", "summarise", "acme.order_anvil"]
+            ["list_documents", "read_document", "summarise", "acme__order_anvil"]
         );
         assert_eq!(tools(&server, BOB).await, ["list_documents", "read_document"]);
         let first =
@@ -58,10 +58,10 @@ async fn each_tenant_has_its_tools_and_documents() {
         let his = call(&server, BOB, "read_document", json!({ "title": "Anvils" })).await;
         assert_eq!(text_of(&his), "no document is called `Anvils`");
         // what he does not see does not exist
-        for tool in ["summarise", "acme.order_anvil", "made_up"] {
+        for tool in ["summarise", "acme__order_anvil", "made_up"] {
             assert_eq!(call(&server, BOB, tool, json!({})).await["error"]["code"], -32602, "{tool}");
         }
-        assert_eq!(text_of(&call(&server, ADA, "acme.order_anvil", json!({})).await), "ordered");
+        assert_eq!(text_of(&call(&server, ADA, "acme__order_anvil", json!({})).await), "ordered");
     })
     .await;
 }

@@ -187,8 +187,9 @@ impl OwnSession {
         {
             self.trace.event("changes", json!({ "text": changes.to_string() }));
         }
-        let examination = examine(&schema, None).to_json();
-        let revision = client.revision().map(|revision| revision.to_string());
+        let revision = client.revision();
+        let examination = examine(&schema, revision, None).to_json();
+        let revision = revision.map(|revision| revision.to_string());
         Ok(json!({ "server": schema, "doctor": examination, "revision": revision }))
     }
 

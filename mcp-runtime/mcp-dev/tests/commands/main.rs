@@ -2,10 +2,7 @@
 //! with which exit code. The scripts need Python, and speak an older revision, as most servers do.
 
 mod dev;
-// what is pure of the program, whose tests run here: the program itself has no tests, which would link it once more
-#[allow(dead_code)]
-#[path = "../../src/examine.rs"]
-mod examine;
+// of the program, for a test that watches the folder
 #[path = "../../src/package/folder.rs"]
 mod folder;
 mod page;

@@ -172,6 +172,10 @@ fn every_kind_of_argument_and_answer_arrives_with_its_type_in_chromium() {
 #[test]
 fn tasks_of_the_page_and_of_a_client_are_shown_answered_and_cancelled_in_chromium() {
     let Some(seen) = drive("tasks", |_| vec![everything(), kinds()]) else { return };
+    assert!(
+        seen["size"].as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit())),
+        "{seen:#}"
+    );
     assert!(seen["waits"].as_str().is_some_and(|text| text.contains("Delete a.txt?")), "{seen:#}");
     assert_eq!(seen["cancelled"], "cancelled", "what the client gets: {seen:#}");
     assert_eq!(seen["answered"], "Deleted b.txt", "what the client gets: {seen:#}");

@@ -176,6 +176,7 @@ const scenarios = {
     await call(page, { seconds: "0.25", label: "tea" });
     await show(page, "tasks");
     await first("completed", "tea done after 0.25 s");
+    seen.size = await page.run(() => document.querySelector(".tasks .result .head .dim").textContent);
     await open(page, "tools", "confirm_delete");
     await fill(page, ".item form.fields", { filename: "a.txt" });
     await submit(page, ".item form.fields");

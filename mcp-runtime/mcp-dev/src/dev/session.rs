@@ -133,7 +133,7 @@ impl KnownTools {
         known.get(name).map(|tool| tool["inputSchema"].clone()).filter(|schema| !schema.is_null())
     }
 
-    /// Whether a request calls a tool that is not known, so that its texts are masked.
+    /// Whether a request calls a tool that is not known, so that its values are masked.
     pub(super) fn is_unknown_call(&self, message: &Value) -> bool {
         message["method"] == "tools/call"
             && message["params"]["name"].as_str().is_none_or(|name| self.schema(name).is_none())
@@ -470,7 +470,7 @@ impl Session {
     fn go_on_without_list(&mut self) {
         self.listing.until = None;
         let note =
-            "the server has not listed its tools in time: its calls go on, and all their texts are masked";
+            "the server has not listed its tools in time: its calls go on, and all their values are masked";
         self.trace.note(&self.name, note);
     }
 

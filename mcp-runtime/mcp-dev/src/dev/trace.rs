@@ -91,7 +91,7 @@ impl Trace {
         Self(Arc::new(Shared { ring: Mutex::default(), readers, mask, questions: Mutex::default() }))
     }
 
-    /// A message that was passed on. `schema` is the one of what it answers; `false` masks every text of a result, since the
+    /// A message that was passed on. `schema` is the one of what it answers; `false` masks every value of a result, since the
     /// secrets in it are not known.
     pub(super) fn message(
         &self,
@@ -127,8 +127,12 @@ impl Trace {
         }
         match schema {
             Some(Value::Bool(false)) => {
-                for place in ["/result", "/error"] {
-                    shown.pointer_mut(place).into_iter().for_each(|result| self.0.mask.texts(result));
+                for place in ["/result", "/error/message", "/error/data"] {
+                    shown.pointer_mut(place).into_iter().for_each(|result| self.0.mask.values(result));
+                }
+                // whether a call has failed stays visible
+                if let Some(is_error @ Value::Bool(_)) = message.pointer("/result/isError") {
+                    shown["result"]["isError"] = is_error.clone();
                 }
             }
             Some(schema) => {
@@ -190,8 +194,8 @@ impl Trace {
         }
     }
 
-    /// Masks answers to what the server asked by every schema of that question. Texts of an answer to an unknown question are
-    /// masked.
+    /// Masks answers to what the server asked by every schema of that question, and all values of an answer to an unknown
+    /// question.
     fn mask_answers(&self, session: &str, shown: &mut Value) {
         let schemas_of = |key: String| {
             let questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -332,7 +336,7 @@ impl Mask {
             return;
         }
         if *schema == false {
-            self.texts(value);
+            self.values(value);
             return;
         }
         if schema["format"] == "password" || schema["writeOnly"] == true || schema["x-secret"] == true {
@@ -366,13 +370,14 @@ impl Mask {
         }
     }
 
-    /// Masks every text in a value; they are not remembered, since most are not secret.
-    fn texts(&self, value: &mut Value) {
+    /// Masks every text, number and boolean in a value; they are not remembered, since most are not secret.
+    fn values(&self, value: &mut Value) {
         match value {
-            Value::String(text) if !self.shows_values => MASKED.clone_into(text),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.texts(value)),
-            Value::Object(members) => members.values_mut().for_each(|value| self.texts(value)),
-            _ => {}
+            Value::Array(values) => values.iter_mut().for_each(|value| self.values(value)),
+            Value::Object(members) => members.values_mut().for_each(|value| self.values(value)),
+            Value::Null => {}
+            _ if self.shows_values => {}
+            _ => *value = MASKED.into(),
         }
     }
 
@@ -594,7 +599,8 @@ mod tests {
         };
         send(Direction::ToServer, &answer("q", "planted-one"));
         send(Direction::ToServer, &answer("other", "planted-two"));
-        let arguments = json!({ "name": "unknown", "arguments": { "a": ["planted-three"], "n": 4 } });
+        let arguments = json!({ "a": ["planted-three"], "pin": 4711, "sure": true, "none": null });
+        let arguments = json!({ "name": "unknown", "arguments": arguments });
         send(
             Direction::ToServer,
             &json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": arguments }),
@@ -602,6 +608,30 @@ mod tests {
         let seen: Vec<String> = trace.subscribe().0.iter().map(ToString::to_string).collect();
         assert!(seen.iter().all(|event| !event.contains("planted")), "{seen:?}");
         assert!(seen[1].contains(r#""name":"Ada""#) && !seen[2].contains("Ada"), "{seen:?}");
-        assert!(seen[3].contains(r#""n":4"#), "{seen:?}");
+        let unknown: Value = serde_json::from_str(&seen[3]).expect("JSON");
+        let masked = json!({ "a": ["•••"], "pin": "•••", "sure": "•••", "none": null });
+        assert_eq!(unknown["message"]["params"]["arguments"], masked);
+    }
+
+    #[test]
+    fn values_of_a_result_of_an_unknown_tool_are_masked_and_whether_it_has_failed_is_shown() {
+        let shown = |shows_values: bool, response: Value| {
+            let trace = Trace::new(Mask::new(shows_values, &[], std::iter::empty()));
+            let (tools, unknown) = (KnownTools::default(), Value::Bool(false));
+            trace.message("s", Direction::ToClient, &response, None, &tools, Some(&unknown));
+            let event: Value = serde_json::from_str(&trace.subscribe().0[0]).expect("JSON");
+            event["message"].clone()
+        };
+        for is_error in [true, false] {
+            let result = json!({ "content": [], "structuredContent": { "pin": 4711, "sure": true }, "isError": is_error });
+            let response = json!({ "jsonrpc": "2.0", "id": 7, "result": result });
+            let event = shown(false, response.clone());
+            assert_eq!(event["result"]["structuredContent"], json!({ "pin": "•••", "sure": "•••" }));
+            assert_eq!((&event["result"]["isError"], &event["id"]), (&json!(is_error), &json!(7)));
+            assert_eq!(shown(true, response.clone()), response);
+        }
+        let error = json!({ "code": -32000, "message": "planted", "data": { "pin": 4711 } });
+        let event = shown(false, json!({ "jsonrpc": "2.0", "id": 7, "error": error }));
+        assert_eq!(event["error"], json!({ "code": -32000, "message": "•••", "data": { "pin": "•••" } }));
     }
 }

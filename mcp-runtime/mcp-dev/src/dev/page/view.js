@@ -126,7 +126,7 @@ export function result(answer, read) {
   const node = el("div", { className: "result" },
     el("div", { className: "head" },
       value.isError ? el("b", { className: "bad" }, "the tool has failed") : el("b", { className: "ok" }, "result"),
-      el("span", { className: "dim" }, `${ms(answer.ms)} · ${bytes(JSON.stringify(value).length)}`),
+      el("span", { className: "dim" }, [ms(answer.ms), bytes(JSON.stringify(value).length)].filter(Boolean).join(" · ")),
       copyButton("Copy JSON", () => JSON.stringify(value, null, 2))));
   for (const entry of blocks) {
     const isMessage = entry.role !== undefined && entry.content !== undefined && entry.type === undefined;

@@ -5,7 +5,7 @@ import { copyFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { Chromium, sleep, start, until } from "./chromium.mjs";
+import { Chromium, start, until } from "./chromium.mjs";
 
 const [scenario, dev, browser, profile, ...words] = process.argv.slice(2);
 const chromium = new Chromium(browser, profile);
@@ -96,6 +96,13 @@ async function answer(page, values) {
   await page.until(() => !document.querySelector("#questions form"));
 }
 
+// Loads the page again, and waits for the new document: the old one is there for a moment, longer on a busy machine.
+async function reload(page) {
+  await page.run(() => { window.isOld = true; });
+  await page.send("Page.reload");
+  await page.until(() => !window.isOld && document.readyState === "complete");
+}
+
 // What a button has copied.
 async function copied(page, place, label) {
   await page.run(() => navigator.clipboard.writeText(""));
@@ -120,8 +127,7 @@ const scenarios = {
     seen.curl = await page.run(() => document.querySelector(".item .actions").textContent.includes("no curl over stdio"));
     await show(page, "messages");
     seen.messages = await page.until(() => [...document.querySelectorAll(".row")].filter((node) => node.textContent.includes("tools/call test_image_content")).length);
-    await page.send("Page.reload");
-    await sleep(500);
+    await reload(page);
     seen.afterReload = await page.until(() => document.getElementById("name").textContent !== "mcp-dev" && document.querySelectorAll(".row").length > 5);
     return seen;
   },
@@ -216,8 +222,7 @@ const scenarios = {
     await first("completed", "client", "Deleted b.txt");
     seen.foreign = lines.filter((line) => String(line.id ?? "").startsWith("mcp-dev")).length;
     // they are made of what passed, which the page gets again
-    await page.send("Page.reload");
-    await sleep(500);
+    await reload(page);
     await show(page, "tasks");
     seen.cards = await page.until(`() => {
       const all = (${cards})();

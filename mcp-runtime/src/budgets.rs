@@ -36,8 +36,11 @@ enum BudgetDefault {
 
 /// The clients that share a budget.
 enum Shared {
-    /// All clients; one of them uses a share of it, half by default (`limits.max_share_percent`): `Quota` in
-    /// `core/admission/usage.rs`.
+    /// All clients; one of them uses a share of it, half by default (`limits.max_share_percent`), and as long as it has some,
+    /// an eighth is kept for those that have none: `Quota` in `core/admission/usage.rs`. A client is a principal, or the
+    /// address of an anonymous one (of IPv6 its network): `Owner` in `core/admission/owner.rs`. Over stdio there is one
+    /// client, and its share is everything. What `auth` and webhooks count has a share that is fixed: half, of cached tokens
+    /// a twentieth.
     All,
     /// Each client has its own.
     Client,
@@ -104,6 +107,7 @@ const BUDGETS: &[Budget] = &[
     budget("new tokens that wait for that", FixedCount("MAX_WAITING"), "", All, "`429` with `Retry-After`", GUESSES),
     budget("tokens that are known at their addresses, and as many that were told to come again", FixedCount("MAX_MARKS"), "", All, "the oldest are forgotten", GUESSES),
     budget("refusals of tokens that are kept", FixedCount("MAX_REFUSED"), "", All, "are forgotten", GUESSES),
+    budget("tokens that are known to be valid, for one principal a twentieth of them", FixedCount("CACHED_TOKENS"), "OAuth::max_cached_tokens", All, "are verified with each request", "auth/callers/oauth.rs"),
     // output that waits to be read
     budget("bytes that HTTP clients have not read: replies of more than 64 KiB, streams, replays, and what waits for an HTTP+SSE stream", Bytes(|o| o.http.max_unread_bytes), "http.max_unread_bytes", All, "replies and replays are `503` with `Retry-After`, or on an open stream `-32603`; notifications are dropped; an HTTP+SSE stream ends", HTTP),
     budget("a complete reply that is not charged to them", FixedBytes("MAX_UNCHARGED"), "", Connection, "it is charged", "transport/http/response_body.rs"),

@@ -31,6 +31,7 @@ pub mod prelude;
 mod schema;
 #[cfg(feature = "config")]
 mod settings;
+mod shared_store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
 mod transport;

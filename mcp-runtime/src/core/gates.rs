@@ -8,8 +8,9 @@
 //! | `max_concurrency` | `Concurrency`, below | waits, within its time limit |
 //!
 //! They are put together in this order by `make_gates` in `core/server/assemble.rs`, and entered by `stage` of
-//! `core/dispatch/item_call.rs`. A call that fails here is answered as one whose function has failed
-//! ([`Failure::limited`]); only the rate of a *server* refuses a request.
+//! `core/dispatch/item_call.rs`. A caller is the [`Owner`] of a request: its principal, or else the address that it comes
+//! from. A call that fails here is answered as one whose function has failed ([`Failure::limited`]); only the rate of a
+//! *server* refuses a request, before its method is looked at: `take_rate` in `route` of `core/dispatch/request.rs`.
 
 use std::{fmt, sync::Arc};
 

@@ -405,8 +405,10 @@ impl Running {
     /// to answer. If a thread outlives the limit, its cancellation token fires.
     ///
     /// The limit is the item's `timeout`, or else that of the server's limits, none by default
-    /// (`apply_with_concurrency` in `core/server/assemble.rs`); a function that continues as a task has its own only. The
-    /// wait at the item's gates before the function starts has the same limit once more: [`with_timeout`].
+    /// (`apply_with_concurrency` in `core/server/assemble.rs`). A tool with `task` has its own only, also when its client
+    /// waits for the result (`add_tool` there). A plain function has none, since it cannot be interrupted. Each run that a
+    /// layer starts has the limit; the layers have none. The wait at the item's gates before the function starts has the
+    /// same limit once more: [`with_timeout`].
     pub(crate) async fn finish(mut self) -> Ended {
         let mut timer = pin!(self.limit.map(sleep));
         let mut waiting_since = None;

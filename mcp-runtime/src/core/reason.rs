@@ -4,7 +4,7 @@
 //! The name beside a reason is the HTTP status of a request that is refused for it: those that have one are a [`Refusal`]
 //! too, from which the response takes it. The comment of such a reason names the file that refuses and a name in it, and a test
 //! looks for both. The status of a reply to a request whose method was looked at is `Status` of `core/dispatch/response.rs`: of
-//! a failure it is `200` in legacy revisions.
+//! a failure it is `200` in legacy revisions, except `403` and `503`.
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])* $reason:ident = $text:literal $(, $status:ident)?;)*) => {
@@ -71,7 +71,8 @@ mod list {
         /// `-32602`: `core/dispatch/response.rs`, `unknown_item`
         Unknown = "unknown";
         Hidden = "hidden";
-        /// The item's, `core/connection/access.rs`, `MissingScopes`, or the server's, `auth/callers/oauth.rs`, `check_principal`
+        /// The item's, if the caller can acquire what it lacks (otherwise the item is unknown): `core/connection/access.rs`,
+        /// `MissingScopes`. The server's: `auth/callers/oauth.rs`, `check_principal`
         Scopes = "scopes", FORBIDDEN;
         /// `400` since 2026-07-28: `core/dispatch/input_required.rs`, `missing_features`
         Capability = "capability";

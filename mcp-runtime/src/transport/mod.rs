@@ -7,7 +7,6 @@ mod lines;
 #[cfg(any(feature = "cli", feature = "testing", test))]
 pub(crate) mod memory;
 mod scheduler;
-mod shared;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod signal;
 #[cfg(feature = "stdio")]

@@ -491,22 +491,22 @@ impl RequestScheduler {
         }
     }
 
-    /// Runs the connection until `reader` has ended, its calls and `rest` have ended or `shutdown_timeout` has passed,
-    /// and the replies are written.
+    /// Runs the connection until `input_ended`. Then its calls, and `other_work` of the server such as tasks, have
+    /// `shutdown_timeout` to end; calls that have not ended are answered with an error. Returns when the replies are written.
     pub(crate) async fn supervise(
         self: Arc<Self>,
-        reader: impl Future<Output = ()>,
-        rest: impl Future<Output = ()>,
+        input_ended: impl Future<Output = ()>,
+        other_work: impl Future<Output = ()>,
         shutdown_timeout: Duration,
     ) {
         let abort = AbortOnDrop(Arc::clone(&self));
         let writer = &self.writer;
         let mut scheduler = pin!(async {
-            reader.await;
+            input_ended.await;
             self.stop();
             let finished = async {
                 self.wait_until_idle().await;
-                rest.await;
+                other_work.await;
             };
             if timeout(shutdown_timeout, finished).await.is_err() {
                 tracing::warn!(

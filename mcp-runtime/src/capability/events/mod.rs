@@ -6,7 +6,7 @@
 //! [the guide](crate::guide::events).
 
 mod call;
-mod catalog;
+mod capability;
 mod emit;
 mod entry;
 mod error;
@@ -25,7 +25,7 @@ mod upstream;
 #[cfg(feature = "events-webhook")]
 mod webhook;
 
-use catalog::Events;
+use capability::Events;
 pub use emit::{Emit, PayloadOf};
 pub use options::EventLimits;
 pub use output::IntoSeen;

@@ -2,14 +2,14 @@
 //! responses of their methods.
 
 mod builder;
-mod catalog;
+mod capability;
 mod entry;
 mod methods;
 pub(crate) mod output;
 pub(crate) mod spec;
 
 pub use builder::{PromptArgument, PromptBuilder, PromptCall, PromptDef};
-pub(crate) use catalog::Prompts;
+pub(crate) use capability::Prompts;
 use entry::PromptEntry;
 pub(crate) use output::write_prompt_result;
 pub use output::{IntoMessage, IntoPromptResult, PromptResult};

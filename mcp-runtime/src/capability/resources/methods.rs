@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ListedPage, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Resources, UriVariables,
-    catalog::RESOURCES, write_resource_result,
+    capability::RESOURCES, write_resource_result,
 };
 use crate::core::{
     arguments::MaybeFuture,

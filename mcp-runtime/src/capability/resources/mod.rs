@@ -2,23 +2,23 @@
 //! in `resources/list` or `resources/templates/list`, and the responses of their methods.
 
 mod builder;
-mod catalog;
+mod capability;
 mod entry;
 pub(crate) mod listed;
 mod methods;
 pub(crate) mod output;
-mod pages;
 pub(crate) mod spec;
 pub(crate) mod subscribe_fn;
 mod subscribers;
 mod template;
 mod template_syntax;
+mod ui_pages;
 mod updates;
 
 pub use builder::{ResourceBuilder, ResourceCall, ResourceDef};
 #[cfg(feature = "skills")]
-pub(crate) use catalog::ResourceSource;
-pub(crate) use catalog::{Resources, open_resources};
+pub(crate) use capability::ResourceSource;
+pub(crate) use capability::{Resources, open_resources};
 pub(crate) use entry::ResourceEntry;
 pub(crate) use listed::{DynList, ListFn};
 pub use listed::{ListedPage, ListedResource, PageRequest};

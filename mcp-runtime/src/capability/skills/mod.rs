@@ -1,10 +1,10 @@
 //! Skills: directories with a `SKILL.md`, read into memory when the server is built, and what their methods answer.
 
+mod capability;
 mod catalog;
 mod directory;
 mod file;
 mod frontmatter;
-mod methods;
 mod skills_dir;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc};

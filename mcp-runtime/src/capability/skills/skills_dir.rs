@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::methods::open_skills;
+use super::capability::open_skills;
 use crate::core::{
     bound::Texts,
     config::Options,

@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc};
 
 use super::{
     FinalReply, StoredCall, StoredCopy, TaskEnd, TaskPermit, Tasks,
-    methods::{TaskResult, declares_tasks, tasks_not_declared},
+    capability::{TaskResult, declares_tasks, tasks_not_declared},
     replica::{RetriedCall, StoredCaller},
     running_task::RunningTask,
 };

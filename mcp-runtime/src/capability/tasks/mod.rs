@@ -5,8 +5,8 @@
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
+mod capability;
 mod continuation;
-mod methods;
 mod options;
 mod replica;
 mod running_task;

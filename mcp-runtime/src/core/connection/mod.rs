@@ -36,7 +36,9 @@ use crate::core::{
 
 /// Sends messages to the client of one request, apart from the reply.
 pub(crate) trait ClientConnection: Send + Sync {
-    /// Sends a notification: JSON without a line end. It never blocks; if the buffer is full, the message is dropped.
+    /// Sends a notification, such as progress or a log message: JSON without a line end. It never blocks. It is dropped if the
+    /// client does not read: on stdio and byte streams beyond `NOTIFICATION_BACKLOG` of `transport/writer.rs`, over HTTP beyond
+    /// `NOTIFICATION_LIMIT` of `outbound.rs` for each stream; and over HTTP if the client does not accept `text/event-stream`.
     fn notify(&self, message: Vec<u8>);
 
     /// Sends a message that must not be lost.

@@ -1,6 +1,12 @@
 //! A batch of 2025-03-26, the only revision that has them: which messages it holds, how each is answered, and the array of
-//! the replies. Transports say where a batch comes from (`receive_batch` of `transport/stream_connection.rs`, `start_batch` of
-//! `transport/http/legacy/post.rs`), and send the array.
+//! the replies, which are in the order of their requests. A connection of another revision, or one that has not begun, has
+//! no batches: an array is one malformed message.
+//!
+//! | | stdio and byte streams: `receive_batch` of `transport/stream_connection.rs` | HTTP: `start_batch` of `transport/http/legacy/post.rs` |
+//! |---|---|---|
+//! | all requests are answered | one line with the array | the array; if messages were sent before, or the client takes no JSON, an event stream with an event for each reply |
+//! | it has no requests | nothing is written | `202` |
+//! | it is empty, has more than [`MAX_BATCH`] messages or contains `initialize` | each request gets the error; without requests it is one error without an id, which this revision cannot send | `400` with one error |
 
 use serde_json::value::RawValue;
 

@@ -46,7 +46,7 @@ use crate::core::{
 };
 
 /// Lets replicas share sessions, and the streams of HTTP+SSE.
-pub(in crate::transport) fn share_sessions(options: &mut Options) {
+pub(crate) fn share_sessions(options: &mut Options) {
     options.of_capabilities.insert(OpenReplicas(open_replicas));
     options.of_capabilities.insert(OpenSseReplicas(open_sse_replicas));
 }

@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// The resources that are pages.
-pub(super) struct Pages(Vec<Arc<ResourceEntry>>);
+pub(super) struct UiPages(Vec<Arc<ResourceEntry>>);
 
-impl Pages {
+impl UiPages {
     pub(super) fn new(resources: &[Arc<ResourceEntry>]) -> Self {
         Self(resources.iter().filter(|resource| is_ui_uri(&resource.uri)).cloned().collect())
     }

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    Resource, ResourceBuilder, ResourceDef, ResourceDescriptor, ResourceEntry, UriVariables, pages::Pages,
+    Resource, ResourceBuilder, ResourceDef, ResourceDescriptor, ResourceEntry, UriVariables,
+    ui_pages::UiPages,
 };
 use crate::{
     capability::{completion::Completions, open_for_handle},
@@ -146,7 +147,7 @@ impl Catalog for Resources {
         // stable, so that registration order decides between equals
         let specificity = |n: &usize| self.entries[*n].template.specificity();
         sort_by(&mut self.templates, |one, other| specificity(other).cmp(&specificity(one)));
-        Pages::new(&self.entries).find_those_of_tools(assembly);
+        UiPages::new(&self.entries).find_those_of_tools(assembly);
     }
 }
 

@@ -20,7 +20,7 @@ impl ServerBuilder {
         let sharing = Sharing { store: Arc::new(store), seal: SealedStore::shared, open_relay };
         self.options.stores.shared = Some(sharing);
         #[cfg(feature = "http")]
-        super::http::share_sessions(&mut self.options);
+        crate::transport::http::share_sessions(&mut self.options);
         self
     }
 }

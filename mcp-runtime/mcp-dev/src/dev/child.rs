@@ -37,9 +37,28 @@ const STDERR_LINE: usize = 4096;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long output of a process that has ended may still arrive, since processes that it started can hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
+/// The pause after the first crash; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A process that lives this long has not failed to start.
+pub(super) const STABLE: Duration = Duration::from_secs(5);
 /// How often a program that is being replaced is tried again, and after how long.
 const SPAWN_RETRIES: u32 = 40;
 const SPAWN_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a program rests that has failed this often before.
+pub(super) fn pause_after(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE)
+}
+
+/// How a process is asked to end.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Stop {
+    /// By the end of its stdin, then by SIGTERM: a server over stdio.
+    Input,
+    /// By SIGTERM: a server over HTTP.
+    Signal,
+}
 
 /// A running process.
 pub(super) struct Child {
@@ -64,7 +83,7 @@ impl Child {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) async fn start(program: &Program, trace: &Trace, session: &str) -> io::Result<Self> {
+    pub(super) async fn start(program: &Program, trace: &Trace, session: &str, by: Stop) -> io::Result<Self> {
         let mut process = GroupGuard(spawn(program).await?);
         let pipes = (process.0.stdin().take(), process.0.stdout().take(), process.0.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -95,10 +114,10 @@ impl Child {
             let (stop, kill) = tokens;
             let status = tokio::select! {
                 status = process.0.wait() => status.ok(),
-                () = stop.cancelled() => end(&mut process, &kill).await,
+                () = stop.cancelled() => end(&mut process, &kill, by).await,
                 // it cannot be heard any more
-                () = ended.cancelled() => end(&mut process, &kill).await,
-                () = kill.cancelled() => end(&mut process, &kill).await,
+                () = ended.cancelled() => end(&mut process, &kill, by).await,
+                () = kill.cancelled() => end(&mut process, &kill, by).await,
             };
             // what it started is in its group, and has no other owner
             let _ended = process.0.start_kill();
@@ -112,7 +131,7 @@ impl Child {
         Ok(Self { stdin: Some(to_stdin), stdout: from_stdout, stderr: kept, exit, stop, kill })
     }
 
-    /// Closes its stdin, and ends it if that does not.
+    /// Closes its stdin, and ends it if that does not, or by a signal at once.
     pub(super) fn stop(&mut self) {
         self.stdin = None;
         self.stop.cancel();
@@ -166,9 +185,11 @@ async fn spawn(program: &Program) -> io::Result<Box<dyn ChildWrapper>> {
 }
 
 /// Ends a process, as politely as `kill` allows.
-async fn end(process: &mut GroupGuard, kill: &CancellationToken) -> Option<ExitStatus> {
+async fn end(process: &mut GroupGuard, kill: &CancellationToken, by: Stop) -> Option<ExitStatus> {
     let polite = async {
-        if let Ok(status) = timeout(GRACE, process.0.wait()).await {
+        if by == Stop::Input
+            && let Ok(status) = timeout(GRACE, process.0.wait()).await
+        {
             return Some(status.ok());
         }
         #[cfg(unix)]

@@ -6,6 +6,7 @@ mod launch;
 mod message;
 mod page;
 mod proxy;
+mod replay;
 mod session;
 mod trace;
 
@@ -29,6 +30,8 @@ use trace::{Mask, Trace};
 
 /// How long the client may take to read the last messages.
 const LAST_MESSAGES: Duration = Duration::from_secs(5);
+/// How long requests over HTTP wait for a server, if `--hold` does not say it.
+const HOLD: Duration = Duration::from_secs(60);
 
 const HELP: &str = "\
 Without `--` and a command, the server is the program of the crate in this folder: it is built, and built again when a file
@@ -36,6 +39,8 @@ of it is saved. A command is started again when a file changes that one of its w
 
   mcp-dev install claude-code     a client that keeps its connection while you work
   mcp-dev -- python3 server.py
+  mcp-dev --http 3000             clients connect to http://127.0.0.1:3000/mcp
+  mcp-dev --http 3000 -- node server.js --port {port}
   mcp-dev http://127.0.0.1:3000/mcp    in front of a server that runs elsewhere
   mcp-dev --bin server --arg serve";
 
@@ -86,6 +91,31 @@ pub(crate) fn command() -> Command {
             text("port", "PORT", "The port of the page, in place of a free one")
                 .value_parser(clap::value_parser!(u16).range(1..)),
             flag("no-page", "Leaves the page out"),
+            text(
+                "http",
+                "PORT",
+                "Clients connect over HTTP to this port of 127.0.0.1, 8080 unless told; the server gets another one, as `--http 127.0.0.1:{port}` or where its command has {port}",
+            )
+            .num_args(0..=1)
+            .default_missing_value("8080")
+            .value_parser(clap::value_parser!(u16)),
+            text(
+                "hold",
+                "SECONDS",
+                "With --http: how long requests wait for a server that is built or started: 60 unless told",
+            )
+            .requires("http")
+            .value_parser(clap::value_parser!(u64).range(..=3600)),
+            text("max-held", "COUNT", "With --http: how many requests wait: 128 unless told")
+                .requires("http")
+                .value_parser(clap::value_parser!(u16)),
+            text(
+                "max-sessions",
+                "COUNT",
+                "With --http: sessions that are kept, the ones that were used last: 256 unless told",
+            )
+            .requires("http")
+            .value_parser(clap::value_parser!(u16).range(1..)),
             text(
                 "listen",
                 "PORT",
@@ -159,6 +189,12 @@ fn name_of_crate(manifest: &str, folder: &Path) -> String {
 /// The server of the loop.
 enum Server {
     Own(Source),
+    /// For clients over HTTP, at a port; 0 is any.
+    OwnHttp {
+        source: Source,
+        port: u16,
+        limits: proxy::Limits,
+    },
     /// Its URL, and the port for clients; 0 is any.
     Elsewhere {
         url: Url,
@@ -203,6 +239,7 @@ impl Options {
         let own: Vec<String> = texts("arg").collect();
         let mut paths: Vec<PathBuf> = texts("watch").map(PathBuf::from).collect();
         let listen = arguments.get_one::<u16>("listen").copied();
+        let http = arguments.get_one::<u16>("http").copied();
         let url = match (texts("url").next(), words.as_slice()) {
             (Some(_), [_, ..]) => return Err("a URL and `-- COMMAND` are two servers: name one"),
             (Some(url), []) => Some(url),
@@ -211,6 +248,9 @@ impl Options {
         };
         if let Some(url) = url {
             let url = proxy::read_url(&url)?;
+            if http.is_some() {
+                return Err("`--http` is for a server that is started here: `mcp-dev URL --listen PORT`");
+            }
             let is_other = !build.is_empty() || !own.is_empty() || !paths.is_empty() || !env.is_empty();
             if is_other || arguments.get_flag("retry-safe") {
                 return Err(
@@ -250,7 +290,11 @@ impl Options {
             }
             None => Source::Crate { build, arguments: own, env: env.clone() },
         };
-        Ok(Self::new(arguments, Server::Own(source), env, words))
+        let server = match http {
+            Some(port) => Server::OwnHttp { source: source.over_http()?, port, limits: limits_of(arguments) },
+            None => Server::Own(source),
+        };
+        Ok(Self::new(arguments, server, env, words))
     }
 
     fn new(arguments: &ArgMatches, server: Server, env: Vec<(String, String)>, command: Vec<String>) -> Self {
@@ -269,6 +313,16 @@ impl Options {
                 .then(|| arguments.get_one::<u16>("port").copied().unwrap_or_default()),
             command,
         }
+    }
+}
+
+fn limits_of(arguments: &ArgMatches) -> proxy::Limits {
+    let count = |name: &str, default: u16| arguments.get_one::<u16>(name).copied().unwrap_or(default).into();
+    proxy::Limits {
+        sessions: count("max-sessions", 256),
+        held: count("max-held", 128),
+        hold: arguments.get_one::<u64>("hold").map_or(HOLD, |seconds| Duration::from_secs(*seconds)),
+        retry_safe: arguments.get_flag("retry-safe"),
     }
 }
 
@@ -317,7 +371,8 @@ async fn run_until_signal(options: Options) -> Outcome {
 async fn work(options: Options, token: CancellationToken) -> Outcome {
     let values = options.env.iter().map(|(_, value)| value.clone());
     let own = match &options.server {
-        Server::Own(Source::Crate { arguments, .. }) => arguments.as_slice(),
+        Server::Own(Source::Crate { arguments, .. })
+        | Server::OwnHttp { source: Source::Crate { arguments, .. }, .. } => arguments.as_slice(),
         _ => &[],
     };
     let words = trace::masked_words(&[&options.command[..], own].concat()).1;
@@ -330,31 +385,51 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
         tokio::spawn(trace.clone().write(file));
     }
     let tools = KnownTools::default();
+    let mut process = None;
     let (launcher, url) = match options.server {
         Server::Own(source) => (launch::watch(source, trace.clone()), None),
+        Server::OwnHttp { source, port, limits } => {
+            let launcher = launch::watch(source, trace.clone());
+            let (own, token) = (launcher.clone(), token.clone());
+            let served = proxy::serve_own(port, own, limits, trace.clone(), tools.clone(), token).await;
+            let (url, running) =
+                served.map_err(|error| format!("{error}: name another one with `--http PORT`"))?;
+            process = Some(running);
+            (launcher, Some(url))
+        }
         Server::Elsewhere { url, port } => {
-            let url = proxy::serve(port, url, trace.clone(), tools.clone()).await?;
-            report(&format!("mcp-dev: the server for clients: {url}"));
-            (Launcher::none(), Some(url))
+            (Launcher::none(), Some(proxy::serve(port, url, trace.clone(), tools.clone()).await?))
         }
     };
-    let is_elsewhere = url.is_some();
+    if let Some(url) = &url {
+        report(&format!("mcp-dev: the server for clients: {url}"));
+    }
+    let is_over_http = url.is_some();
     let (own_requests, requests) = mpsc::channel(QUEUE);
     if let Some(port) = options.port {
+        // over HTTP, what is copied calls the server at its URL
+        let (command, env) = match (&url, process.is_some()) {
+            (Some(url), true) => (vec![url.clone()], Vec::new()),
+            _ => (options.command, options.env),
+        };
         let sources = page::Sources {
             trace: trace.clone(),
             launcher: launcher.clone(),
             tools: tools.clone(),
             url,
-            command: options.command,
-            env: options.env,
-            client: (!is_elsewhere).then_some(own_requests),
+            command,
+            env,
+            client: (!is_over_http).then_some(own_requests),
             shows_values: options.shows_values,
         };
         page::serve(port, sources).await;
     }
-    if is_elsewhere {
+    if is_over_http {
         token.cancelled().await;
+        // the process ends before this one does
+        if let Some(process) = process {
+            process.await?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let (lines, from) = mpsc::channel(QUEUE);

@@ -3,7 +3,7 @@
 //! an error or sent again, and no response reaches a process that did not ask. The client's pipe is never closed first.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque, hash_map::Entry},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -16,54 +16,28 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    child::{Child, QUEUE},
+    child::{Child, QUEUE, STABLE, Stop, pause_after},
     launch::Launcher,
     message::{self, Kind, Line, kind, not_answered},
+    replay::{
+        Answered, Asked, Effect, Handshake, MAX_CALLS, META_REVISION, META_SUBSCRIPTION_ID, may_repeat,
+    },
     trace::{Direction, Trace},
 };
 use crate::report;
 
-/// The largest number of requests in flight, of either side.
-const MAX_CALLS: usize = 1024;
 /// The largest total of messages that wait for a process.
 const MAX_HELD: usize = 64 << 20;
-/// The largest number of tools whose hints are known, and of subscriptions that are repeated.
+/// The largest number of tools whose hints are known.
 const MAX_KNOWN: usize = 4096;
 /// Pages of the loop's own listing of tools.
 const MAX_PAGES: usize = 64;
-/// The pause after the first crash; it doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A process that lives this long has not failed to start.
-const STABLE: Duration = Duration::from_secs(5);
 /// How long a new process may take to answer what is repeated.
-const REPLAY: Duration = Duration::from_secs(30);
+pub(super) const REPLAY: Duration = Duration::from_secs(30);
 /// How long calls wait for the loop's own listing of tools, if `--list-wait` does not say it.
 pub(super) const LIST_WAIT: Duration = Duration::from_secs(5);
 /// How long a process may take to end once its client has gone.
 const LAST_CALLS: Duration = Duration::from_secs(60);
-
-const META_REVISION: &str = "io.modelcontextprotocol/protocolVersion";
-const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// Capability, filter of `subscriptions/listen`, and notification.
-const LISTS: [(&str, &str, &str); 3] = [
-    ("tools", "toolsListChanged", "notifications/tools/list_changed"),
-    ("prompts", "promptsListChanged", "notifications/prompts/list_changed"),
-    ("resources", "resourcesListChanged", "notifications/resources/list_changed"),
-];
-/// Requests that change nothing on the server.
-const READS: [&str; 10] = [
-    "completion/complete",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "server/discover",
-    "tools/list",
-    "events/list",
-];
 
 /// What a client sent and gets.
 pub(super) struct Pipe {
@@ -94,7 +68,7 @@ struct Known {
 
 impl KnownTools {
     /// Another program may have other schemas; hints stay for the calls in flight.
-    fn begin(&self, generation: u64) {
+    pub(super) fn begin(&self, generation: u64) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.generation != generation {
             known.generation = generation;
@@ -121,7 +95,7 @@ impl KnownTools {
     }
 
     /// Whether a call may be sent twice.
-    fn is_repeatable(&self, name: &str) -> bool {
+    pub(super) fn is_repeatable(&self, name: &str) -> bool {
         let known = &self.0.lock().unwrap_or_else(PoisonError::into_inner).tools;
         let hints = known.get(name).map(|tool| &tool["annotations"]);
         hints.is_some_and(|hints| hints["readOnlyHint"] == true || hints["idempotentHint"] == true)
@@ -140,38 +114,6 @@ impl KnownTools {
     }
 }
 
-/// What the end of a request changes.
-enum Effect {
-    None,
-    Initialize,
-    Discover,
-    Tools,
-    Level(Value),
-    Subscribe {
-        uri: String,
-        params: Value,
-    },
-    Unsubscribe(String),
-    Listen {
-        filter: Value,
-        is_acknowledged: bool,
-    },
-    /// A stream of events.
-    Stream,
-}
-
-impl Effect {
-    /// Whether the request lasts, and goes on with the next process.
-    fn is_stream(&self) -> bool {
-        matches!(self, Self::Listen { .. } | Self::Stream)
-    }
-
-    /// Whether the next process gets the request as if it were the first: a handshake, or a stream.
-    fn begins_anew(&self) -> bool {
-        self.is_stream() || matches!(self, Self::Initialize)
-    }
-}
-
 /// A request of the client, which the server has not answered.
 struct Call {
     id: Value,
@@ -184,34 +126,6 @@ struct Call {
     was_repeated: bool,
     /// It calls a tool whose secrets are not known.
     is_unknown: bool,
-}
-
-/// A request of the server, which the client has not answered.
-struct Asked {
-    /// Its id there; `None` if the process is gone.
-    id: Option<Value>,
-    schema: Option<Value>,
-}
-
-/// What a new process must be told.
-struct Handshake {
-    params: Value,
-    /// The server's answer.
-    result: Option<Value>,
-    is_initialized: bool,
-    /// The lists that any version of the server has had: the client may keep them.
-    lists: [bool; LISTS.len()],
-    level: Option<Value>,
-    subscriptions: BTreeMap<String, Value>,
-}
-
-impl Handshake {
-    fn take_result(&mut self, result: &Value) {
-        for (had, (capability, ..)) in self.lists.iter_mut().zip(LISTS) {
-            *had |= result["capabilities"].get(capability).is_some();
-        }
-        self.result = Some(result.clone());
-    }
 }
 
 /// The loop's own listing of the tools of a process, by which their arguments are masked.
@@ -266,7 +180,7 @@ pub(super) struct Session {
     to_server: VecDeque<Vec<u8>>,
     to_client: VecDeque<Vec<u8>>,
     calls: HashMap<String, Call>,
-    asked: HashMap<String, Asked>,
+    asked: Asked,
     listing: Listing,
     handshake: Option<Handshake>,
     started: Option<Instant>,
@@ -309,7 +223,7 @@ impl Session {
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
             calls: HashMap::new(),
-            asked: HashMap::new(),
+            asked: Asked::default(),
             listing: Listing::default(),
             handshake: None,
             started: None,
@@ -521,7 +435,8 @@ impl Session {
                         is_changed = true;
                         continue;
                     }
-                    let again = self.may_repeat(method, message).then(|| message::to_line(message));
+                    let again = may_repeat(method, message, self.retry_safe, &self.tools)
+                        .then(|| message::to_line(message));
                     let effect = self.effect(method, message);
                     self.counter += 1;
                     let call = Call {
@@ -556,8 +471,8 @@ impl Session {
                     }
                     _ => {}
                 },
-                Kind::Response { id } => match self.asked.remove(&id.to_string()) {
-                    Some(Asked { id: Some(own), schema: asked }) => {
+                Kind::Response { id } => match self.asked.answer(id) {
+                    Answered::Process { id: own, schema: asked } => {
                         schema = asked;
                         if own != *id {
                             is_changed = true;
@@ -575,12 +490,11 @@ impl Session {
                             continue;
                         }
                     }
-                    // the process that asked is gone
-                    Some(Asked { id: None, .. }) => {
+                    Answered::Gone => {
                         is_changed = true;
                         continue;
                     }
-                    None => {}
+                    Answered::Unknown => {}
                 },
                 Kind::Other => {}
             }
@@ -676,41 +590,13 @@ impl Session {
         true
     }
 
-    /// Whether a request may be sent to a second process.
-    fn may_repeat(&self, method: &str, message: &Value) -> bool {
-        let name = || message["params"]["name"].as_str().unwrap_or_default();
-        READS.contains(&method)
-            || matches!(method, "initialize" | "logging/setLevel" | "subscriptions/listen" | "events/stream")
-            || matches!(method, "resources/subscribe" | "resources/unsubscribe")
-            || (method == "tools/call" && self.retry_safe && self.tools.is_repeatable(name()))
-    }
-
     fn effect(&mut self, method: &str, message: &Value) -> Effect {
         let params = &message["params"];
-        let uri = || params["uri"].as_str().unwrap_or_default().to_owned();
-        match method {
-            "initialize" => {
-                self.handshake = Some(Handshake {
-                    params: params.clone(),
-                    result: None,
-                    is_initialized: false,
-                    lists: [false; LISTS.len()],
-                    level: None,
-                    subscriptions: BTreeMap::new(),
-                });
-                Effect::Initialize
-            }
-            "server/discover" => Effect::Discover,
-            "tools/list" => Effect::Tools,
-            "logging/setLevel" => Effect::Level(params.clone()),
-            "resources/subscribe" => Effect::Subscribe { uri: uri(), params: params.clone() },
-            "resources/unsubscribe" => Effect::Unsubscribe(uri()),
-            "subscriptions/listen" => {
-                Effect::Listen { filter: params["notifications"].clone(), is_acknowledged: false }
-            }
-            "events/stream" => Effect::Stream,
-            _ => Effect::None,
+        let effect = Effect::of(method, params);
+        if matches!(effect, Effect::Initialize) {
+            self.handshake = Some(Handshake::new(params.clone()));
         }
+        effect
     }
 
     fn take_from_server(&mut self, line: Vec<u8>) {
@@ -779,17 +665,11 @@ impl Session {
         if self.phase == Phase::Stopping && !self.is_closing {
             return None;
         }
-        let key = id.to_string();
-        let asked = Asked { id: Some(id.clone()), schema };
-        if self.asked.len() >= MAX_CALLS {
-            self.asked.retain(|_, asked| asked.id.is_some());
-        }
-        if let Entry::Vacant(entry) = self.asked.entry(key) {
-            entry.insert(asked);
+        self.counter += 1;
+        let (name, count) = (&self.name, self.counter);
+        let Some(fresh) = self.asked.note(id, schema, || format!("mcp-dev:{name}:{count}")) else {
             return Some(None);
-        }
-        let fresh = Value::from(self.fresh_id());
-        self.asked.insert(fresh.to_string(), asked);
+        };
         let mut message = message.clone();
         message["id"] = fresh;
         Some(Some(message))
@@ -798,45 +678,15 @@ impl Session {
     fn take_notification(&mut self, method: &str, message: &Value) -> Option<Option<Value>> {
         let params = &message["params"];
         match method {
-            "notifications/subscriptions/acknowledged" => {
-                let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
-                if let Some(Call { effect: Effect::Listen { filter, is_acknowledged }, .. }) =
-                    self.calls.get_mut(&id)
-                {
-                    if *is_acknowledged {
-                        return None;
-                    }
-                    *is_acknowledged = true;
-                    let Some(accepted) = params.get("notifications").filter(|own| own.is_object()) else {
-                        return Some(None);
-                    };
-                    // of changes of lists this program tells, also for a server that never does
-                    let mut own = accepted.clone();
-                    for (_, member, _) in LISTS.iter().filter(|(_, member, _)| filter[*member] == true) {
-                        own[*member] = true.into();
-                    }
-                    *filter = own;
-                    if *filter != *accepted {
-                        let mut message = message.clone();
-                        message["params"]["notifications"] = filter.clone();
-                        return Some(Some(message));
-                    }
-                }
-                Some(None)
-            }
-            "notifications/events/active"
+            "notifications/subscriptions/acknowledged"
+            | "notifications/events/active"
             | "notifications/events/event"
             | "notifications/events/heartbeat" => {
                 let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
-                if let Some(Call { effect: Effect::Stream, again: Some(again), .. }) = self.calls.get_mut(&id)
-                    && let Some(cursor) = params.get("cursor").filter(|cursor| !cursor.is_null())
-                    && let Ok(mut request) = serde_json::from_slice::<Value>(again)
-                {
-                    // the next process goes on after it
-                    request["params"]["cursor"] = cursor.clone();
-                    *again = message::to_line(&request);
+                match self.calls.get_mut(&id) {
+                    Some(call) => call.effect.take_notification(&mut call.again, method, message),
+                    None => Some(None),
                 }
-                Some(None)
             }
             "notifications/events/terminated" if self.phase == Phase::Stopping && !self.is_closing => {
                 let id = params["_meta"][META_SUBSCRIPTION_ID].to_string();
@@ -853,12 +703,10 @@ impl Session {
                     self.calls.remove(&key);
                     return Some(None);
                 }
-                let shown = self.asked.iter().find(|(_, asked)| asked.id.as_ref() == Some(id));
-                let shown = shown.map(|(shown, _)| shown.clone());
-                match shown {
-                    Some(shown) if shown != key => {
+                match self.asked.shown(id) {
+                    Some(shown) if shown != *id => {
                         let mut message = message.clone();
-                        message["params"]["requestId"] = serde_json::from_str(&shown).unwrap_or(Value::Null);
+                        message["params"]["requestId"] = shown;
                         Some(Some(message))
                     }
                     _ => Some(None),
@@ -870,36 +718,7 @@ impl Session {
 
     /// Notes what a response changes. Returns another message if the client gets one.
     fn take_response(&mut self, call: Option<Call>, message: &Value) -> Option<Value> {
-        let result = message.get("result")?;
-        let handshake = self.handshake.as_mut();
-        match call?.effect {
-            Effect::Initialize => {
-                let changed = with_list_changes(message);
-                if let Some(handshake) = handshake {
-                    handshake.take_result(result);
-                }
-                return changed;
-            }
-            Effect::Discover => return with_list_changes(message),
-            Effect::Tools => self.tools.learn(result),
-            Effect::Level(params) => {
-                if let Some(handshake) = handshake {
-                    handshake.level = Some(params);
-                }
-            }
-            Effect::Subscribe { uri, params } => {
-                if let Some(handshake) = handshake.filter(|own| own.subscriptions.len() < MAX_KNOWN) {
-                    handshake.subscriptions.insert(uri, params);
-                }
-            }
-            Effect::Unsubscribe(uri) => {
-                if let Some(handshake) = handshake {
-                    handshake.subscriptions.remove(&uri);
-                }
-            }
-            Effect::Listen { .. } | Effect::Stream | Effect::None => {}
-        }
-        None
+        call?.effect.take_response(message, self.handshake.as_mut(), &self.tools)
     }
 
     /// The program is another one.
@@ -952,7 +771,7 @@ impl Session {
         self.listing = Listing::default();
         self.tools.begin(self.generation);
         self.starts += 1;
-        match Child::start(&program, &self.trace, &self.name).await {
+        match Child::start(&program, &self.trace, &self.name, Stop::Input).await {
             Ok(child) => self.child = Some(child),
             Err(error) => {
                 self.note_failure(&format!("`{}` cannot be started: {error}", program.name()));
@@ -984,26 +803,15 @@ impl Session {
             return true;
         }
         let Some(handshake) = &mut self.handshake else { return true };
-        if let Some(result) = message.get("result").filter(|result| result.get("protocolVersion").is_some()) {
-            for member in ["protocolVersion", "capabilities", "instructions"] {
-                let old = handshake.result.as_ref().and_then(|old| old.get(member));
-                if old != result.get(member) {
-                    let note = format!(
-                        "`{member}` of the server has changed: its client sees that when it connects again"
-                    );
-                    report(&format!("mcp-dev: {note}"));
-                    self.trace.note(&self.name, &note);
-                }
+        if let Some(notes) = handshake.take_repeated(message) {
+            for note in notes {
+                report(&format!("mcp-dev: {note}"));
+                self.trace.note(&self.name, &note);
             }
-            handshake.take_result(result);
             if handshake.is_initialized {
                 self.to_server.push_back(message::notification("notifications/initialized"));
             }
-            let mut requests: Vec<_> =
-                handshake.level.clone().into_iter().map(|level| ("logging/setLevel", level)).collect();
-            requests.extend(
-                handshake.subscriptions.values().cloned().map(|params| ("resources/subscribe", params)),
-            );
+            let requests = handshake.repeated();
             let mut waiting = HashSet::new();
             for (method, params) in requests {
                 let id = self.fresh_id();
@@ -1042,23 +850,8 @@ impl Session {
 
     /// Tells the client that lists may have changed, where it wants to know.
     fn send_list_changes(&mut self) {
-        let mut lines = Vec::new();
-        if let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.is_initialized) {
-            for (had, (_, _, method)) in handshake.lists.into_iter().zip(LISTS) {
-                if had {
-                    lines.push(json!({ "jsonrpc": "2.0", "method": method }));
-                }
-            }
-        }
-        for call in self.calls.values() {
-            let Effect::Listen { filter, is_acknowledged: true } = &call.effect else { continue };
-            for (_, member, method) in LISTS {
-                if filter[member] == true {
-                    let meta = json!({ META_SUBSCRIPTION_ID: call.id });
-                    lines.push(json!({ "jsonrpc": "2.0", "method": method, "params": { "_meta": meta } }));
-                }
-            }
-        }
+        let mut lines = self.handshake.as_ref().map(Handshake::list_changes).unwrap_or_default();
+        lines.extend(self.calls.values().flat_map(|call| call.effect.list_changes(&call.id)));
         for message in lines {
             self.trace.message(&self.name, Direction::ToClient, &message, None, &self.tools, None);
             self.to_client.push_back(message::to_line(&message));
@@ -1092,7 +885,7 @@ impl Session {
 
     /// It is started again, later and later.
     fn note_failure(&mut self, what: &str) {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        let pause = pause_after(self.failures);
         self.failures += 1;
         if !self.is_closing {
             report(&format!("mcp-dev: {what}\nmcp-dev: it is started again in {} ms", pause.as_millis()));
@@ -1154,16 +947,7 @@ impl Session {
 
     /// Withdraws the questions of a process that is gone.
     fn drop_asked(&mut self) {
-        let mut withdrawn = Vec::new();
-        for (key, asked) in &mut self.asked {
-            if asked.id.take().is_some() {
-                withdrawn.push(key.clone());
-            }
-        }
-        for key in withdrawn {
-            let id: Value = serde_json::from_str(&key).unwrap_or(Value::Null);
-            let params = json!({ "requestId": id, "reason": "the server was restarted" });
-            let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        for message in self.asked.withdraw() {
             self.trace.message(&self.name, Direction::ToClient, &message, None, &self.tools, None);
             self.to_client.push_back(message::to_line(&message));
         }
@@ -1198,20 +982,4 @@ fn without_progress(meta: &Value) -> Value {
 
 async fn reserve(stdin: Option<mpsc::Sender<Vec<u8>>>) -> Option<mpsc::OwnedPermit<Vec<u8>>> {
     stdin?.reserve_owned().await.ok()
-}
-
-/// The same response, which declares the notifications that this program sends; `None` if it does already.
-fn with_list_changes(message: &Value) -> Option<Value> {
-    let mut changed = message.clone();
-    let capabilities = changed.get_mut("result")?.get_mut("capabilities")?;
-    let mut is_changed = false;
-    for (capability, ..) in LISTS {
-        if let Some(own) = capabilities.get_mut(capability).and_then(Value::as_object_mut)
-            && own.get("listChanged") != Some(&Value::Bool(true))
-        {
-            own.insert("listChanged".to_owned(), true.into());
-            is_changed = true;
-        }
-    }
-    is_changed.then_some(changed)
 }

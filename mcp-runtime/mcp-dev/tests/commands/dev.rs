@@ -130,6 +130,13 @@ impl Loop {
         Self { folder, child, stdin, lines, stderr }
     }
 
+    /// Ends it by a signal, so that it ends its server.
+    pub(crate) fn terminate(&mut self) {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "`kill` has failed");
+        let _ended = self.child.wait();
+    }
+
     fn send(&mut self, message: &Value) {
         let stdin = self.stdin.as_mut().expect("an open pipe");
         writeln!(stdin, "{message}").and_then(|()| stdin.flush()).expect("a reader");

@@ -5,6 +5,7 @@ mod dev;
 // of the program, for a test that watches the folder
 #[path = "../../src/package/folder.rs"]
 mod folder;
+mod http;
 mod page;
 mod product;
 mod proxy;

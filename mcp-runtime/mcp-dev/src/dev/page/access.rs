@@ -97,7 +97,11 @@ fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
-fn random() -> Result<String, getrandom::Error> {
+/// A text that cannot be guessed.
+///
+/// # Errors
+/// The system has no random numbers.
+pub(in crate::dev) fn random() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

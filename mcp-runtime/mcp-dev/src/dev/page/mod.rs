@@ -2,7 +2,7 @@
 //! address only, to a browser that was opened with the link that this program has printed; requests that name another host, or
 //! come from another page, are refused. The page loads nothing from elsewhere, and its policy forbids that as well.
 
-mod access;
+pub(super) mod access;
 pub(super) mod body;
 mod own_session;
 

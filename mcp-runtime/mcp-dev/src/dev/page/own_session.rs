@@ -85,7 +85,7 @@ impl OwnSession {
         if let Some(known) = connected.as_ref().filter(is_current) {
             return Ok(known.client.clone());
         }
-        if self.url.is_none() {
+        if !self.launcher.is_none() {
             self.wait_for_program().await?;
         }
         let generation = self.launcher.generation();

@@ -1,6 +1,12 @@
-//! In front of a server that runs elsewhere: what clients send over HTTP is passed on as it is, and so is what the server
-//! answers, event by event; both are recorded. It listens on the loopback address only. Requests for another host, and those of
+//! In front of a server over HTTP, which runs elsewhere or is built and started here: what clients send is passed on as it is, and
+//! so is what the server answers, event by event; both are recorded. It listens on the loopback address only. Requests for another host, and those of
 //! pages from elsewhere, are refused, since the server behind it takes every request for one of this machine.
+
+mod clients;
+mod events;
+mod exchange;
+mod process;
+mod upstream;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,14 +14,17 @@ use std::{
     future::poll_fn,
     io,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use hyper::{
-    HeaderMap, Request, Response, StatusCode, Uri,
+    HeaderMap, Request, Response, StatusCode,
     body::{Body as _, Bytes, Incoming},
-    client, header,
+    header,
     server::conn::http1,
     service::service_fn,
 };
@@ -24,18 +33,25 @@ use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, mpsc},
+    task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
 use super::{
     child::MAX_MESSAGE,
+    launch::Launcher,
     message::{Kind, Line, kind, not_answered},
     page::body::{self, Body},
     session::KnownTools,
     trace::{Direction, Trace},
 };
 use crate::Failure;
+pub(super) use exchange::Limits;
+use exchange::Own;
+use process::Supervisor;
+use upstream::NOT_PASSED;
 
 const MAX_CONNECTIONS: usize = 256;
 /// How long a request may take to arrive, and the server's host to accept a connection.
@@ -49,25 +65,20 @@ const PARTS: usize = 8;
 const SESSION_ID: header::HeaderName = header::HeaderName::from_static("mcp-session-id");
 /// The name of a session, from a client of this program; it is not passed on.
 pub(super) const SESSION_NAME: &str = "mcp-dev-session";
-/// Headers of a connection, and encodings, which could not be read on the way.
-const NOT_PASSED: [header::HeaderName; 9] = [
-    header::ACCEPT_ENCODING,
-    header::CONNECTION,
-    header::CONTENT_LENGTH,
-    header::EXPECT,
-    header::HOST,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
 struct Proxy {
-    server: Url,
+    server: Server,
     own: SocketAddr,
     trace: Trace,
     tools: KnownTools,
     known: Mutex<Known>,
+    /// Of ids that this program has made.
+    count: AtomicU64,
+}
+
+/// The server behind it.
+enum Server {
+    Elsewhere(Url),
+    Own(Arc<Own>),
 }
 
 #[derive(Default)]
@@ -103,7 +114,7 @@ pub(super) fn read_url(text: &str) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// Starts to pass on; returns the URL for clients.
+/// Starts to pass on to a server that runs elsewhere; returns the URL for clients.
 ///
 /// # Errors
 /// The port cannot be opened.
@@ -113,11 +124,42 @@ pub(super) async fn serve(
     trace: Trace,
     tools: KnownTools,
 ) -> Result<String, Failure> {
+    let path = server.path().to_owned();
+    listen(port, &path, Server::Elsewhere(server), trace, tools).await
+}
+
+/// Starts to pass on to a server that is started here, again with each program, until `token` is cancelled. Returns the URL for
+/// clients, and what ends with the server.
+///
+/// # Errors
+/// The port cannot be opened.
+pub(super) async fn serve_own(
+    port: u16,
+    launcher: Launcher,
+    limits: Limits,
+    trace: Trace,
+    tools: KnownTools,
+    token: CancellationToken,
+) -> Result<(String, JoinHandle<()>), Failure> {
+    let (supervisor, server) = Supervisor::new(launcher, trace.clone(), tools.clone());
+    let own = Server::Own(Arc::new(Own::new(server, limits)));
+    let url = listen(port, "/mcp", own, trace, tools).await?;
+    Ok((url, tokio::spawn(supervisor.run(token))))
+}
+
+async fn listen(
+    port: u16,
+    path: &str,
+    server: Server,
+    trace: Trace,
+    tools: KnownTools,
+) -> Result<String, Failure> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await;
     let listener = listener.map_err(|error| format!("port {port} cannot be opened: {error}"))?;
     let own = listener.local_addr()?;
-    let url = format!("http://{own}{}", server.path());
-    let proxy = Arc::new(Proxy { server, own, trace, tools, known: Mutex::default() });
+    let url = format!("http://{own}{path}");
+    let proxy =
+        Arc::new(Proxy { server, own, trace, tools, known: Mutex::default(), count: AtomicU64::new(0) });
     tokio::spawn(async move {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
@@ -173,8 +215,15 @@ impl Proxy {
         for message in line.messages() {
             self.record(&session, Direction::ToServer, message);
         }
-        match self.pass_on(&head, bytes).await {
-            Ok(response) => self.pass_back(session, response),
+        let server = match &self.server {
+            Server::Elsewhere(server) => server,
+            Server::Own(own) => {
+                let own = own.clone();
+                return self.exchange(own, head, bytes, line, session).await;
+            }
+        };
+        match upstream::send(server, &head, bytes.into()).await {
+            Ok(response) => pass_back(self, session, response),
             Err(error) => {
                 let detail = format!("the server cannot be reached: {error}");
                 self.trace.note(&session, &detail);
@@ -209,91 +258,8 @@ impl Proxy {
                 .all(|origin| origin.to_str().is_ok_and(is_of_this_machine))
     }
 
-    /// Sends a request to the server.
-    async fn pass_on(
-        &self,
-        head: &hyper::http::request::Parts,
-        bytes: Vec<u8>,
-    ) -> Result<Response<Incoming>, String> {
-        let host = self.server.host_str().unwrap_or_default();
-        let port = self.server.port_or_known_default().unwrap_or(80);
-        let address = (host.trim_start_matches('[').trim_end_matches(']'), port);
-        let connecting = timeout(ARRIVAL, TcpStream::connect(address)).await;
-        let connection = connecting
-            .map_err(|_| "it takes too long".to_owned())?
-            .map_err(|error: io::Error| error.to_string())?;
-        let (mut sender, driver) = client::conn::http1::handshake(TokioIo::new(connection))
-            .await
-            .map_err(|error| error.to_string())?;
-        tokio::spawn(driver);
-        let target = match (head.uri.path(), head.uri.query(), self.server.query()) {
-            // what the author has given belongs to it
-            (path, None, Some(query)) if path == self.server.path() => format!("{path}?{query}"),
-            _ => head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
-        };
-        let mut request = Request::new(Body::whole(bytes.into()));
-        *request.method_mut() = head.method.clone();
-        *request.uri_mut() = Uri::try_from(target.as_str()).map_err(|error| error.to_string())?;
-        for (name, value) in &head.headers {
-            if !NOT_PASSED.contains(name) && name != SESSION_NAME {
-                request.headers_mut().append(name, value.clone());
-            }
-        }
-        let own = match self.server.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        let own = own.parse().map_err(|_| "its host cannot be sent".to_owned())?;
-        request.headers_mut().insert(header::HOST, own);
-        sender.send_request(request).await.map_err(|error| error.to_string())
-    }
-
-    /// Passes an answer on to the client, and records it.
-    fn pass_back(self: Arc<Self>, session: String, response: Response<Incoming>) -> Response<Body> {
-        let (mut head, mut incoming) = response.into_parts();
-        if let Some(id) = head.headers.get(SESSION_ID).and_then(|id| id.to_str().ok()) {
-            self.name_session(id, &session);
-        }
-        let kind =
-            head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let mut recorder = Recorder {
-            is_stream: kind.starts_with("text/event-stream"),
-            kept: Vec::new(),
-            searched: 0,
-            is_cut: false,
-        };
-        for name in NOT_PASSED.into_iter().filter(|name| name != header::CONTENT_LENGTH) {
-            head.headers.remove(name);
-        }
-        if incoming.is_end_stream() {
-            return Response::from_parts(head, Body::whole(Bytes::new()));
-        }
-        let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(PARTS);
-        tokio::spawn(async move {
-            loop {
-                let next = tokio::select! {
-                    next = poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)) => next,
-                    // the client does not read it any more: the server sees that, too
-                    () = sender.closed() => return,
-                };
-                let frame = match next {
-                    Some(Ok(frame)) => frame,
-                    Some(Err(error)) => {
-                        // the client must not take it for the end
-                        let _gone = sender.send(Err(io::Error::other(error))).await;
-                        return;
-                    }
-                    None => break,
-                };
-                let Ok(part) = frame.into_data() else { continue };
-                recorder.take(&part, |message| self.record(&session, Direction::ToClient, message));
-                if sender.send(Ok(part)).await.is_err() {
-                    return;
-                }
-            }
-            recorder.end(|message| self.record(&session, Direction::ToClient, message));
-        });
-        Response::from_parts(head, Body::Passed(receiver))
+    fn fresh_id(&self) -> String {
+        format!("mcp-dev:{}", self.count.fetch_add(1, Ordering::Relaxed))
     }
 
     fn session_of(&self, headers: &HeaderMap) -> String {
@@ -359,6 +325,48 @@ impl Proxy {
     }
 }
 
+/// Passes an answer on to the client, and records it.
+fn pass_back(proxy: Arc<Proxy>, session: String, response: Response<Incoming>) -> Response<Body> {
+    let (mut head, mut incoming) = response.into_parts();
+    if let Some(id) = head.headers.get(SESSION_ID).and_then(|id| id.to_str().ok()) {
+        proxy.name_session(id, &session);
+    }
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let mut recorder = Recorder::new(kind.starts_with("text/event-stream"));
+    for name in NOT_PASSED.into_iter().filter(|name| name != header::CONTENT_LENGTH) {
+        head.headers.remove(name);
+    }
+    if incoming.is_end_stream() {
+        return Response::from_parts(head, Body::whole(Bytes::new()));
+    }
+    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(PARTS);
+    tokio::spawn(async move {
+        loop {
+            let next = tokio::select! {
+                next = poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)) => next,
+                // the client does not read it any more: the server sees that, too
+                () = sender.closed() => return,
+            };
+            let frame = match next {
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => {
+                    // the client must not take it for the end
+                    let _gone = sender.send(Err(io::Error::other(error))).await;
+                    return;
+                }
+                None => break,
+            };
+            let Ok(part) = frame.into_data() else { continue };
+            recorder.take(&part, |message| proxy.record(&session, Direction::ToClient, message));
+            if sender.send(Ok(part)).await.is_err() {
+                return;
+            }
+        }
+        recorder.end(|message| proxy.record(&session, Direction::ToClient, message));
+    });
+    Response::from_parts(head, Body::Passed(receiver))
+}
+
 /// Whether an origin is of this machine, such as a client in a browser that is served here.
 fn is_of_this_machine(origin: &str) -> bool {
     let Ok(url) = Url::parse(origin) else { return false };
@@ -389,6 +397,10 @@ struct Recorder {
 }
 
 impl Recorder {
+    fn new(is_stream: bool) -> Self {
+        Self { is_stream, kept: Vec::new(), searched: 0, is_cut: false }
+    }
+
     fn take(&mut self, part: &[u8], record: impl Fn(&Value)) {
         if self.kept.len() + part.len() > MAX_RECORDED {
             self.kept.clear();
@@ -400,21 +412,8 @@ impl Recorder {
         }
         self.kept.extend_from_slice(part);
         while self.is_stream {
-            let Some((length, end)) = end_of_event(&self.kept, self.searched) else {
-                // an end may be cut in two
-                self.searched = self.kept.len().saturating_sub(3);
-                return;
-            };
-            self.searched = 0;
-            let rest = self.kept.split_off(end);
-            let event = std::mem::replace(&mut self.kept, rest);
-            let data: Vec<&[u8]> = event[..length]
-                .split(|byte| *byte == b'\n')
-                .filter_map(|line| line.strip_prefix(b"data:"))
-                .map(|data| data.strip_suffix(b"\r").unwrap_or(data))
-                .map(|data| data.strip_prefix(b" ").unwrap_or(data))
-                .collect();
-            Line::parse(&data.join(&b'\n')).messages().iter().for_each(&record);
+            let Some(event) = events::next_event(&mut self.kept, &mut self.searched) else { return };
+            Line::parse(&events::data_of(&event)).messages().iter().for_each(&record);
         }
     }
 
@@ -423,14 +422,4 @@ impl Recorder {
             Line::parse(&self.kept).messages().iter().for_each(record);
         }
     }
-}
-
-/// The length of the first event, and where the next one begins; its end is not before `from`.
-fn end_of_event(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
-    let ends: [&[u8]; 2] = [b"\n\n", b"\r\n\r\n"];
-    let found = ends.iter().filter_map(|end| {
-        let at = bytes[from..].windows(end.len()).position(|part| part == *end)? + from;
-        Some((at, at + end.len()))
-    });
-    found.min()
 }

@@ -18,6 +18,12 @@ pub(crate) fn parse_variables(uri: &str) -> Result<Vec<&str>, String> {
     let mut rest = uri;
     while let Some((literal, after)) = rest.split_once('{') {
         check_literal(literal)?;
+        if literal.ends_with('$') {
+            return Err(
+                "`$` before `{` would be part of the URI\nwrite `{x}`; for a `$` in the URI write `%24`"
+                    .to_owned(),
+            );
+        }
         if closed && !literal.is_empty() {
             return Err(format!("`{literal}` follows a query\nput `{{?..}}` and `{{&..}}` at the end"));
         }

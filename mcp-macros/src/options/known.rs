@@ -307,7 +307,7 @@ pub(crate) fn usage(option: &str) -> String {
         "rate" => "rate = \"60/1m\"",
         "max_result" => "max_result = \"50KB\"",
         "output" => "output = Report",
-        "task" => "task = required",
+        "task" => "task",
         "layers" => "layers(timing, Retry::times(3))",
         "validate" => "validate = check_dates",
         "deliver" => "deliver(poll, push)",

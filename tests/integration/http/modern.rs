@@ -70,6 +70,11 @@ async fn missing_meta_is_reported_before_header_mismatches() {
         // an unsupported version is reported before the method header
         let told = refused(other.with("MCP-Protocol-Version", "v999.0.0"), -32022).await;
         assert_eq!(told["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "v999.0.0"}));
+        // a version that only the header names, too: the client may know which metadata it has
+        for (meta, version) in [(json!({}), "9999-01-01"), (json!({CAPABILITIES: {}}), "bogus")] {
+            let told = refused(with_meta(&meta).with("MCP-Protocol-Version", version), -32022).await;
+            assert_eq!(told["error"]["data"], json!({"supported": ["2026-07-28"], "requested": version}));
+        }
         let legacy = with_meta(&json!({VERSION: "2025-11-25", CAPABILITIES: {}}));
         refused(legacy.with("MCP-Protocol-Version", "2025-11-25"), -32022).await;
     })

@@ -400,6 +400,49 @@ async fn a_text_that_is_sent_for_bytes_is_told_what_bytes_are() {
     );
 }
 
+#[tokio::test]
+async fn a_number_that_is_not_in_its_type_is_told_the_bounds_of_it() {
+    #[mcp_tool]
+    fn measure(
+        small: Option<i32>,
+        large: Option<u64>,
+        byte: Option<u8>,
+        ratio: Option<f32>,
+        list: Option<Vec<i16>>,
+    ) -> String {
+        format!("{small:?} {large:?} {byte:?} {ratio:?} {list:?}")
+    }
+    #[mcp_prompt]
+    fn weigh(ratio: f32) -> String {
+        format!("{ratio}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<measure>().prompt::<weigh>());
+    for (argument, value, line) in [
+        ("small", "2147483648", "small: 2147483648 is greater than the maximum of 2147483647"),
+        ("small", "-2147483649", "small: -2147483649 is less than the minimum of -2147483648"),
+        (
+            "large",
+            "18446744073709551616",
+            "large: 1.8446744073709552e+19 is not an integer from 0 to 18446744073709551615",
+        ),
+        ("byte", "256", "byte: 256 is greater than the maximum of 255"),
+        ("ratio", "1e39", "ratio: 1e+39 is greater than the maximum of 3.4028235e38"),
+        ("ratio", "-1e39", "ratio: -1e+39 is less than the minimum of -3.4028235e38"),
+        ("list", "[1, 70000]", "list[1]: 70000 is greater than the maximum of 32767"),
+    ] {
+        let arguments: serde_json::Value =
+            serde_json::from_str(&format!("{{\"{argument}\": {value}}}")).expect("JSON");
+        let text = failure(&server.call("measure", arguments).await);
+        assert!(text.contains(&format!("- {line}\n")), "{value}: {text}");
+        assert_eq!(text.matches("\n- ").count(), 1, "{value}: {text}");
+    }
+    server.call("measure", json!({ "ratio": 3.4e38 })).await.expect_ok();
+    for wrong in ["1e39", "inf", "NaN"] {
+        let refused = server.prompt("weigh", json!({ "ratio": wrong })).await;
+        refused.expect_code(-32602);
+    }
+}
+
 #[test]
 fn maps_whose_keys_are_not_text_are_errors_of_the_build() {
     use std::collections::{BTreeMap, HashMap};

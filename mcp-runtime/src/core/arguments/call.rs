@@ -3,7 +3,7 @@
 //! called again once they are repaired.
 
 use std::{
-    any::Any,
+    any::{Any, TypeId},
     borrow::Cow,
     cell::OnceCell,
     fmt,
@@ -551,9 +551,32 @@ pub(super) fn decode_json<T: DeserializeOwned>(
 ) -> Result<T, ValueError> {
     let RawArgument::Json(json) = raw else { return Err("is not JSON".to_owned().into()) };
     match serde_json::from_str(json) {
-        Ok(value) => Ok(value),
+        Ok(value) => match single_precision_error::<T>(json) {
+            Some(message) => Err(message.into()),
+            None => Ok(value),
+        },
         Err(_) if !for_report => Err(ValueError::default()),
-        Err(error) => Err(ValueError::of_json(json, &error, json_error::<T>)),
+        Err(error) => Err(match single_precision_error::<T>(json) {
+            Some(message) => message.into(),
+            None => ValueError::of_json(json, &error, json_error::<T>),
+        }),
+    }
+}
+
+/// Why a number is not an `f32`, if `T` is that, or an `Option` of it: serde makes it infinite, or with `float_roundtrip` of
+/// `serde_json` refuses it without its bounds.
+fn single_precision_error<T>(json: &str) -> Option<String> {
+    let id = typeid::of::<T>();
+    if id != TypeId::of::<f32>() && id != TypeId::of::<Option<f32>>() {
+        return None;
+    }
+    let number = json.trim().parse::<f64>().ok()?;
+    if number > f64::from(f32::MAX) {
+        Some(format!("{} is greater than the maximum of {:e}", json.trim(), f32::MAX))
+    } else if number < f64::from(f32::MIN) {
+        Some(format!("{} is less than the minimum of {:e}", json.trim(), f32::MIN))
+    } else {
+        None
     }
 }
 
@@ -731,9 +754,40 @@ impl ValueError {
     }
 }
 
+/// The bounds of an integer type of Rust, by its name.
+fn integer_bounds(name: &str) -> Option<(String, String)> {
+    macro_rules! bounds {
+        ($($integer:ident)*) => {
+            match name {
+                $(stringify!($integer) => Some(($integer::MIN.to_string(), $integer::MAX.to_string())),)*
+                _ => None,
+            }
+        };
+    }
+    bounds!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize)
+}
+
+/// A number that is not in its type, in the words of other reports, if serde's message is about one: it names types of Rust.
+fn number_out_of_range(message: &str) -> Option<String> {
+    let (found, name) = message.split_once(", expected ")?;
+    let (min, max) = integer_bounds(name)?;
+    let number = |prefix: &str| found.strip_prefix(prefix)?.strip_suffix('`');
+    if let Some(integer) = number("invalid value: integer `") {
+        return Some(match integer.starts_with('-') {
+            true => format!("{integer} is less than the minimum of {min}"),
+            false => format!("{integer} is greater than the maximum of {max}"),
+        });
+    }
+    let float = number("invalid type: floating point `")?;
+    Some(format!("{float} is not an integer from {min} to {max}"))
+}
+
 /// The message of a type that parses itself, which often does not say what it could not parse.
 fn refusal(value: Option<&str>, message: String) -> String {
     const MAX_BYTES: usize = 500;
+    if let Some(message) = number_out_of_range(&message) {
+        return message;
+    }
     let names_value = |value: &str| match value {
         "null" => message.contains(value),
         text if text.starts_with('"') => message.contains(text),

@@ -69,12 +69,13 @@ impl<'de> IntoDeserializer<'de, TextError> for TextDeserializer<'_> {
     }
 }
 
+/// With a last part of a row, that function decides whether a parsed value is one that JSON has, too.
 macro_rules! deserialize_parsed {
-    ($($method:ident $visit:ident $t:ty, $what:literal;)*) => {$(
+    ($($method:ident $visit:ident $t:ty, $what:literal $(, $is_json:path)?;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
             match self.0.trim().parse::<$t>() {
-                Ok(value) => visitor.$visit(value),
-                Err(_) => Err(TextError(format!(concat!("expected ", $what, ", got `{}`"), self.0))),
+                Ok(value) $(if $is_json(value))? => visitor.$visit(value),
+                _ => Err(TextError(format!(concat!("expected ", $what, ", got `{}`"), self.0))),
             }
         }
     )*};
@@ -109,8 +110,8 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         deserialize_u32 visit_u32 u32, "a 32-bit integer of 0 or more";
         deserialize_u64 visit_u64 u64, "an integer of 0 or more";
         deserialize_u128 visit_u128 u128, "an integer of 0 or more";
-        deserialize_f32 visit_f32 f32, "a number";
-        deserialize_f64 visit_f64 f64, "a number";
+        deserialize_f32 visit_f32 f32, "a number", f32::is_finite;
+        deserialize_f64 visit_f64 f64, "a number", f64::is_finite;
     }
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {

@@ -503,6 +503,10 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
+        if options.limits.timeout.is_some_and(|limit| limit.is_zero()) {
+            let text = "a time limit of 0 s ends every call before it begins\nleave `.limits(|limits| limits.timeout(..))` out, or set a longer one";
+            errors.push(BuildError::new(text.to_owned()));
+        }
         let telemetry = Telemetry::new(&options.telemetry)
             .map(Arc::new)
             .map_err(|error| errors.push(BuildError::new(error)));

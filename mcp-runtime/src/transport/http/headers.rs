@@ -129,9 +129,10 @@ impl<'a> ProtocolHeaders<'a> {
         fields
     }
 
-    /// Whether the version header names an unknown revision.
-    pub(super) fn is_unknown_version(&self) -> bool {
-        self.version.first().is_some_and(|version| parse_revision(version).is_none())
+    /// The version header, if it names an unknown revision.
+    pub(super) fn unknown_version(&self) -> Option<Cow<'_, str>> {
+        let version = self.version.first().filter(|version| parse_revision(version).is_none())?;
+        Some(String::from_utf8_lossy(version.as_bytes()))
     }
 
     /// Whether the version header names a revision that is not a legacy one.

@@ -36,7 +36,10 @@ use crate::{
         blocking,
         config::HttpOptions,
         connection::ClientData,
-        dispatch::{Calls, NotificationStream, RefusedRequest, Request, StartedRequest, declared_version},
+        dispatch::{
+            Calls, NotificationStream, RefusedRequest, Request, StartedRequest, declared_version,
+            unsupported_version,
+        },
         jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
         protocol::Revision,
         reason::Reason,
@@ -408,7 +411,7 @@ impl HttpHandler {
         }
         let context = self.endpoint.context(connection, connection.clone(), caller, ClientData::NONE);
         let Some(request) = Request::from_message(message, Revision::LATEST, &context) else {
-            if headers.is_unknown_version() {
+            if headers.unknown_version().is_some() {
                 return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served")
                     .into();
             }
@@ -416,6 +419,11 @@ impl HttpHandler {
             return empty_response(StatusCode::ACCEPTED).into();
         };
         let meta = &request.params.meta;
+        if meta.version.is_none()
+            && let Some(version) = headers.unknown_version()
+        {
+            return refuse(&unsupported_version(&version));
+        }
         let complete = meta.capabilities.is_some_and(|raw| raw.get().starts_with('{'));
         match declared_version(meta) {
             Ok(Some(version)) if complete => {

@@ -130,7 +130,7 @@ impl Legacy {
         connection: &Arc<RequestConnection>,
         headers: &ProtocolHeaders<'_>,
     ) -> Response<ResponseBody> {
-        if headers.is_unknown_version() {
+        if headers.unknown_version().is_some() {
             return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
         }
         let Some(sessions) = self.sessions.as_ref().filter(|_| !headers.is_modern()) else {

@@ -2,7 +2,7 @@
 
 use std::{process::Command, time::Duration};
 
-use mcp_tests::external::{child, example};
+use mcp_tests::external::{child, example, manifest_dir};
 
 use crate::swaps::mcp_dev;
 
@@ -18,7 +18,8 @@ fn the_examples_have_nothing_that_clients_refuse() {
     let dev = mcp_dev();
     for name in EXAMPLES {
         let mut doctor = Command::new(&dev);
-        doctor.args(["doctor", "--"]).arg(example::binary(name));
+        // `runner` reads a file of the workspace
+        doctor.args(["doctor", "--"]).arg(example::binary(name)).current_dir(manifest_dir().join(".."));
         let said = child::run(&mut doctor, "", LIMIT).expect("a program").or_panic(name);
         assert!(said.contains(" in the budget\n"), "{name}: {said}");
     }

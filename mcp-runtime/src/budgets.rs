@@ -166,7 +166,7 @@ const BUDGETS: &[Budget] = &[
     budget("series of one metric", FixedCount("MAX_SERIES"), "", All, "other requests are counted in one series", "gate/telemetry/prometheus.rs"),
     budget("changes that were not sent to other replicas yet", FixedCount("MAX_UNSENT"), "", All, "are told as a change of everything", "core/server/relay.rs"),
     budget("messages of other replicas that wait to be read", FixedCount("MAX_MESSAGES"), "", All, "are lost, which is noticed", "core/store/shared.rs"),
-    budget("operations that wait for an answer of Redis", FixedCount("MAX_OPERATIONS"), "", All, "fail within two seconds", "core/store/redis/link.rs"),
+    budget("operations that wait for an answer of Redis", FixedCount("MAX_OPERATIONS"), "", All, "fail within two seconds", "redis/link.rs"),
     budget("messages of more than 64 KiB to other replicas", FixedCount("MAX_STORED"), "", All, "`503`", PEERS),
     budget("bytes of them", FixedBytes("MAX_STORED_BYTES"), "", All, "`503`", PEERS),
     budget("bytes of responses to client requests that wait for a shared store, each with 16 KiB more", FixedBytes("MAX_KEPT_BYTES"), "", All, "`503`", "transport/http/legacy/kept_responses.rs"),
@@ -336,6 +336,7 @@ mod tests {
                 "core/store/",
                 "capability/tasks/",
                 "capability/events/",
+                "redis/",
             ];
             if !waits.iter().any(|folder| file.starts_with(folder)) {
                 continue;

@@ -28,6 +28,8 @@ pub mod guide;
 pub mod install;
 mod misplaced;
 pub mod prelude;
+#[cfg(feature = "redis")]
+mod redis;
 mod schema;
 #[cfg(feature = "config")]
 mod settings;
@@ -113,6 +115,14 @@ pub mod config {
     pub use crate::{capability::tasks::TaskOptions, core::config::*};
 }
 
+/// State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both implement the same
+/// trait with the same limits, and values in a shared store are sealed.
+pub mod store {
+    pub use crate::core::store::*;
+    #[cfg(feature = "redis")]
+    pub use crate::redis::Redis;
+}
+
 /// Changes of items as they are registered: [`ServerBuilder::transform`].
 pub mod transform {
     pub use crate::core::server::{ItemChanges, Transformed};
@@ -127,7 +137,7 @@ pub use self::core::jsonrpc::ProtocolError;
 pub use self::core::protocol::Revision;
 pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use self::core::tool::ToolResult;
-pub use self::core::{client_request, content, context, store, tool};
+pub use self::core::{client_request, content, context, tool};
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
 pub use capability::{events as event, prompts as prompt, resources as resource};

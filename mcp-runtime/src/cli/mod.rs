@@ -161,7 +161,7 @@ fn share_by_environment(builder: ServerBuilder, url: Result<String, VarError>) -
     match url {
         Err(VarError::NotPresent) => Ok(builder),
         #[cfg(feature = "redis")]
-        Ok(url) => Ok(builder.shared(crate::core::store::Redis::at(url))),
+        Ok(url) => Ok(builder.shared(crate::redis::Redis::at(url))),
         #[cfg(feature = "redis")]
         Err(_) => Err(Error::build(format!("`{SHARED}` is not a URL"))),
         #[cfg(not(feature = "redis"))]

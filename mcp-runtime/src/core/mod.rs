@@ -30,7 +30,7 @@ pub(crate) mod server;
 pub(crate) mod single_flight;
 pub(crate) mod sort;
 pub(crate) mod spawn;
-pub mod store;
+pub(crate) mod store;
 pub(crate) mod sync;
 pub mod tool;
 #[cfg(any(feature = "client", feature = "events-webhook"))]

@@ -5,8 +5,6 @@ mod caller_rate;
 mod keep_results;
 mod memory;
 mod memory_logs;
-#[cfg(feature = "redis")]
-mod redis;
 mod sealed;
 mod server_store;
 mod shared;
@@ -14,8 +12,6 @@ mod single_use;
 
 use std::pin::Pin;
 
-#[cfg(feature = "redis")]
-pub use self::redis::Redis;
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
 pub(crate) use keep_results::{KeepResults, OpenResults, ResultReader};
@@ -27,6 +23,8 @@ pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
     Taken, Value, Write, Written,
 };
+#[cfg(feature = "redis")]
+pub(crate) use shared::{MAX_MESSAGES, MAX_POSITION};
 pub(crate) use single_use::{ConsumedCall, SingleUse};
 
 /// The result of an operation of a store, which may have to wait for a network.

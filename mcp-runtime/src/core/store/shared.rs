@@ -277,7 +277,7 @@ pub enum Taken {
 }
 
 /// The highest position of an entry in a log: stores may count with floating-point numbers.
-pub(super) const MAX_POSITION: u64 = (1 << 53) - 1;
+pub(crate) const MAX_POSITION: u64 = (1 << 53) - 1;
 
 /// An entry to append to a log.
 #[derive(Debug, Clone, Copy)]
@@ -330,7 +330,7 @@ pub struct LogEntry {
 }
 
 /// Messages of a topic that one subscriber has not received yet.
-pub(super) const MAX_MESSAGES: usize = 1024;
+pub(crate) const MAX_MESSAGES: usize = 1024;
 
 /// The messages of a topic.
 #[derive(Debug)]

@@ -14,9 +14,9 @@ use redis::{Cmd, FromRedisValue, RedisError, Script, ScriptInvocation};
 use tokio::time::{error::Elapsed, timeout};
 
 use self::{link::Link, target::Target};
-use super::{
-    Append, Appended, Condition, LogEntry, LogPage, Stored,
-    shared::{MAX_MESSAGES, MAX_POSITION, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
+use crate::core::store::{
+    Append, Appended, Condition, LogEntry, LogPage, MAX_MESSAGES, MAX_POSITION, Shared, Stored, Subscription,
+    Table, Take, Taken, Value, Write, Written,
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -18,7 +18,7 @@ use super::{
     Failure,
     target::{OpenError, Target},
 };
-use crate::core::{crypto::random_bytes, spawn::spawn, store::shared::Publisher, sync::Mutex};
+use crate::core::{crypto::random_bytes, spawn::spawn, store::Publisher, sync::Mutex};
 
 /// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_secs(1);

@@ -223,7 +223,7 @@ fn manifest(input: &Input, first: &str, windows: Option<&str>, systems: &[&str],
 
 /// What the client asks its user.
 fn question(setting: &Setting) -> Value {
-    let Setting { key, kind, schema, is_required, .. } = setting;
+    let Setting { key, kind, schema, is_required, is_secret, .. } = setting;
     let words = key.replace('_', " ");
     let mut letters = words.chars();
     let title =
@@ -235,7 +235,7 @@ fn question(setting: &Setting) -> Value {
         description += &format!(" (one of {})", values.join(", "));
     }
     let mut asked = json!({ "type": kind.in_bundle(), "title": title, "description": description });
-    if schema["writeOnly"] == true {
+    if *is_secret {
         asked["sensitive"] = true.into();
     }
     if *is_required {
@@ -255,4 +255,20 @@ fn question(setting: &Setting) -> Value {
         }
     }
     asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_with_a_secret_part_is_asked_for_as_a_secret() {
+        let key = json!({ "type": "string", "writeOnly": true });
+        let hosts = json!({ "type": "array", "x-env": "HOSTS", "items": { "type": "object", "properties": { "key": key } } });
+        let names = json!({ "type": "array", "x-env": "NAMES", "items": { "type": "string" } });
+        let schema = json!({ "settings": { "properties": { "hosts": hosts, "names": names } } });
+        let asked: Vec<Value> = settings(&schema).iter().map(question).collect();
+        let sensitive: Vec<_> = asked.iter().map(|asked| (&asked["title"], asked.get("sensitive"))).collect();
+        assert_eq!(sensitive, [(&json!("Hosts"), Some(&json!(true))), (&json!("Names"), None)]);
+    }
 }

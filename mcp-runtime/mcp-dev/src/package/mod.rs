@@ -218,11 +218,35 @@ struct Setting {
     kind: Kind,
     schema: Value,
     is_required: bool,
+    /// Whether its value, or a part of it, is not shown.
+    is_secret: bool,
+}
+
+/// How many references to definitions are followed, of types that contain themselves.
+const MAX_REFERENCES: usize = 16;
+
+/// Whether a value of this schema may have something secret in it, such as a member of an item of a list; `root` has the
+/// definitions.
+fn has_secret(root: &Value, schema: &Value, references: usize) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let defined = members
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|to| root.pointer(to.strip_prefix('#')?));
+            members.get("writeOnly") == Some(&Value::Bool(true))
+                || members.values().any(|member| has_secret(root, member, references))
+                || (references < MAX_REFERENCES
+                    && defined.is_some_and(|schema| has_secret(root, schema, references + 1)))
+        }
+        Value::Array(items) => items.iter().any(|item| has_secret(root, item, references)),
+        _ => false,
+    }
 }
 
 /// The settings in the schema of a server.
 fn settings(schema: &Value) -> Vec<Setting> {
-    fn collect(table: &Value, path: &str, is_required: bool, found: &mut Vec<Setting>) {
+    fn collect(root: &Value, table: &Value, path: &str, is_required: bool, found: &mut Vec<Setting>) {
         let required = table["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         for (name, property) in table["properties"].as_object().into_iter().flatten() {
             let key: String =
@@ -236,12 +260,14 @@ fn settings(schema: &Value) -> Vec<Setting> {
                     source,
                     schema: property.clone(),
                     is_required: is_required && property.get("default").is_none(),
+                    is_secret: has_secret(root, property, 0),
                 }),
-                None => collect(property, &format!("{key}_"), is_required, found),
+                None => collect(root, property, &format!("{key}_"), is_required, found),
             }
         }
     }
     let mut found = Vec::new();
-    collect(&schema["settings"], "", true, &mut found);
+    let root = &schema["settings"];
+    collect(root, root, "", true, &mut found);
     found
 }

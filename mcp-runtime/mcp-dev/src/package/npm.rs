@@ -1,7 +1,10 @@
 //! Packages of npm: one that starts the program of this machine, and one for each target, of which npm installs the one that
 //! fits. Nothing runs during the installation.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Map, Value, json};
 
@@ -18,6 +21,17 @@ pub(super) fn make(input: &Input) -> Result<Vec<String>, Failure> {
     let info = &input.info;
     check_name(&info.npm)?;
     let folder = input.out.join("npm");
+    // everything is read and checked before the first package is written
+    let readme = match &info.readme {
+        Some(path) => {
+            Some(fs::read(path).map_err(|error| format!("`{}` cannot be read: {error}", path.display()))?)
+        }
+        None => None,
+    };
+    let names = input.programs.iter().map(|program| format!("{}-{}", info.npm, program.platform()));
+    for name in names.chain([info.npm.clone()]) {
+        check_place(&folder, &name)?;
+    }
     let mut made = Vec::new();
     let mut table = Map::new();
     let mut optional = Map::new();
@@ -53,9 +67,7 @@ pub(super) fn make(input: &Input) -> Result<Vec<String>, Failure> {
     let script = LAUNCHER.replace("__PROGRAMS__", &format!("{:#}", Value::Object(table)));
     let mut files =
         vec![("package.json", pretty(&main), false), ("bin/launch.js", script.into_bytes(), true)];
-    if let Some(readme) = &info.readme {
-        let text =
-            fs::read(readme).map_err(|error| format!("`{}` cannot be read: {error}", readme.display()))?;
+    if let Some(text) = readme {
         files.push(("README.md", text, false));
     }
     made.push(write_folder(&folder, &info.npm, &files)?);
@@ -130,10 +142,16 @@ fn check_name(name: &str) -> Result<(), Failure> {
     .into())
 }
 
-/// Writes a package into a folder of its name, without its scope; one that was made before is replaced.
-fn write_folder(parent: &Path, name: &str, files: &[(&str, Vec<u8>, bool)]) -> Result<String, Failure> {
-    let folder = parent.join(name.rsplit('/').next().unwrap_or(name));
-    let shown = folder.display().to_string();
+/// The folder of a package: its name without the scope.
+fn place_of(parent: &Path, name: &str) -> PathBuf {
+    parent.join(name.rsplit('/').next().unwrap_or(name))
+}
+
+/// # Errors
+/// The folder of a package has something else.
+fn check_place(parent: &Path, name: &str) -> Result<(), Failure> {
+    let folder = place_of(parent, name);
+    let shown = folder.display();
     match fs::read_to_string(folder.join("package.json")) {
         Ok(text) => {
             let old: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -144,6 +162,13 @@ fn write_folder(parent: &Path, name: &str, files: &[(&str, Vec<u8>, bool)]) -> R
         Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {}
         Err(_) => return Err(format!("`{shown}` is not a package, and is left alone").into()),
     }
+    Ok(())
+}
+
+/// Writes a package into its folder; one that was made before is replaced.
+fn write_folder(parent: &Path, name: &str, files: &[(&str, Vec<u8>, bool)]) -> Result<String, Failure> {
+    let folder = place_of(parent, name);
+    let shown = folder.display().to_string();
     let mut beside = folder.file_name().unwrap_or_default().to_owned();
     beside.push(format!(".{}.new", std::process::id()));
     let new = folder.with_file_name(beside);

@@ -152,7 +152,7 @@ fn make(info: &CrateInfo, settings: &[Setting], out: &Path, problems: &mut Vec<S
 
 /// A variable or an argument, as the registry has it.
 fn input(setting: &Setting) -> Value {
-    let Setting { source, kind, schema, is_required, .. } = setting;
+    let Setting { source, kind, schema, is_required, is_secret, .. } = setting;
     let mut all = match source {
         Source::Variable(name) => json!({ "name": name }),
         Source::Flag(name) => json!({ "type": "named", "name": name }),
@@ -164,7 +164,7 @@ fn input(setting: &Setting) -> Value {
     if *is_required {
         all["isRequired"] = true.into();
     }
-    if schema["writeOnly"] == true {
+    if *is_secret {
         all["isSecret"] = true.into();
     }
     match &schema["default"] {

@@ -91,7 +91,12 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
         "mode": { "type": "string", "x-env": "LISTED_MODE", "enum": ["a", "b"] },
         "notes": { "type": ["string", "null"], "format": "path", "x-flag": "--notes", "x-env": "LISTED_NOTES" },
         "level": { "type": "integer", "x-flag": "--level", "default": 3 },
-    } } });
+        "hosts": { "type": "array", "x-env": "LISTED_HOSTS", "items": { "type": "object", "properties": {
+            "key": { "type": "string", "writeOnly": true } } } },
+        "peers": { "type": "array", "x-env": "LISTED_PEERS", "items": { "$ref": "#/$defs/Peer" } },
+    }, "$defs": { "Peer": { "type": "object", "properties": {
+        "key": { "type": "string", "writeOnly": true }, "others": { "type": "array", "items": { "$ref": "#/$defs/Peer" } } } } }
+    } });
     fs::write(made.path("schema.json"), schema.to_string()).expect("a file");
     let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
     let with = |own: &str, package: &str| {
@@ -118,10 +123,13 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
     assert_eq!(
         package["environmentVariables"],
         json!([
+            // a part of an item of a list is secret
+            { "name": "LISTED_HOSTS", "format": "string", "isSecret": true },
             { "name": "LISTED_KEY", "format": "string", "description": "Of the service", "isRequired": true, "isSecret": true },
             { "name": "LISTED_LIMIT", "format": "number", "default": "5" },
             { "name": "LISTED_MODE", "format": "string", "choices": ["a", "b"] },
             { "name": "LISTED_NOTES", "format": "filepath" },
+            { "name": "LISTED_PEERS", "format": "string", "isSecret": true },
         ])
     );
     // a setting without a variable
@@ -235,6 +243,15 @@ fn packages_are_refused_before_anything_is_written() {
         assert!(output.status.code() == Some(1) && found.contains(message), "{line:?}: {found}");
     }
     assert!(!made.path("dist").exists());
+    // so is a README that is not there
+    let readme = fs::read(made.path("README.md")).expect("a file");
+    fs::remove_file(made.path("README.md")).expect("a file");
+    let output = made.mcp_dev(&["package", "npm", "--schema", "schema.json", "--binary", arm]);
+    assert!(
+        text(&output.stderr).contains("README.md` cannot be read") && !made.path("dist").exists(),
+        "{output:?}"
+    );
+    fs::write(made.path("README.md"), readme).expect("a file");
     // a folder that is something else's stays
     fs::create_dir_all(made.path("dist/npm/refused")).expect("a folder");
     fs::write(made.path("dist/npm/refused/mine"), "kept").expect("a file");
@@ -243,6 +260,7 @@ fn packages_are_refused_before_anything_is_written() {
         text(&output.stderr).contains("is left alone") && made.path("dist/npm/refused/mine").exists(),
         "{output:?}"
     );
+    assert!(!made.path("dist/npm/refused-linux-arm64").exists(), "nothing was written");
     let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
     let with_icon = manifest.replace("[package.metadata.mcp]", "[package.metadata.mcp]\nicon = \"icon.png\"");
     fs::write(made.path("Cargo.toml"), with_icon).expect("a manifest");

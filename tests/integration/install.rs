@@ -454,6 +454,51 @@ fn a_full_disk_or_a_kill_leaves_the_old_file() {
 }
 
 #[test]
+fn installations_at_once_add_each_its_server() {
+    for (client, path) in [("cursor", ".cursor/mcp.json"), ("codex", ".codex/config.toml")] {
+        let home = Home::new();
+        let names: Vec<String> = (1..=12).map(|number| format!("server-{number}-")).collect();
+        let start = |name: &String| {
+            let mut command = home.command(PROGRAM, &format!("install {client} --name {name}"));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program")
+        };
+        let children: Vec<_> = names.iter().map(start).collect();
+        for child in children {
+            let output = child.wait_with_output().expect("its end");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let written = home.read(path);
+        for name in &names {
+            assert!(written.contains(name), "{name}: {written}");
+        }
+        let left: Vec<String> = home.files().into_iter().map(|(path, _)| path).collect();
+        assert!(left.iter().all(|left| left.starts_with(path)) && left.len() <= 2, "{left:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_the_file_is_refused() {
+    let home = Home::new();
+    fs::create_dir_all(home.path(".cursor")).expect("a folder");
+    let made = Command::new("mkfifo").arg(home.path(".cursor/mcp.json")).status().expect("mkfifo");
+    assert!(made.success());
+    let mut command = home.command(PROGRAM, "install cursor");
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while child.try_wait().expect("a status").is_none() {
+        if std::time::Instant::now() > end {
+            child.kill().expect("to end it");
+            panic!("it waits for the pipe");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().expect("its end");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && text.contains("is not a file"), "{text}");
+}
+
+#[test]
 fn the_file_of_a_project_has_no_path_of_the_machine_and_no_value() {
     for (client, path) in [
         ("claude-code", ".mcp.json"),
@@ -477,7 +522,7 @@ fn the_file_of_a_project_has_no_path_of_the_machine_and_no_value() {
             report.contains("in their `PATH`") && report.contains("`PROBE_TIMEOUT` is set here"),
             "{report}"
         );
-        assert_eq!(client == "zed", report.contains("to do: add `PROBE_TOKEN`"), "{report}");
+        assert_eq!(client == "zed", report.contains("to do: `PROBE_TOKEN` (The token"), "{report}");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;

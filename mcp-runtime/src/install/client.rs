@@ -189,7 +189,7 @@ pub(super) const CLIENTS: [Client; 15] = [
             members.push(("tools", json!(["*"])));
             Some((members, env))
         },
-        reference: Reference::None,
+        reference: Reference::Variable("${", "}"),
         program: Some("copilot"),
         link: None,
     },
@@ -202,7 +202,7 @@ pub(super) const CLIENTS: [Client; 15] = [
         format: Format::Json,
         table: "mcpServers",
         write: |launch, _| usual(launch, &[], Some((&[], "serverUrl"))),
-        reference: Reference::None,
+        reference: Reference::Variable("${env:", "}"),
         program: None,
         link: None,
     },
@@ -306,7 +306,7 @@ pub(super) const CLIENTS: [Client; 15] = [
         format: Format::Json,
         table: "mcpServers",
         write: |launch, _| usual(launch, &[], Some((&[], "url"))),
-        reference: Reference::None,
+        reference: Reference::Variable("${", "}"),
         program: Some("kiro"),
         link: Some(link::kiro),
     },
@@ -403,6 +403,11 @@ impl Client {
             .or_else(|| self.project.first().map(|inside| around.folder.join(inside)))
     }
 
+    /// Whether it probably refuses a file with comments or trailing commas.
+    pub(super) fn reads_plain_json(&self) -> bool {
+        self.id == "claude-desktop"
+    }
+
     /// Whether a member of an entry belongs into a user's file only.
     pub(super) fn is_of_user(&self, member: &str) -> bool {
         self.id == "copilot" && member == "tools"
@@ -454,6 +459,7 @@ pub(super) struct Variable {
     pub(super) value: VariableValue,
     pub(super) description: String,
     pub(super) is_required: bool,
+    pub(super) is_secret: bool,
 }
 
 /// Without `Debug`: some are secret.

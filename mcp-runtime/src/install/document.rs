@@ -4,6 +4,7 @@
 use jsonc_parser::{
     ParseOptions,
     cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode},
+    errors::ParseErrorKind,
 };
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
@@ -58,6 +59,16 @@ impl Document {
                 };
                 let root = CstRootNode::parse(text, &options).map_err(|error| {
                     let (line, column) = (error.line_display(), error.column_display());
+                    // the crate names the beginning of an object, and the mistake is where its end is missing
+                    if let ParseErrorKind::UnterminatedObject | ParseErrorKind::UnterminatedArray = error.kind() {
+                        let before = text.trim_end();
+                        let end_line = before.matches('\n').count() + 1;
+                        let end_column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+                        return format!(
+                            "it is not valid JSON: {}, which begins in line {line}, column {column} (line {end_line}, column {end_column})",
+                            error.kind()
+                        );
+                    }
                     format!("it is not valid JSON: {} (line {line}, column {column})", error.kind())
                 })?;
                 match root.value() {
@@ -174,21 +185,29 @@ impl Document {
     }
 
     /// Adds values to a list of objects with an `id`, unless there are ones of that id.
-    pub(super) fn add_inputs(&mut self, inputs: &[Value]) {
-        let Self::Json(root) = self else { return };
+    ///
+    /// # Errors
+    /// The list is something else, or is there twice; nothing is changed.
+    pub(super) fn add_inputs(&mut self, inputs: &[Value]) -> Result<(), String> {
+        let Self::Json(root) = self else { return Ok(()) };
         if inputs.is_empty() {
-            return;
+            return Ok(());
         }
-        let list = root.object_value_or_set().array_value_or_set(INPUTS);
+        let object = root.object_value_or_set();
+        if single(&object, INPUTS)?.is_some_and(|present| present.array_value().is_none()) {
+            return Err(format!("`{INPUTS}` is not a list of inputs"));
+        }
+        let list = object.array_value_or_set(INPUTS);
         let known: Vec<Value> =
             list.elements().iter().filter_map(|element| element.to_serde_value()).collect();
         for input in inputs.iter().filter(|input| !known.iter().any(|known| known["id"] == input["id"])) {
             list.append(to_cst(input));
         }
+        Ok(())
     }
 
-    /// Removes the inputs that an entry referred to, and that no other one does.
-    pub(super) fn remove_inputs(&mut self, removed: &Value) {
+    /// Removes the inputs that were added with the entry of a server, and that no other one refers to.
+    pub(super) fn remove_inputs(&mut self, server: &str, removed: &Value) {
         let Self::Json(root) = self else { return };
         let Some(object) = root.object_value() else { return };
         let rest = object.to_serde_value().map(|mut rest| {
@@ -197,14 +216,20 @@ impl Document {
         });
         let (rest, removed) = (rest.unwrap_or_default(), removed.to_string());
         let Some(list) = object.array_value(INPUTS) else { return };
+        let own = format!("{server}-");
+        let mut is_changed = false;
         for element in list.elements() {
-            let id = element.to_serde_value().and_then(|input| Some(input["id"].as_str()?.to_owned()));
-            let reference = id.map(|id| format!("${{input:{id}}}"));
+            // one that the user has written stays, whatever refers to it
+            let input = element.to_serde_value().filter(is_own_input);
+            let id = input.and_then(|input| Some(input["id"].as_str()?.to_owned()));
+            let reference = id.filter(|id| id.starts_with(&own)).map(|id| format!("${{input:{id}}}"));
             if reference.is_some_and(|text| removed.contains(&text) && !rest.contains(&text)) {
                 element.remove();
+                is_changed = true;
             }
         }
-        if list.elements().is_empty()
+        if is_changed
+            && list.elements().is_empty()
             && let Some(property) = object.get(INPUTS)
         {
             property.remove();
@@ -265,7 +290,16 @@ fn with_line_ends(text: &str, before: &str) -> String {
 }
 
 /// The list of what VS Code asks its user.
-const INPUTS: &str = "inputs";
+pub(super) const INPUTS: &str = "inputs";
+
+/// Whether an input has the members that are written for a secret, and no others.
+fn is_own_input(input: &Value) -> bool {
+    const MEMBERS: [&str; 4] = ["type", "id", "description", "password"];
+    let has_these = |members: &Map<String, Value>| {
+        members.len() == MEMBERS.len() && MEMBERS.iter().all(|key| members.contains_key(*key))
+    };
+    input.as_object().is_some_and(has_these) && input["type"] == "promptString" && input["password"] == true
+}
 
 /// The member of that name.
 ///
@@ -402,6 +436,38 @@ fn toml_to_json(item: &Item) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_without_its_last_brace_is_wrong_at_its_end() {
+        for (text, place) in [
+            ("{\n  \"a\": {\n  }\n\n", "which begins in line 1, column 1 (line 3, column 4)"),
+            ("{\n  \"a\": [1,\n", "which begins in line 2, column 8 (line 2, column 11)"),
+            ("{\n  \"a\": }", "(line 2, column 8)"),
+        ] {
+            let problem = Document::parse(Format::Json, text).err().expect("a problem");
+            assert!(problem.ends_with(place), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn inputs_that_the_user_has_written_stay() {
+        let own = r#"{ "type": "promptString", "id": "x-key", "description": "Key", "password": true }"#;
+        let entry = serde_json::json!({ "env": { "KEY": "${input:x-key}", "OTHER": "${input:mine}" } });
+        for (inputs, is_kept) in [
+            (own.to_owned(), false),
+            (own.replace("true }", "true, \"default\": \"\" }"), true),
+            (own.replace("true }", "false }"), true),
+            (own.replace("x-key", "mine"), true),
+            (String::new(), true),
+        ] {
+            let text = format!("{{ \"inputs\": [{inputs}], \"servers\": {{ \"x\": {entry} }} }}");
+            let mut document = Document::parse(Format::Json, &text).expect("a document");
+            document.remove("servers", "x");
+            document.remove_inputs("x", &entry);
+            assert_eq!(document.text().contains("inputs"), is_kept, "{}", document.text());
+            assert!(document.text().contains(&inputs) || !is_kept, "{}", document.text());
+        }
+    }
 
     #[test]
     fn a_text_of_several_lines_is_written_as_it_is_into_a_file_with_other_line_ends() {

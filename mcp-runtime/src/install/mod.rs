@@ -15,7 +15,7 @@ mod yaml;
 use std::{
     fmt::Write as _,
     io::{self, BufRead as _, IsTerminal as _, Write as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -26,12 +26,14 @@ use client::{CLIENTS, Client, Launch, Reference, Variable, VariableValue, Way};
 use document::{Change, Document, Format, Members};
 use options::{Options, is_name, usage};
 use surroundings::Surroundings;
-use write::TextFile;
+use write::{Replaced, TextFile};
 
 use crate::core::server::{Error, Result, Server, SettingToInstall};
 
 /// The longest that a client's own command may take.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
+/// How often an entry is added again to a file that other programs have changed meanwhile.
+const MAX_ATTEMPTS: usize = 64;
 
 /// Runs the command `install` for a server that another program starts: the options, then `--` and its command, or `--http`
 /// and its URL. `program` is what the usage begins with.
@@ -114,7 +116,7 @@ fn print(text: &str) -> Result<()> {
 fn run_options(server: &ToInstall, options: &Options, around: Surroundings) -> Result<()> {
     let mut ask = ask_in_terminal;
     let mut run = run_command;
-    let mut installer = Installer { around, ask: &mut ask, run: &mut run };
+    let mut installer = Installer { around, ask: &mut ask, run: &mut run, answers: Vec::new() };
     let client = match &options.client {
         Some(name) => Client::named(name).map_err(|message| usage_error(&server.program, &message))?,
         None => match installer.choose(server) {
@@ -272,6 +274,8 @@ struct Installer<'a> {
     around: Surroundings,
     ask: Ask<'a>,
     run: Run<'a>,
+    /// The questions that were asked, with their answers: each is asked once, whatever number of files and attempts.
+    answers: Vec<(String, Option<String>)>,
 }
 
 /// The parts of an entry.
@@ -371,11 +375,26 @@ impl Installer<'_> {
         }
     }
 
+    /// The answer to a question, which is asked once.
+    fn answer(&mut self, question: &Question<'_>) -> Option<String> {
+        if let Some((_, answer)) = self.answers.iter().find(|(text, _)| text == question.text) {
+            return answer.clone();
+        }
+        let answer = (self.ask)(question);
+        self.answers.push((question.text.to_owned(), answer.clone()));
+        answer
+    }
+
     /// How the server starts, and what it needs.
     fn plan(&self, server: &ToInstall, options: &Options) -> std::result::Result<Planned, String> {
         let (mut notes, mut secrets) = (Vec::new(), Vec::new());
         let launch = match (&options.http, &server.command) {
-            (Some(url), _) => Some(Launch::Url(url.clone())),
+            (Some(url), _) => {
+                if options.project {
+                    notes.extend(secrets_in_url(url).iter().map(|what| committed(what)));
+                }
+                Some(Launch::Url(url.clone()))
+            }
             (None, Some((command, arguments))) => {
                 let (mut command, mut arguments) = (command.clone(), arguments.clone());
                 (arguments, secrets) = take_secrets(arguments, &server.settings)?;
@@ -384,21 +403,21 @@ impl Installer<'_> {
                         format!("the value of `--{flag}` is not written, and `{variable}` is it: the file of a project is committed")
                     }));
                     let is_own = |flag: &str| server.settings.iter().any(|setting| setting.flag == flag);
-                    let flags = arguments
-                        .iter()
-                        .filter_map(|argument| argument.strip_prefix("--")?.split('=').next());
-                    let doubtful =
-                        flags.filter(|flag| !is_own(flag) && sounds_secret(&flag.replace('-', "_")));
-                    notes.extend(doubtful.map(|flag| {
-                        format!("the file of a project is committed: if the value of `--{flag}` is secret, remove it")
-                    }));
+                    let doubtful = arguments.iter().flat_map(|argument| secrets_in(argument, is_own));
+                    notes.extend(doubtful.map(|what| committed(&what)));
+                }
+                if !server.is_own {
+                    notes.extend(self.missing_program(&command));
                 }
                 if options.project {
                     (command, arguments) = self.portable(server, &command, &arguments, &mut notes)?;
-                } else if server.is_own && is_build(Path::new(&command)) {
-                    notes.push(format!(
-                        "`{command}` is a build of cargo, which `cargo clean` removes; `cargo install --path .` makes one that stays"
-                    ));
+                } else {
+                    arguments = self.absolute_arguments(arguments, &mut notes);
+                    if server.is_own && is_build(Path::new(&command)) {
+                        notes.push(format!(
+                            "`{command}` is a build of cargo, which `cargo clean` removes; `cargo install --path .` makes one that stays"
+                        ));
+                    }
                 }
                 Some(Launch::Command { command, arguments })
             }
@@ -432,21 +451,62 @@ impl Installer<'_> {
                     value,
                     description: description.lines().next().unwrap_or_default().to_owned(),
                     is_required: *is_required,
+                    is_secret: *is_secret,
                 });
             }
             for (name, value) in &options.env {
                 let known = variables.iter().position(|variable| variable.name == *name);
-                let is_secret = server.settings.iter().any(|own| own.is_secret && own.variable == *name);
+                let is_secret = sounds_secret(name)
+                    || server.settings.iter().any(|own| own.is_secret && own.variable == *name);
                 let value = match value {
-                    Some(text) if is_secret || sounds_secret(name) => VariableValue::Secret(text.clone()),
+                    Some(text) if is_secret => VariableValue::Secret(text.clone()),
                     Some(text) => VariableValue::Text(text.clone()),
                     None => VariableValue::Reference,
                 };
                 let description = known.map(|at| variables.remove(at).description).unwrap_or_default();
-                variables.push(Variable { name: name.clone(), value, description, is_required: true });
+                let name = name.clone();
+                variables.push(Variable { name, value, description, is_required: true, is_secret });
             }
         }
         Ok(Planned { launch, variables, notes, is_for_project: options.project })
+    }
+
+    /// A note about a program that the client would not find.
+    fn missing_program(&self, command: &str) -> Option<String> {
+        if command.contains(['/', std::path::MAIN_SEPARATOR]) {
+            let is_there = self.around.folder.join(command).is_file();
+            return (!is_there).then(|| format!("`{command}` does not exist"));
+        }
+        let is_there = self.around.program(command).is_some();
+        (!is_there).then(|| format!("`{command}` is not in `PATH` here"))
+    }
+
+    /// Arguments whose paths lead to the same files from the folder in which the client starts.
+    fn absolute_arguments(&self, arguments: Vec<String>, notes: &mut Vec<String>) -> Vec<String> {
+        let absolute = |argument: String| {
+            let (option, value) = match argument.split_once('=') {
+                Some((option, value)) if option.starts_with('-') => (format!("{option}="), value),
+                _ => (String::new(), argument.as_str()),
+            };
+            let Some(path) = inside_folder(&self.around.folder, value).filter(|path| path.exists()) else {
+                return argument;
+            };
+            // a word may be a command that happens to be the name of a file too
+            let is_path = value.contains(['/', std::path::MAIN_SEPARATOR])
+                || value == "."
+                || value == ".."
+                || (value.contains('.') && path.is_file());
+            match path.to_str() {
+                Some(path) if is_path => format!("{option}{path}"),
+                _ => {
+                    notes.push(format!(
+                        "`{value}` is written as it is: if the file of that name in this folder is meant, write `./{value}`"
+                    ));
+                    argument
+                }
+            }
+        };
+        arguments.into_iter().map(absolute).collect()
     }
 
     /// A command without paths of this machine.
@@ -529,7 +589,7 @@ impl Installer<'_> {
                     text => format!(" ({text})"),
                 };
                 let text = format!("{}{about}, or nothing to add it later", variable.name);
-                if let Some(answer) = (self.ask)(&Question { text: &text, is_secret }) {
+                if let Some(answer) = self.answer(&Question { text: &text, is_secret }) {
                     variable.value = match is_secret {
                         true => VariableValue::Secret(answer),
                         false => VariableValue::Text(answer),
@@ -549,7 +609,12 @@ impl Installer<'_> {
                 VariableValue::Text(_) => false,
             };
             if is_hidden {
-                variable.value = VariableValue::Text(format!("<{}>", variable.name));
+                // no value belongs there in a file that is committed
+                let is_left_out = planned.is_for_project && variable.is_secret;
+                variable.value = match is_left_out {
+                    true => VariableValue::Missing,
+                    false => VariableValue::Text(format!("<{}>", variable.name)),
+                };
             }
         }
         let (mut members, inputs) = client.entry(planned.launch.as_ref()?, &variables, &server.name)?;
@@ -576,18 +641,33 @@ impl Installer<'_> {
         } else {
             let mut document = Document::parse(client.format, "")?;
             document.set(client.table, &server.name, &members, Change::Replace);
-            document.add_inputs(&inputs);
+            document.add_inputs(&inputs)?;
             text += document.text().trim_end();
         }
         text.push('\n');
+        let mut notes = notes_of(client, server, planned, &self.around.shown(path), true);
         if let Some(link) = client.link {
             // a link has no value that a placeholder stands for
-            let plain =
-                planned.variables.iter().filter(|variable| matches!(variable.value, VariableValue::Text(_)));
-            let variables: Vec<Variable> = plain.cloned().collect();
+            let is_in_link = |variable: &&Variable| match variable.value {
+                _ if client.id == "goose" => false,
+                VariableValue::Text(_) => true,
+                VariableValue::Reference => client.reference != Reference::None,
+                VariableValue::Secret(_) | VariableValue::Missing => false,
+            };
+            let variables: Vec<Variable> = planned.variables.iter().filter(is_in_link).cloned().collect();
+            let absent = planned.variables.iter().filter(|variable| !is_in_link(variable));
+            let absent: Vec<String> = absent.map(|variable| format!("`{}`", variable.name)).collect();
+            if !absent.is_empty() {
+                notes +=
+                    &format!("note: the link has no {}: add it to the entry afterwards\n", absent.join(", "));
+            }
             let entry =
                 planned.launch.as_ref().and_then(|launch| client.entry(launch, &variables, &server.name));
-            let entry = entry.map(|(members, _)| to_object(&members)).unwrap_or_default();
+            let (members, inputs) = entry.unwrap_or_default();
+            let mut entry = to_object(&members);
+            if !inputs.is_empty() {
+                entry[document::INPUTS] = inputs.into();
+            }
             let link = link(&server.name, &entry);
             let _result = write!(text, "\nor open {link}\n");
             if client.id == "vscode" {
@@ -607,12 +687,14 @@ impl Installer<'_> {
             let _result =
                 write!(text, "\nor run {} {}\n", client.program.unwrap_or_default(), line.join(" "));
         }
-        for note in &planned.notes {
-            let _result = write!(text, "\nnote: {note}\n");
+        if !notes.is_empty() {
+            text.push('\n');
+            text += &notes;
         }
         Ok(text)
     }
 
+    /// Adds or removes an entry; begins again with what other programs have written meanwhile.
     fn install_in_file(
         &mut self,
         client: &Client,
@@ -621,6 +703,24 @@ impl Installer<'_> {
         planned: &Planned,
         path: &Path,
     ) -> std::result::Result<String, String> {
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(report) = self.try_in_file(client, server, options, planned, path)? {
+                return Ok(report);
+            }
+        }
+        let shown = self.around.shown(path);
+        Err(format!("`{shown}` is as it was: other programs change it all the time\ntry again"))
+    }
+
+    /// Adds or removes an entry; `None` if another program has changed the file meanwhile.
+    fn try_in_file(
+        &mut self,
+        client: &Client,
+        server: &ToInstall,
+        options: &Options,
+        planned: &Planned,
+        path: &Path,
+    ) -> std::result::Result<Option<String>, String> {
         let shown = self.around.shown(path);
         let in_file = |problem: String| format!("`{shown}` is as it was: {problem}");
         let file = TextFile::read(path, options.project)?;
@@ -641,17 +741,17 @@ impl Installer<'_> {
         }
         if options.remove {
             let Some(present) = present else {
-                return Ok(format!("`{}` is not in `{shown}`: nothing to remove\n", server.name));
+                return Ok(Some(format!("`{}` is not in `{shown}`: nothing to remove\n", server.name)));
             };
             if options.dry_run {
-                return Ok(format!("would remove `{}` from `{shown}`\n", server.name));
+                return Ok(Some(format!("would remove `{}` from `{shown}`\n", server.name)));
             }
             document.remove(client.table, &server.name);
-            document.remove_inputs(&present);
+            document.remove_inputs(&server.name, &present);
             let text = document.text();
             Self::verify(client, server, &text, None).map_err(in_file)?;
-            let copy = file.replace(&text).map_err(in_file)?;
-            return Ok(format!("removed `{}` from `{shown}`{}\n", server.name, self.copied(copy)));
+            let Replaced::Done(copy) = file.replace(&text).map_err(in_file)? else { return Ok(None) };
+            return Ok(Some(format!("removed `{}` from `{shown}`{}\n", server.name, self.copied(copy))));
         }
         let Some(launch) = &planned.launch else {
             return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
@@ -659,7 +759,7 @@ impl Installer<'_> {
         let kept = present.clone().filter(|_| is_same).unwrap_or_default();
         let mut variables = planned.variables.clone();
         self.resolve(client, options, &mut variables, &kept);
-        let resolved = Planned {
+        let mut resolved = Planned {
             launch: Some(launch.clone()),
             variables,
             notes: planned.notes.clone(),
@@ -671,7 +771,7 @@ impl Installer<'_> {
         let change = if is_same && present.is_some() { Change::Merge } else { Change::Replace };
         let before = document.text();
         document.set(client.table, &server.name, &members, change);
-        document.add_inputs(&inputs);
+        document.add_inputs(&inputs).map_err(in_file)?;
         let mut text = document.text();
         // a new file ends with a line end, and one that is there as it did
         if before.trim().is_empty() && !text.ends_with('\n') {
@@ -684,15 +784,21 @@ impl Installer<'_> {
             let shown_members = Self::shown_entry(client, server, &resolved);
             let (shown_members, shown_inputs) = shown_members.ok_or_else(|| without_url(client))?;
             preview.set(client.table, &server.name, &shown_members, Change::Replace);
-            preview.add_inputs(&shown_inputs);
+            preview.add_inputs(&shown_inputs)?;
             format!("would add to `{shown}`:\n\n{}\n", preview.text().trim_end())
         } else {
             Self::verify(client, server, &text, Some(&members)).map_err(in_file)?;
-            let copy = file.replace(&text).map_err(in_file)?;
+            let Replaced::Done(copy) = file.replace(&text).map_err(in_file)? else { return Ok(None) };
             format!("added `{}` to `{shown}`{}\n", server.name, self.copied(copy))
         };
-        report += &notes_of(client, server, &resolved, &shown);
-        Ok(report)
+        if client.reads_plain_json() && serde_json::from_str::<Value>(&text).is_err() {
+            resolved.notes.push(format!(
+                "`{shown}` has comments or trailing commas, which {} may refuse: remove them",
+                client.title
+            ));
+        }
+        report += &notes_of(client, server, &resolved, &shown, false);
+        Ok(Some(report))
     }
 
     fn copied(&self, copy: Option<PathBuf>) -> String {
@@ -742,10 +848,24 @@ impl Installer<'_> {
                 client.title
             ));
         };
-        // the file is only inspected; one that cannot be read is the client's concern
-        let text = TextFile::read(path, false).ok();
-        let document = text.as_ref().and_then(|file| Document::parse(client.format, file.text().ok()?).ok());
-        let present = document.and_then(|document| document.get(client.table, &server.name).ok()?);
+        let shown = self.around.shown(path);
+        // the file is only inspected
+        let found = TextFile::read(path, false)
+            .and_then(|file| Document::parse(client.format, file.text()?)?.get(client.table, &server.name));
+        let present = match found {
+            Ok(present) => present,
+            Err(_) if options.force && !options.remove => None,
+            Err(problem) => {
+                let way_out = match options.remove {
+                    true => "",
+                    false => "\n`--force` adds it without looking for another server of that name",
+                };
+                return Err(format!(
+                    "`{shown}` cannot be searched for `{}`: {problem}{way_out}",
+                    server.name
+                ));
+            }
+        };
         let own = match &planned.launch {
             Some(launch) => {
                 Some(client.entry(launch, &[], &server.name).ok_or_else(|| without_url(client))?.0)
@@ -779,7 +899,6 @@ impl Installer<'_> {
         self.resolve(client, options, &mut planned.variables, &kept);
         let entry = client.entry(&launch, &planned.variables, &server.name);
         let (members, _) = entry.ok_or_else(|| without_url(client))?;
-        let shown = self.around.shown(path);
         if present.as_ref().is_some_and(|present| is_same && contains(present, &to_object(&members))) {
             return Ok(format!("`{}` is in {} already\n", server.name, client.title));
         }
@@ -792,26 +911,34 @@ impl Installer<'_> {
             preview.set(client.table, &server.name, &shown_members, Change::Replace);
             text += preview.text().trim_end();
             text.push('\n');
-            return Ok(text + &notes_of(client, server, &planned, &shown));
+            return Ok(text + &notes_of(client, server, &planned, &shown, false));
         }
         if present.is_some() {
             (self.run)(&program, &remove)
                 .map_err(|error| format!("{} has not removed it: {error}", client.title))?;
         }
         if let Err(error) = (self.run)(&program, &command_of(client, server, &merged)) {
-            if let Some(Value::Object(old)) = present {
+            let hidden = |error: &str| hide(error, &planned.variables, present.as_ref());
+            let mut report = format!("{} has not added it: {}", client.title, hidden(&error));
+            if let Some(Value::Object(old)) = &present {
                 // the former members come back
                 let old: Members =
                     MEMBERS.iter().filter_map(|key| Some((*key, old.get(*key)?.clone()))).collect();
-                let _result = (self.run)(&program, &command_of(client, server, &old));
+                if let Err(error) = (self.run)(&program, &command_of(client, server, &old)) {
+                    report += &format!(
+                        "\nthe entry `{}` that was there is gone, and was not added again: {}",
+                        server.name,
+                        hidden(&error)
+                    );
+                }
             }
-            return Err(format!("{} has not added it: {}", client.title, hide(&error, &planned.variables)));
+            return Err(report);
         }
         Ok(format!(
             "added `{}` to {}\n{}",
             server.name,
             client.title,
-            notes_of(client, server, &planned, &shown)
+            notes_of(client, server, &planned, &shown, false)
         ))
     }
 }
@@ -888,15 +1015,89 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A text without the secrets among these values.
-fn hide(text: &str, variables: &[Variable]) -> String {
+/// A text without the secrets among these values, and without the values of the entry that was there: any of them may be
+/// secret.
+fn hide(text: &str, variables: &[Variable], present: Option<&Value>) -> String {
+    // shorter ones occur by chance
+    const SHORTEST: usize = 4;
     let secrets = variables.iter().filter_map(|variable| match &variable.value {
-        VariableValue::Secret(secret) => Some(secret),
+        VariableValue::Secret(secret) => Some(secret.as_str()),
         _ => None,
     });
-    secrets
-        .filter(|secret| !secret.is_empty())
-        .fold(text.to_owned(), |text, secret| text.replace(secret, "****"))
+    let kept = ["env", "headers"].iter().filter_map(|key| present?.get(*key)?.as_object());
+    let kept = kept.flat_map(Map::values).filter_map(Value::as_str).filter(|text| text.len() >= SHORTEST);
+    let mut all: Vec<&str> = secrets.chain(kept).filter(|secret| !secret.is_empty()).collect();
+    // one may begin with another
+    all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    all.into_iter().fold(text.to_owned(), |text, secret| text.replace(secret, "****"))
+}
+
+/// A note about something in the file of a project.
+fn committed(what: &str) -> String {
+    format!("the file of a project is committed: if {what} is secret, remove it")
+}
+
+/// The parts of an argument that are probably secret, in words; `is_known` are the flags that are not.
+fn secrets_in(argument: &str, is_known: impl Fn(&str) -> bool) -> Vec<String> {
+    let (name, value) = match argument.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (argument, None),
+    };
+    let flag = name.strip_prefix("--");
+    let is_variable = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let mut found = match (flag, value) {
+        (Some(flag), _) if !is_known(flag) && sounds_secret(&flag.replace('-', "_")) => {
+            vec![format!("the value of `--{flag}`")]
+        }
+        // of `docker run -e NAME=VALUE`
+        (None, Some(value)) if is_variable(name) && !value.is_empty() && sounds_secret(name) => {
+            vec![format!("the value of `{name}`")]
+        }
+        _ => Vec::new(),
+    };
+    if found.is_empty() {
+        found = secrets_in_url(if flag.is_some() { value.unwrap_or_default() } else { argument });
+    }
+    found
+}
+
+/// The parts of a URL that are probably secret, in words.
+fn secrets_in_url(text: &str) -> Vec<String> {
+    let Some((scheme, rest)) = text.split_once("://") else { return Vec::new() };
+    let mut found = Vec::new();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some((user, host)) = authority.rsplit_once('@') {
+        match user.split_once(':') {
+            Some((_, password)) if !password.is_empty() => {
+                found.push(format!("the password in the URL of `{host}`"))
+            }
+            // tokens are written as names of users
+            _ if scheme.starts_with("http") => found.push(format!("the user name in the URL of `{host}`")),
+            _ => {}
+        }
+    }
+    let query = rest.split_once('?').and_then(|(_, query)| query.split('#').next()).unwrap_or_default();
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let doubtful = pairs.filter(|(name, value)| !value.is_empty() && sounds_secret(&name.replace('-', "_")));
+    found.extend(doubtful.map(|(name, _)| format!("the value of `{name}` in the URL")));
+    found
+}
+
+/// A relative path from a folder, without `.` and `..`; `None` if it is not one.
+fn inside_folder(folder: &Path, text: &str) -> Option<PathBuf> {
+    if text.is_empty() || text.starts_with('-') || is_absolute(text) || text.contains("://") {
+        return None;
+    }
+    let mut path = folder.to_owned();
+    for part in Path::new(text).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(path.pop()),
+            Component::Normal(part) => path.push(part),
+            Component::Prefix(_) | Component::RootDir => return None,
+        }
+    }
+    Some(path)
 }
 
 fn another(name: &str) -> String {
@@ -980,12 +1181,28 @@ fn is_absolute(text: &str) -> bool {
         || (text.starts_with('/') && text.len() > 2)
 }
 
-/// The steps that are left for the user.
-fn notes_of(client: &Client, server: &ToInstall, planned: &Planned, file: &str) -> String {
+/// The steps that are left for the user; a printed entry has placeholders.
+fn notes_of(client: &Client, server: &ToInstall, planned: &Planned, file: &str, is_printed: bool) -> String {
     let mut text = String::new();
-    for Variable { name, value, description, .. } in &planned.variables {
+    for Variable { name, value, description, is_secret, .. } in &planned.variables {
         let about = if description.is_empty() { String::new() } else { format!(" ({description})") };
         let title = client.title;
+        let is_left_out = match (value, client.reference) {
+            (VariableValue::Missing, _) | (VariableValue::Reference, Reference::None) => true,
+            (VariableValue::Secret(_), _) => is_printed,
+            _ => false,
+        };
+        if is_left_out && planned.is_for_project && *is_secret {
+            let _result = writeln!(
+                text,
+                "to do: `{name}`{about} is secret, {title} cannot refer to it, and `{file}` is committed: install without `--project`, everyone on their own"
+            );
+            continue;
+        }
+        if is_left_out && is_printed {
+            let _result = writeln!(text, "to do: write the value of `{name}`{about} in place of `<{name}>`");
+            continue;
+        }
         let _result = match (value, client.reference) {
             (VariableValue::Missing, _) | (VariableValue::Reference, Reference::None) => {
                 writeln!(text, "to do: add `{name}`{about} to `env` of `{}` in `{file}`", server.name)

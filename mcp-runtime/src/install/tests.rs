@@ -69,12 +69,26 @@ fn server() -> ToInstall {
     }
 }
 
-/// The report, and the texts of all questions.
-fn install_with(
-    around: Surroundings,
-    line: &str,
-    answer: Option<&str>,
-) -> (std::result::Result<String, String>, Vec<String>, Vec<Vec<String>>) {
+/// A report, the texts of all questions, and the commands that were run.
+type Installed = (std::result::Result<String, String>, Vec<String>, Vec<Vec<String>>);
+
+fn install_with(around: Surroundings, line: &str, answer: Option<&str>) -> Installed {
+    install_of(&server(), around, line, answer)
+}
+
+/// Installs a server of another program.
+fn install_foreign(machine: &Machine, line: &str, command: &[&str]) -> String {
+    let (first, rest) = command.split_first().expect("a program");
+    let rest = rest.iter().map(|&argument| argument.to_owned()).collect();
+    let command = Some(((*first).to_owned(), rest));
+    let server =
+        ToInstall { name: "other".to_owned(), command, is_own: false, settings: Vec::new(), ..server() };
+    let path = machine.0.join("bin");
+    let around = machine.around(Platform::Linux, &[("PATH", path.to_str().expect("UTF-8"))]);
+    install_of(&server, around, line, None).0.expect("a report")
+}
+
+fn install_of(server: &ToInstall, around: Surroundings, line: &str, answer: Option<&str>) -> Installed {
     let options = Options::parse(line.split_whitespace().map(str::to_owned)).expect("options");
     let client = Client::named(options.client.as_deref().expect("a client")).expect("a client");
     let (mut asked, mut commands) = (Vec::new(), Vec::new());
@@ -89,8 +103,8 @@ fn install_with(
             false => Ok(()),
         }
     };
-    let mut installer = Installer { around, ask: &mut ask, run: &mut run };
-    let report = installer.install(client, &server(), &options);
+    let mut installer = Installer { around, ask: &mut ask, run: &mut run, answers: Vec::new() };
+    let report = installer.install(client, server, &options);
     (report, asked, commands)
 }
 
@@ -239,10 +253,241 @@ fn clients_that_are_printed_have_what_they_read() {
     );
     let entry = code.split_once("or run code --add-mcp '").and_then(|(_, rest)| rest.split_once("'\n"));
     let entry: Value = serde_json::from_str(entry.expect("a command").0).expect("JSON");
+    // VS Code takes inputs from both, and asks
+    let input = json!({
+        "type": "promptString", "id": "ledger-ledger-key", "description": "What it is for", "password": true
+    });
     let expected = json!({
-        "name": "ledger", "type": "stdio", "command": "/opt/ledger", "args": [], "env": { "LEDGER_TIMEOUT": "9s" }
+        "name": "ledger", "type": "stdio", "command": "/opt/ledger", "args": [],
+        "env": { "LEDGER_TIMEOUT": "9s", "LEDGER_KEY": "${input:ledger-ledger-key}" }, "inputs": [input]
     });
     assert_eq!(entry, expected);
+    let link = format!("\nor open {}\n", link::vscode("ledger", &expected));
+    assert!(code.contains(&link), "{code}");
+}
+
+#[test]
+fn a_link_has_references_and_what_it_has_not_is_said() {
+    let machine = Machine::new("links");
+    let print = |line: &str| {
+        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        report.expect("a report")
+    };
+    let with_key = |reference: &str| json!({ "command": "/opt/ledger", "args": [], "env": { "LEDGER_TIMEOUT": "9s", "LEDGER_KEY": reference } });
+    let (cursor, kiro) = (print("cursor --print"), print("kiro"));
+    assert!(cursor.contains(&link::cursor("ledger", &with_key("${env:LEDGER_KEY}"))), "{cursor}");
+    assert!(kiro.contains(&link::kiro("ledger", &with_key("${LEDGER_KEY}"))), "{kiro}");
+    for report in [cursor, kiro] {
+        assert!(
+            report.contains("to do: set `LEDGER_KEY`") && !report.contains("the link has no"),
+            "{report}"
+        );
+    }
+    assert!(print("vscode --print").contains("VS Code asks for `LEDGER_KEY`"));
+    let studio = print("lm-studio");
+    for line in [
+        "to do: write the value of `LEDGER_KEY` (What it is for) in place of `<LEDGER_KEY>`\n",
+        "note: the link has no `LEDGER_KEY`: add it to the entry afterwards\n",
+    ] {
+        assert!(studio.contains(line), "{studio}");
+    }
+    assert!(print("goose").contains("note: the link has no `LEDGER_TIMEOUT`, `LEDGER_KEY`: add"));
+    let given = print("cursor --print --env OTHER_KEY=planted-5ecret");
+    assert!(given.contains("in place of `<OTHER_KEY>`") && !given.contains(PLANTED), "{given}");
+}
+
+#[test]
+fn clients_that_can_refer_to_a_variable_do() {
+    let machine = Machine::new("references");
+    for (line, reference) in [
+        ("copilot", "\"LEDGER_KEY\": \"${LEDGER_KEY}\""),
+        ("kiro", "\"LEDGER_KEY\": \"${LEDGER_KEY}\""),
+        ("windsurf", "\"LEDGER_KEY\": \"${env:LEDGER_KEY}\""),
+        ("opencode", "\"LEDGER_KEY\": \"{env:LEDGER_KEY}\""),
+        ("antigravity", "\"LEDGER_KEY\": \"<LEDGER_KEY>\""),
+    ] {
+        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        let report = report.expect("a report");
+        assert!(report.contains(reference), "{line}: {report}");
+    }
+}
+
+#[test]
+fn a_file_that_another_program_has_changed_stays_and_the_change_is_begun_again() {
+    let machine = Machine::new("changed");
+    machine.file("a.json", "1");
+    let path = machine.0.join("a.json");
+    let read = || TextFile::read(&path, false).expect("a file");
+    let (one, other) = (read(), read());
+    assert!(matches!(one.replace("2"), Ok(Replaced::Done(Some(_)))));
+    assert_eq!(other.replace("3"), Ok(Replaced::Changed));
+    assert_eq!(machine.read("a.json"), "2");
+    assert_eq!(read().replace("3"), Ok(Replaced::Done(None)));
+    let new = machine.0.join("b.json");
+    let (one, other) = (TextFile::read(&new, false), TextFile::read(&new, false));
+    assert_eq!(one.expect("none").replace("1"), Ok(Replaced::Done(None)));
+    assert_eq!(other.expect("none").replace("2"), Ok(Replaced::Changed));
+}
+
+#[test]
+fn a_secret_is_asked_for_once_for_two_files() {
+    let machine = Machine::new("asked-once");
+    let packaged = "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude/claude_desktop_config.json";
+    for path in [packaged, "AppData/Roaming/Claude/claude_desktop_config.json"] {
+        machine.file(path, "{}");
+    }
+    let around = machine.around(Platform::Windows, &[]);
+    let (report, asked, _) = install_with(around, "claude-desktop", Some(PLANTED));
+    assert_eq!((report.is_ok(), asked.len()), (true, 1), "{asked:?}");
+    assert!(machine.read(packaged).contains(PLANTED));
+}
+
+#[test]
+fn inputs_that_are_no_list_are_left_alone() {
+    let machine = Machine::new("inputs");
+    let path = ".config/Code/User/mcp.json";
+    for (text, problem) in [
+        (r#"{"inputs": {"a": 1}, "servers": {}}"#, "`inputs` is not a list"),
+        (r#"{"inputs": [], "servers": {}, "inputs": []}"#, "`inputs` is in it twice"),
+    ] {
+        machine.file(path, text);
+        for line in ["vscode", "vscode --dry-run", "vscode --force"] {
+            let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+            let report = report.expect_err("no list");
+            assert!(report.contains("is as it was") && report.contains(problem), "{report}");
+            assert_eq!(machine.read(path), text);
+        }
+    }
+}
+
+#[test]
+fn paths_among_the_arguments_of_another_program_become_absolute() {
+    let machine = Machine::new("relative");
+    for file in ["project/server.py", "project/sub/main.js", "project/plain", "project/v1.2/x", "beside.py"] {
+        machine.file(file, "");
+    }
+    let folder = machine.0.join("project").display().to_string();
+    let report = install_foreign(
+        &machine,
+        "cursor",
+        &[
+            "python3",
+            "server.py",
+            "./sub/main.js",
+            "--file=server.py",
+            "--x",
+            ".",
+            "../beside.py",
+            "plain",
+            "v1.2",
+            "missing.py",
+            "https://a.example/server.py",
+        ],
+    );
+    let written: Value = serde_json::from_str(&machine.read(".cursor/mcp.json")).expect("JSON");
+    let inside = |path: &str| format!("{folder}/{path}");
+    let beside = machine.0.join("beside.py").display().to_string();
+    assert_eq!(
+        written["mcpServers"]["other"]["args"],
+        json!([
+            inside("server.py"),
+            inside("sub/main.js"),
+            format!("--file={folder}/server.py"),
+            "--x",
+            folder,
+            beside,
+            "plain",
+            "v1.2",
+            "missing.py",
+            "https://a.example/server.py"
+        ])
+    );
+    for note in [
+        "note: `python3` is not in `PATH` here\n",
+        "note: `plain` is written as it is: if the file of that name in this folder is meant, write `./plain`\n",
+        "`./v1.2`",
+    ] {
+        assert!(report.contains(note), "{note}: {report}");
+    }
+    assert!(
+        install_foreign(&machine, "cursor --force", &["./missing"])
+            .contains("note: `./missing` does not exist\n")
+    );
+    let there = install_foreign(&machine, "cursor --force", &["./plain"]);
+    assert!(!there.contains("note: "), "{there}");
+    // the folder of a project is that of everyone's client
+    install_foreign(&machine, "cursor --project", &["python3", "server.py"]);
+    assert!(machine.read("project/.cursor/mcp.json").contains("[\"server.py\"]"));
+}
+
+#[test]
+fn values_that_are_probably_secret_are_named_before_they_are_committed() {
+    let machine = Machine::new("committed");
+    for (arguments, part) in [
+        (&["--api-key", PLANTED][..], Some("the value of `--api-key`")),
+        (&["https://u:planted-5ecret@h.example/x"], Some("the password in the URL of `h.example`")),
+        (&["--db=postgres://u:planted-5ecret@h.example/x"], Some("the password in the URL of `h.example`")),
+        (&["https://planted-5ecret@h.example/x"], Some("the user name in the URL of `h.example`")),
+        (&["https://h.example/?a=1&api-key=planted-5ecret#x"], Some("the value of `api-key` in the URL")),
+        (&["-e", "API_KEY=planted-5ecret"], Some("the value of `API_KEY`")),
+        (
+            &[
+                "postgres://u@h.example/x?sslmode=require",
+                "https://h.example/?token=",
+                "A=1",
+                "-e",
+                "API_KEY",
+            ],
+            None,
+        ),
+    ] {
+        let command = [&["npx"], arguments].concat();
+        let report = install_foreign(&machine, "cursor --project --force", &command);
+        let note = "note: the file of a project is committed: if ";
+        assert_eq!(part.is_some(), report.contains(note), "{arguments:?}: {report}");
+        let line = format!("{note}{} is secret, remove it\n", part.unwrap_or_default());
+        assert!(part.is_none() || report.contains(&line), "{line}: {report}");
+        assert!(!report.contains(PLANTED), "{report}");
+        assert!(!install_foreign(&machine, "cursor --force", &command).contains(note));
+    }
+    let line = "vscode --project --http https://h.example/mcp?api_key=planted-5ecret";
+    let report = install_foreign(&machine, line, &["x"]);
+    assert!(
+        report.contains("if the value of `api_key` in the URL is secret") && !report.contains(PLANTED),
+        "{report}"
+    );
+}
+
+#[test]
+fn nobody_is_told_to_write_a_secret_into_a_file_that_is_committed() {
+    let machine = Machine::new("zed-project");
+    for options in ["", "--dry-run", "--print"] {
+        let line = format!("zed --project {options}");
+        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), &line, None);
+        let report = report.expect("a report");
+        assert!(report.contains("to do: `LEDGER_KEY` (What it is for) is secret"), "{report}");
+        assert!(!report.contains("add `LEDGER_KEY`") && !report.contains("<LEDGER_KEY>"), "{report}");
+    }
+    assert!(!machine.read("project/.zed/settings.json").contains("LEDGER_KEY"));
+}
+
+#[test]
+fn comments_that_a_client_may_refuse_are_named() {
+    let machine = Machine::new("comments");
+    let path = ".config/Claude/claude_desktop_config.json";
+    for (text, is_named) in [("{ // mine\n}", true), ("{ \"a\": [1,] }", true), ("{}", false)] {
+        machine.file(path, text);
+        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "claude-desktop", None);
+        let report = report.expect("a report");
+        assert_eq!(
+            report.contains("comments or trailing commas, which Claude Desktop may refuse"),
+            is_named,
+            "{report}"
+        );
+    }
+    machine.file(".cursor/mcp.json", "{ // mine\n}");
+    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
+    assert!(!report.expect("a report").contains("comments"));
 }
 
 #[test]
@@ -354,6 +599,32 @@ fn clients_whose_file_is_their_state_are_told_by_their_own_command() {
     let (report, _, commands) = install_with(around(), line, None);
     assert!(!report.expect_err("refused").contains(PLANTED));
     assert!(commands.len() == 3 && commands[2][5].contains("/opt/other"), "{commands:?}");
+
+    // nor is it silent about a former entry that does not come back, whose values may be secret
+    let other = json!({ "type": "stdio", "command": "/opt/refuse", "env": { "OLD": PLANTED } });
+    machine.file(".claude.json", &state(&other));
+    let (report, _, commands) = install_with(around(), "claude-code --force --env A=refuse", None);
+    let report = report.expect_err("refused");
+    let gone = "the entry `ledger` that was there is gone, and was not added again: it says ****";
+    assert!(report.contains(gone) && !report.contains(PLANTED) && commands.len() == 3, "{report}");
+    // what is in a file that cannot be read is not known
+    for text in ["{ \"mcpServers\": {", "{ \"mcpServers\": [] }"] {
+        machine.file(".claude.json", text);
+        for line in
+            ["claude-code", "claude-code --dry-run", "claude-code --remove", "claude-code --remove --force"]
+        {
+            let (report, _, commands) = install_with(around(), line, None);
+            let report = report.expect_err("unreadable");
+            assert!(report.contains("`~/.claude.json` cannot be searched for `ledger`: "), "{report}");
+            assert!(
+                commands.is_empty() && report.contains("--force") != line.contains("--remove"),
+                "{report}"
+            );
+        }
+        let (report, _, commands) = install_with(around(), "claude-code --force", None);
+        report.expect("a report");
+        assert_eq!(commands.iter().map(|line| line[1].as_str()).collect::<Vec<_>>(), ["add-json"]);
+    }
 
     let (report, _, commands) = install_with(around(), "gemini", None);
     report.expect("a report");

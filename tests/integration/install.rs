@@ -612,6 +612,35 @@ fn flags_of_settings_come_before_and_paths_become_absolute() {
     assert!(text.contains("unknown option `--timeout`") && text.contains("before `install`"), "{text}");
 }
 
+#[test]
+fn an_invalid_setting_is_not_installed_and_a_missing_one_is() {
+    let home = Home::new();
+    let run = |line: &str| home.command(PROGRAM, line).output().expect("the program");
+    for options in ["", "--print", "--dry-run", "--project"] {
+        let output = run(&format!("--timeout 0 install vscode {options}"));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{options}: {text}");
+        assert!(text.contains("- timeout: 0 is less than") && text.contains("(from `--timeout`)"), "{text}");
+    }
+    assert!(home.files().is_empty());
+    let url = "--timeout 0 install vscode --http https://example.com/mcp";
+    assert!(run(url).status.success(), "the settings are those of another machine");
+    let remove = "--timeout 0 install vscode --http https://example.com/mcp --remove";
+    assert!(run(remove).status.success());
+    let mut without = home.command(PROGRAM, "install cursor");
+    assert!(without.env_remove("PROBE_TOKEN").output().expect("the program").status.success());
+}
+
+#[test]
+fn the_file_of_settings_is_found_from_the_folder_of_the_client() {
+    let home = Home::new();
+    home.write("other.toml", "");
+    let output = home.command(PROGRAM, "--config ~/other.toml install cursor").output().expect("the program");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let path = home.path("other.toml").display().to_string();
+    assert!(home.read(".cursor/mcp.json").contains(&format!("\"PROBE_CONFIG\": \"{path}\"")));
+}
+
 /// What is written starts: the client's part is played here.
 #[test]
 fn an_entry_that_was_written_starts_the_server() {

@@ -568,6 +568,90 @@ fn a_flag_without_a_value_and_one_that_is_given_twice_are_mistakes() {
 }
 
 #[test]
+fn unknown_keys_in_lists_are_mistakes_wherever_they_come_from() {
+    let list = r#"[{"name":"a","key":"planted-5ecret"},{"nmae":"b","key":"planted-5ecret"}]"#;
+    let file = "[[hosts]]\nname = \"a\"\nkee = \"planted-5ecret\"\n";
+    let probe = Probe::complete().file(file).arg(&["config"]);
+    let place = probe.path().join("config/probe/config.toml").display().to_string();
+    let by_file = probe.failure();
+    let line = format!("- unknown key `hosts[0].kee` in `{place}`; did you mean `key`?");
+    assert!(by_file.contains(&line) && !by_file.contains(PLANTED), "{by_file}");
+    let by_flag = Probe::complete().arg(&["config", "--hosts", list]).failure();
+    let by_variable = Probe::complete().set("PROBE_HOSTS", list).arg(&["config"]).failure();
+    for (text, place) in [(by_flag, "--hosts"), (by_variable, "PROBE_HOSTS")] {
+        let line = format!("- unknown key `hosts[1].nmae` in `{place}`; did you mean `name`?");
+        assert!(text.contains(&line) && !text.contains(PLANTED), "{text}");
+    }
+}
+
+#[test]
+fn a_list_that_is_not_json_is_one_mistake_and_only_the_secret_part_is_hidden() {
+    let broken = r#"[{"name":"a","key":planted-5ecret}]"#;
+    for probe in [Probe::complete().set("PROBE_HOSTS", broken), Probe::complete().arg(&["--hosts", broken])] {
+        let text = probe.arg(&["config"]).failure();
+        let lines = text.lines().filter(|line| line.starts_with("- ")).collect::<Vec<_>>();
+        assert_eq!(lines.len(), 1, "{text}");
+        assert!(lines[0].starts_with("- hosts: is not JSON: ") && lines[0].contains("column 20"), "{text}");
+        assert!(lines[0].contains("(from `") && !text.contains(PLANTED), "{text}");
+    }
+    let wrong = r#"[{"name":"a","key":"planted-5ecret"},{"name":{},"key":["planted-5ecret"]}]"#;
+    let text = Probe::complete().set("PROBE_HOSTS", wrong).arg(&["config"]).failure();
+    assert!(text.contains("- hosts[1].key: the value, which is secret, is not"), "{text}");
+    assert!(text.contains("- hosts[1].name: ") && !text.contains("hosts[1].name: the value"), "{text}");
+    assert!(!text.contains(PLANTED), "{text}");
+    // one table is a list of one
+    let one =
+        Probe::complete().arg(&["--hosts", r#"{"name":"a","key":"host-key"}"#, "call", "show"]).stdout();
+    assert!(one.contains(r#"hosts: [Host { name: "a", key: **** }]"#), "{one}");
+}
+
+#[test]
+fn a_secret_that_begins_with_another_is_masked_whole() {
+    let probe = Probe::new().set("PROBE_TOKEN", "planted1").set("PROBE_PROXY_URL", "http://p");
+    let probe =
+        probe.set("PROBE_PROXY_PASSWORD", "planted1-REST").set("PROBE_DATABASE", "/x/planted1-REST/refused");
+    let text = probe.arg(&["call", "place"]).failure();
+    assert!(text.contains("cannot log in to /x/****/refused with ****"), "{text}");
+}
+
+#[test]
+fn a_tilde_in_the_name_of_the_file_is_the_home_directory() {
+    let probe = || {
+        let probe = Probe::complete();
+        probe.other_file("timeout = 11");
+        probe
+    };
+    assert!(probe().arg(&["--config", "~/other.toml", "call", "show"]).stdout().contains("timeout: 11,"));
+    assert!(
+        probe().set("PROBE_CONFIG", "~/other.toml").arg(&["call", "show"]).stdout().contains("timeout: 11,")
+    );
+}
+
+#[test]
+fn switches_are_read_in_every_case_also_as_the_next_argument() {
+    for (text, is_on) in [("TRUE", true), ("False", false), ("YES", true), ("off", false), ("1", true)] {
+        let expected = format!("verbose: {is_on}");
+        let by_variable = Probe::complete().set("PROBE_VERBOSE", text).arg(&["call", "show"]).stdout();
+        let by_flag = Probe::complete().arg(&["--verbose", text, "call", "show"]).stdout();
+        assert!(by_variable.contains(&expected) && by_flag.contains(&expected), "{text}: {by_flag}");
+    }
+}
+
+#[test]
+fn the_command_line_helps_with_its_commands() {
+    for line in
+        [&["config", "--help"][..], &["list", "--help"], &["call", "--help"], &["call", "show", "--help"]]
+    {
+        assert!(Probe::new().arg(line).stdout().contains("[SETTINGS] [COMMAND]"), "{line:?}");
+    }
+    let text = Probe::new().arg(&["cnofig"]).failure();
+    assert!(text.contains("did you mean `config`?"), "{text}");
+    // an unknown flag takes no command as its value
+    let text = Probe::complete().arg(&["--tokn", "events", "foo"]).failure();
+    assert!(text.contains("did you mean `--token`?") && !text.contains("unknown command"), "{text}");
+}
+
+#[test]
 fn a_file_that_is_too_large_is_refused() {
     let probe = Probe::complete();
     let path = probe.other_file(&"#".repeat((1 << 20) + 1));

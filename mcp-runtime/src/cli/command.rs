@@ -55,6 +55,21 @@ pub(super) enum Action {
 const COMMANDS: [&str; 10] =
     ["stdio", "list", "call", "read", "prompt", "events", "schema", "--http", "--help", "--version"];
 
+/// The commands of features.
+const COMMANDS_OF_FEATURES: &[&str] = &[
+    #[cfg(feature = "config")]
+    "config",
+    #[cfg(feature = "install")]
+    INSTALL,
+];
+
+/// The command that prints a usage of its own.
+const INSTALL: &str = "install";
+
+fn is_help(text: &str) -> bool {
+    text == "--help" || text == "-h"
+}
+
 impl Command {
     /// Parses the arguments after the program's name.
     pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
@@ -71,6 +86,11 @@ impl Command {
         }
         let mut arguments = arguments.into_iter();
         let Some(word) = arguments.next() else { return Ok(Self::Default) };
+        let mut known = COMMANDS.iter().chain(COMMANDS_OF_FEATURES);
+        let is_command = word != INSTALL && known.any(|command| *command == word);
+        if is_command && arguments.as_slice().iter().any(|text| is_help(text)) {
+            return Ok(Self::Help);
+        }
         let command = match &*word {
             "stdio" => Self::Stdio,
             "--http" => Self::Http(parse_address(arguments.next().as_deref())?),
@@ -107,7 +127,7 @@ impl Command {
             other => match other.strip_prefix("--http=") {
                 Some(text) => Self::Http(parse_address(Some(text))?),
                 None => {
-                    let near = nearest(other, COMMANDS)
+                    let near = nearest(other, COMMANDS.iter().chain(COMMANDS_OF_FEATURES).copied())
                         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                     return Err(format!("unknown command `{other}`{near}"));
                 }
@@ -300,6 +320,34 @@ mod tests {
             ("stdio --as ada", "`.stdio(|stdio| stdio.caller(..))`"),
         ] {
             assert!(parse(line).is_err_and(|found| found.contains(error)), "{line}: {:?}", parse(line));
+        }
+    }
+
+    #[test]
+    fn every_command_has_the_help() {
+        for line in [
+            "list --help",
+            "call -h",
+            "call x --help",
+            "call x {} -h",
+            "read --help",
+            "stdio --help",
+            "--http -h",
+        ] {
+            assert_eq!(parse(line), Ok(Command::Help), "{line}");
+        }
+        assert!(parse("lsit --help").is_err_and(|error| error.contains("did you mean `list`?")));
+        #[cfg(feature = "config")]
+        assert_eq!(parse("config --help"), Ok(Command::Help));
+        #[cfg(feature = "install")]
+        assert_eq!(parse("install --help"), Ok(Command::Install(vec!["--help".into()])));
+    }
+
+    #[cfg(all(feature = "config", feature = "install"))]
+    #[test]
+    fn commands_of_features_are_suggested_too() {
+        for (line, near) in [("cnofig", "config"), ("instal", "install")] {
+            assert_eq!(parse(line), Err(format!("unknown command `{line}`; did you mean `{near}`?")));
         }
     }
 

@@ -82,6 +82,14 @@ pub(crate) fn run_own(server: &Server, arguments: Vec<String>) -> Result<()> {
     if options.is_help {
         return print(&usage(&program, "ARGUMENTS of this program"));
     }
+    // what is missing may be added later, and an invalid value would be written
+    #[cfg(feature = "config")]
+    if !options.remove
+        && options.http.is_none()
+        && let Some(wrong) = server.server_settings().and_then(|settings| settings.wrong())
+    {
+        return Err(Error::settings(&*wrong));
+    }
     let around = Surroundings::of_process().map_err(Error::call)?;
     let path = path.map_err(|error| Error::call(format!("the path of this program is unknown: {error}")))?;
     let path = path.into_os_string().into_string();
@@ -1069,7 +1077,7 @@ fn secrets_in_url(text: &str) -> Vec<String> {
     if let Some((user, host)) = authority.rsplit_once('@') {
         match user.split_once(':') {
             Some((_, password)) if !password.is_empty() => {
-                found.push(format!("the password in the URL of `{host}`"))
+                found.push(format!("the password in the URL of `{host}`"));
             }
             // tokens are written as names of users
             _ if scheme.starts_with("http") => found.push(format!("the user name in the URL of `{host}`")),

@@ -371,7 +371,8 @@ fn expand_home(fields: &[SettingField], members: &mut Map<String, Value>) {
     }
 }
 
-fn expand_path(path: &mut String) {
+/// Replaces a leading `~` by the home directory.
+pub(super) fn expand_path(path: &mut String) {
     let Some(rest) = path.strip_prefix('~') else { return };
     if !(rest.is_empty() || rest.starts_with(['/', std::path::MAIN_SEPARATOR])) {
         return;

@@ -12,7 +12,7 @@ use super::{
     secret::REDACTED,
     secret_texts::SecretTexts,
     setting::{Setting, check_names, has_secret, is_table, settings_of, variable_prefix},
-    sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set},
+    sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set, take_unknown_keys_of},
 };
 #[cfg(feature = "install")]
 use crate::core::server::SettingToInstall;
@@ -156,6 +156,9 @@ pub(super) struct Reading {
     /// The errors of flags and file as a whole.
     common: Vec<String>,
     has_wrong_flags: bool,
+    /// The values that are invalid, and not only missing.
+    #[cfg(feature = "install")]
+    wrong: Vec<String>,
     pub(super) problems: Option<Arc<str>>,
 }
 
@@ -183,6 +186,8 @@ impl Reading {
             secrets: SecretTexts::new(),
             common,
             has_wrong_flags: !flags.problems.is_empty(),
+            #[cfg(feature = "install")]
+            wrong: Vec::new(),
             problems: None,
         };
         let mut configs = Vec::new();
@@ -199,7 +204,7 @@ impl Reading {
         let is_open = schema.get("additionalProperties").is_some();
         let mut members = self.file.members.clone();
         members.retain(|name, _| is_open || schema["properties"].get(name).is_some());
-        let mut problems = Vec::new();
+        let (mut problems, mut unread) = (Vec::new(), Vec::new());
         let first = self.settings.len();
         for setting in settings {
             let (value, source) = match find(setting, flags, surroundings, &self.file) {
@@ -207,6 +212,7 @@ impl Reading {
                 Ok(None) => (None, Source::Default),
                 Err(problem) => {
                     problems.push(problem);
+                    unread.push(format!("{}: ", setting.name()));
                     (None, Source::Variable)
                 }
             };
@@ -232,6 +238,17 @@ impl Reading {
         add_tables(schema, &mut value);
         let durations = read_durations(schema, &mut value, "");
         coerce(schema, schema, &mut value, false);
+        for ReadSetting { setting, source, .. } in self.settings.get(first..).unwrap_or_default() {
+            let place = match source {
+                Source::Flag => format!("--{}", setting.flag),
+                Source::Variable => setting.variable.clone(),
+                // its keys are checked when it is read
+                Source::File | Source::Default => continue,
+            };
+            let found = setting.path.iter().try_fold(&mut value, |value, key| value.get_mut(key));
+            let unknown = found.map(|found| take_unknown_keys_of(setting, found, &place));
+            problems.extend(unknown.into_iter().flatten().map(|line| self.without_secrets(&line)));
+        }
         // as it is used; what is not a duration is shown as it was written
         let is_read = |name: &str| !durations.iter().any(|(path, _)| path.starts_with(name));
         for read in self.settings.iter_mut().skip(first) {
@@ -259,14 +276,24 @@ impl Reading {
             durations.into_iter().map(|(path, text)| format!("{path}: {text}")).collect();
         lines.extend(violations.iter().map(ToString::to_string));
         lines.extend((config.errors)(schema, &members, &violations));
+        // of a value that cannot be read that is said already
+        lines.retain(|line| !unread.iter().any(|start| line.starts_with(start.as_str())));
+        #[cfg(feature = "install")]
+        let mut wrong = problems.clone();
         let mut seen: Vec<String> = Vec::new();
         for line in lines {
+            #[cfg(feature = "install")]
+            let is_missing = is_missing_setting(&line, own);
             let line = self.explain(&line, own, &expected, surroundings);
             if !seen.contains(&line) {
+                #[cfg(feature = "install")]
+                wrong.extend(Some(line.clone()).filter(|_| !is_missing));
                 seen.push(line);
             }
         }
         problems.extend(seen);
+        #[cfg(feature = "install")]
+        self.wrong.append(&mut wrong);
         if problems.is_empty() {
             problems.push(format!("`{}` refuses these settings", config.short_name()));
         }
@@ -303,7 +330,7 @@ impl Reading {
         if is_missing && path == setting.name() {
             return self.missing(line, setting, settings, surroundings);
         }
-        let line = if setting.is_secret && !is_missing {
+        let line = if is_secret_at(setting, path) && !is_missing {
             hidden(path, expected)
         } else {
             self.without_secrets(line)
@@ -377,6 +404,44 @@ impl Reading {
         let lines: Vec<String> = lines.iter().map(|line| format!("\n- {line}")).collect();
         Some(format!("the {}:{}", what.replace("{}", &self.server), lines.concat()).into())
     }
+}
+
+/// Whether a line says that a setting is missing, or a table of some.
+#[cfg(feature = "install")]
+fn is_missing_setting(line: &str, settings: &[ReadSetting]) -> bool {
+    let Some((path, _)) = line.split_once(": is missing") else { return false };
+    settings.iter().any(|read| {
+        let name = read.setting.name();
+        name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// Whether the part of a setting at this path has something secret in it: `hosts[0].name` may have nothing, and `hosts[0]` a
+/// key.
+fn is_secret_at(setting: &Setting, path: &str) -> bool {
+    let name = setting.name();
+    let (mut schema, mut rest) = (&setting.schema, path.strip_prefix(&*name).unwrap_or_default());
+    while !rest.is_empty() {
+        let own = without_null(schema);
+        if [schema, own].iter().any(|schema| schema.get("writeOnly") == Some(&Value::Bool(true))) {
+            return true;
+        }
+        let (part, behind) = match (rest.strip_prefix('.'), rest.strip_prefix('[')) {
+            (Some(inside), _) => {
+                let (key, behind) = inside.split_at(inside.find(['.', '[']).unwrap_or(inside.len()));
+                let property = own.get("properties").and_then(|properties| properties.get(key));
+                (property.or_else(|| own.get("additionalProperties")), behind)
+            }
+            (None, Some(inside)) => {
+                (own.get("items"), inside.split_once(']').map_or("", |(_, behind)| behind))
+            }
+            (None, None) => (None, ""),
+        };
+        // of what is not known, all may be
+        let Some(part) = part else { return setting.is_secret };
+        (schema, rest) = (part, behind);
+    }
+    has_secret(schema)
 }
 
 /// A line about a value that is not shown.
@@ -585,6 +650,11 @@ impl ServerSettings for Reading {
 
     fn schema(&self) -> Value {
         self.schema.clone()
+    }
+
+    #[cfg(feature = "install")]
+    fn wrong(&self) -> Option<Arc<str>> {
+        self.report(&self.wrong, &[])
     }
 
     #[cfg(feature = "install")]

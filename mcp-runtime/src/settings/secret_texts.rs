@@ -63,7 +63,7 @@ impl SecretTexts {
 
     /// A text without these secrets.
     pub(super) fn mask(&self, text: &str) -> String {
-        self.texts.iter().fold(text.to_owned(), |text, secret| text.replace(secret, REDACTED))
+        mask_all(text, &[self])
     }
 
     /// The text of an error of the program's own code, without these secrets and those that the program has loaded.
@@ -71,7 +71,63 @@ impl SecretTexts {
         let loaded = LOADED.lock();
         match self.is_incomplete.or(loaded.is_incomplete) {
             Some(reason) => format!("the message is withheld: it may contain a secret, and {reason}"),
-            None => loaded.mask(&self.mask(text)),
+            None => mask_all(text, &[self, &loaded]),
         }
+    }
+}
+
+/// A text without the secrets of all of these: one may be a part of another, or overlap with it.
+fn mask_all(text: &str, sets: &[&SecretTexts]) -> String {
+    let mut is_secret = vec![false; text.len()];
+    for secret in sets.iter().flat_map(|set| &set.texts) {
+        let mut from = 0;
+        while let Some(at) = text.get(from..).and_then(|rest| rest.find(secret.as_str())) {
+            let start = from + at;
+            if let Some(found) = is_secret.get_mut(start..start + secret.len()) {
+                found.fill(true);
+            }
+            // the next one may begin in this one
+            from = start + secret.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    let mut masked = String::new();
+    let mut was_secret = false;
+    for (at, c) in text.char_indices() {
+        let is_secret = is_secret.get(at) == Some(&true);
+        match is_secret {
+            true if was_secret => {}
+            true => masked.push_str(REDACTED),
+            false => masked.push(c),
+        }
+        was_secret = is_secret;
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(texts: &[&str]) -> SecretTexts {
+        let mut secrets = SecretTexts::new();
+        texts.iter().for_each(|text| secrets.add(&Value::from(*text)));
+        secrets
+    }
+
+    #[test]
+    fn secrets_that_overlap_are_masked_whole() {
+        for (secrets, text, masked) in [
+            (&["planted1", "planted1-REST"][..], "/x/planted1-REST/y planted1", "/x/****/y ****"),
+            (&["planted1-REST", "planted1"], "planted1-REST", "****"),
+            (&["oneTWO", "TWOthree"], "<oneTWOthree>", "<****>"),
+            (&["aaaa"], "aaaaa b", "**** b"),
+            (&["ümlaut"], "ä ümlautü", "ä ****ü"),
+            (&["other"], "nothing", "nothing"),
+        ] {
+            assert_eq!(of(secrets).mask(text), masked);
+        }
+        // one that the program has loaded may be longer
+        let (own, loaded) = (of(&["planted1"]), of(&["planted1-REST"]));
+        assert_eq!(mask_all("planted1-REST", &[&own, &loaded]), "****");
     }
 }

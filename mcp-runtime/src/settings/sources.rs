@@ -11,7 +11,11 @@ use std::{
 
 use serde_json::{Map, Number, Value};
 
-use super::setting::{Setting, is_table, variable_prefix};
+use super::{
+    descriptor::expand_path,
+    duration::{is_duration, without_null},
+    setting::{Setting, is_table, variable_prefix},
+};
 use crate::schema::{nearest, truncate};
 
 /// The largest file that is read.
@@ -29,8 +33,8 @@ const COMMAND_LINE: [(&str, bool); 7] = [
 ];
 
 /// The commands of the command line, which an unknown flag does not take as its value.
-const COMMANDS: [&str; 9] =
-    ["stdio", "list", "call", "read", "prompt", "schema", "config", "help", "install"];
+const COMMANDS: [&str; 10] =
+    ["stdio", "list", "call", "read", "prompt", "events", "schema", "config", "help", "install"];
 
 /// The flags of settings among a program's arguments.
 #[derive(Default)]
@@ -64,7 +68,9 @@ impl Flags {
             if let Some(setting) = settings.iter().find(|setting| setting.flag == name) {
                 let is_switch = setting.is_switch();
                 let value = match value {
-                    None if is_switch => arguments.next_if(|next| next == "true" || next == "false"),
+                    None if is_switch => {
+                        arguments.next_if(|next| next.to_str().and_then(read_switch).is_some())
+                    }
                     None => arguments.next_if(is_value),
                     given => given,
                 };
@@ -115,16 +121,18 @@ impl Flags {
         self.values.push((flag.clone(), text));
     }
 
-    fn value(&self, setting: &Setting) -> Option<Value> {
+    /// # Errors
+    /// It should be JSON, and is not.
+    fn value(&self, setting: &Setting) -> Option<Result<Value, String>> {
         let given = || self.values.iter().filter(|(flag, _)| *flag == setting.flag);
         given().next()?;
         if setting.is_list() {
             let texts: Vec<&str> = given().filter_map(|(_, text)| text.as_deref()).collect();
-            return Some(read_list(&texts));
+            return Some(read_list(setting, &texts));
         }
-        given()
-            .next()
-            .map(|(_, text)| text.as_deref().map_or(Value::Bool(true), |text| read_text_of(setting, text)))
+        given().next().map(|(_, text)| {
+            Ok(text.as_deref().map_or(Value::Bool(true), |text| read_text_of(setting, text)))
+        })
     }
 }
 
@@ -162,25 +170,42 @@ pub(super) fn placeholder(setting: &Setting) -> String {
     setting.path.last().map(|name| name.to_uppercase().replace('-', "_")).unwrap_or_default()
 }
 
-/// `a,b` and `["a", "b"]`, each any number of times, as one list.
-fn read_list(texts: &[&str]) -> Value {
+/// `a,b` and `["a", "b"]`, each any number of times, as one list; items that are tables or lists are JSON.
+///
+/// # Errors
+/// A text should be JSON, and is not; the message has nothing of it.
+fn read_list(setting: &Setting, texts: &[&str]) -> Result<Value, String> {
+    let of_items = without_null(&setting.schema).get("items");
+    let is_json = of_items.is_some_and(|schema| {
+        let kind = without_null(schema).get("type").and_then(Value::as_str);
+        matches!(kind, Some("object" | "array")) && !is_duration(schema)
+    });
     let mut items = Vec::new();
     for text in texts.iter().map(|text| text.trim()) {
-        match serde_json::from_str(text) {
+        match serde_json::from_str::<Value>(text) {
             Ok(Value::Array(list)) if text.starts_with('[') => items.extend(list),
             _ if text.is_empty() => {}
+            Ok(item @ Value::Object(_)) if is_json => items.push(item),
+            Err(error) if is_json => return Err(format!("is not JSON: {error}")),
             _ => items.extend(text.split(',').map(|item| Value::from(item.trim()))),
         }
     }
-    Value::Array(items)
+    Ok(Value::Array(items))
 }
 
 /// The value that a text is before its type is known; switches may be written as in other programs.
 fn read_text_of(setting: &Setting, text: &str) -> Value {
-    match text.to_ascii_lowercase().as_str() {
-        "1" | "yes" | "on" if setting.is_switch() => true.into(),
-        "0" | "no" | "off" if setting.is_switch() => false.into(),
+    match read_switch(text) {
+        Some(value) if setting.is_switch() => value.into(),
         _ => text.into(),
+    }
+}
+
+fn read_switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "yes" | "on" | "true" => Some(true),
+        "0" | "no" | "off" | "false" => Some(false),
+        _ => None,
     }
 }
 
@@ -253,7 +278,15 @@ impl SettingsFile {
         #[cfg(feature = "install")]
         let is_named = named.is_some();
         let path = match named {
-            Some(path) => PathBuf::from(path),
+            // clients start programs without a shell, which would do it
+            Some(path) => path.to_str().map_or_else(
+                || PathBuf::from(path),
+                |path| {
+                    let mut path = path.to_owned();
+                    expand_path(&mut path);
+                    path.into()
+                },
+            ),
             None => match &surroundings.folder {
                 Some(folder) => folder.join(to_file_name(name)).join("config.toml"),
                 None => return Self::default(),
@@ -287,20 +320,32 @@ impl SettingsFile {
     pub(super) fn take_unknown_keys(&mut self, schemas: &[&Value]) -> Vec<String> {
         let place = self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         let mut problems = Vec::new();
-        take_unknown(schemas, &mut self.members, &mut Vec::new(), &mut |path, near| {
-            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            problems.push(format!("unknown key `{}` in `{place}`{near}", truncate(path)));
+        take_unknown(schemas, &mut self.members, "", &mut |path, near| {
+            problems.push(unknown_key(path, &place, near));
         });
         problems
     }
 }
 
-fn take_unknown(
-    schemas: &[&Value],
-    members: &mut Map<String, Value>,
-    path: &mut Vec<String>,
-    report: &mut dyn FnMut(&str, Option<&str>),
-) {
+fn unknown_key(path: &str, place: &str, near: Option<&str>) -> String {
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("unknown key `{}` in `{place}`{near}", truncate(path))
+}
+
+/// Removes and describes the keys in the value of a setting that its schema does not have; `place` is where the value comes
+/// from.
+pub(super) fn take_unknown_keys_of(setting: &Setting, value: &mut Value, place: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    take_unknown_inside(&[&setting.schema], value, &setting.name(), &mut |path, near| {
+        problems.push(unknown_key(path, place, near));
+    });
+    problems
+}
+
+/// Reports a key by its path, with the nearest one that is known.
+type ReportKey<'a> = &'a mut dyn FnMut(&str, Option<&str>);
+
+fn take_unknown(schemas: &[&Value], members: &mut Map<String, Value>, path: &str, report: ReportKey<'_>) {
     if schemas.iter().any(|schema| schema.get("additionalProperties").is_some_and(|others| *others != false))
     {
         return;
@@ -308,22 +353,46 @@ fn take_unknown(
     let properties = || schemas.iter().filter_map(|schema| schema.get("properties")?.as_object());
     members.retain(|name, value| {
         let known: Vec<&Value> = properties().filter_map(|properties| properties.get(name)).collect();
-        path.push(name.clone());
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         if known.is_empty() {
-            report(
-                &path.join("."),
-                nearest(name, properties().flat_map(|own| own.keys().map(String::as_str))),
-            );
-        } else if let Value::Object(inner) = value
-            && known.iter().all(|schema| is_table(schema))
-        {
-            let inside: Vec<&Value> =
-                known.iter().map(|schema| super::duration::without_null(schema)).collect();
-            take_unknown(&inside, inner, path, report);
+            report(&path, nearest(name, properties().flat_map(|own| own.keys().map(String::as_str))));
+        } else {
+            take_unknown_inside(&known, value, &path, report);
         }
-        path.pop();
         !known.is_empty()
     });
+}
+
+/// The schemas of the items of a list, or of the members of a map; `None` if one of these is something else.
+fn parts_of<'s>(schemas: &[&'s Value], keyword: &str) -> Option<Vec<&'s Value>> {
+    let part = |schema: &&'s Value| {
+        let is_struct = keyword != "items" && schema.get("properties").is_some();
+        schema.get(keyword).filter(|part| part.is_object() && !is_struct)
+    };
+    schemas.iter().map(part).collect()
+}
+
+/// In the tables of a value: it is one, or a list or a map of some.
+fn take_unknown_inside(schemas: &[&Value], value: &mut Value, path: &str, report: ReportKey<'_>) {
+    let inside: Vec<&Value> = schemas.iter().map(|schema| without_null(schema)).collect();
+    match value {
+        Value::Object(members) if schemas.iter().all(|schema| is_table(schema)) => {
+            take_unknown(&inside, members, path, report);
+        }
+        Value::Object(members) => {
+            let Some(parts) = parts_of(&inside, "additionalProperties") else { return };
+            for (name, member) in members {
+                take_unknown_inside(&parts, member, &format!("{path}.{name}"), report);
+            }
+        }
+        Value::Array(items) => {
+            let Some(parts) = parts_of(&inside, "items") else { return };
+            for (index, item) in items.iter_mut().enumerate() {
+                take_unknown_inside(&parts, item, &format!("{path}[{index}]"), report);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A server's name as that of a folder.
@@ -386,13 +455,19 @@ pub(super) fn find(
     file: &SettingsFile,
 ) -> Result<Option<(Value, Source)>, String> {
     if let Some(value) = flags.value(setting) {
+        let value =
+            value.map_err(|problem| format!("{}: {problem} (from `--{}`)", setting.name(), setting.flag))?;
         return Ok(Some((value, Source::Flag)));
     }
     if let Some(value) = surroundings.variable(&setting.variable) {
         let Some(text) = value.to_str() else {
             return Err(format!("{}: the value of `{}` is not UTF-8", setting.name(), setting.variable));
         };
-        let value = if setting.is_list() { read_list(&[text]) } else { read_text_of(setting, text) };
+        let value = match setting.is_list() {
+            true => read_list(setting, &[text])
+                .map_err(|problem| format!("{}: {problem} (from `{}`)", setting.name(), setting.variable))?,
+            false => read_text_of(setting, text),
+        };
         return Ok(Some((value, Source::Variable)));
     }
     let mut keys = setting.path.iter();

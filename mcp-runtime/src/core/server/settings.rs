@@ -60,6 +60,10 @@ pub(crate) trait ServerSettings: Send + Sync {
     /// Their schema, with flags and variables.
     fn schema(&self) -> Value;
 
+    /// The values that are invalid, and not only missing; `None` without any.
+    #[cfg(feature = "install")]
+    fn wrong(&self) -> Option<std::sync::Arc<str>>;
+
     /// The settings that a client must set when it starts the server, to reproduce the current values.
     #[cfg(feature = "install")]
     fn to_install(&self) -> Vec<super::SettingToInstall>;

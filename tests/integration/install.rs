@@ -457,7 +457,7 @@ fn a_full_disk_or_a_kill_leaves_the_old_file() {
 fn installations_at_once_add_each_its_server() {
     for (client, path) in [("cursor", ".cursor/mcp.json"), ("codex", ".codex/config.toml")] {
         let home = Home::new();
-        let names: Vec<String> = (1..=12).map(|number| format!("server-{number}-")).collect();
+        let names: Vec<String> = (1..=8).map(|number| format!("server-{number}-")).collect();
         let start = |name: &String| {
             let mut command = home.command(PROGRAM, &format!("install {client} --name {name}"));
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program")

@@ -16,7 +16,7 @@ const MAX_FILE: u64 = 16 << 20;
 /// The suffix of a copy, after the file's name.
 const BACKUP: &str = ".before-mcp";
 /// The longest wait for other installations, each of which holds the lock while it replaces one file.
-const LOCK_TIME: Duration = Duration::from_secs(10);
+const LOCK_TIME: Duration = Duration::from_secs(30);
 
 /// The outcome of replacing a file.
 #[derive(Debug, PartialEq)]

@@ -343,7 +343,7 @@ fn a_secret_is_asked_for_once_for_two_files() {
 }
 
 #[test]
-fn inputs_that_are_no_list_are_left_alone() {
+fn inputs_that_are_not_a_list_are_left_alone() {
     let machine = Machine::new("inputs");
     let path = ".config/Code/User/mcp.json";
     for (text, problem) in [
@@ -459,7 +459,7 @@ fn values_that_are_probably_secret_are_named_before_they_are_committed() {
 }
 
 #[test]
-fn nobody_is_told_to_write_a_secret_into_a_file_that_is_committed() {
+fn a_secret_is_not_to_be_written_into_a_file_that_is_committed() {
     let machine = Machine::new("zed-project");
     for options in ["", "--dry-run", "--print"] {
         let line = format!("zed --project {options}");

@@ -410,17 +410,59 @@ fn every_fuzz_target_has_seeds_and_a_program() {
     assert_eq!(weekly.collect::<BTreeSet<_>>(), targets, "the targets that are fuzzed every week");
 }
 
-/// What `cargo test` builds has no functions of fuzzers in it, and a member that is forgotten is not tested.
+/// What `cargo test` builds has no functions of fuzzers in it, and a member that is forgotten is not tested. `.ci/interface`
+/// runs the test of the public interface, which rustdoc writes.
 #[test]
-fn cargo_test_runs_the_tests_of_every_member_but_the_fuzzers() {
+fn cargo_test_runs_the_tests_of_every_member_but_the_fuzzers_and_the_public_interface() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
     let members = |key: &str| {
         let line = manifest.lines().find_map(|line| line.strip_prefix(key)).expect("a list");
         line.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
     };
     let mut all = members("members = ");
-    all.retain(|member| member != "tests/fuzz");
+    all.retain(|member| !["tests/fuzz", "tests/interface"].contains(&&**member));
     assert_eq!(all, members("default-members = "));
+}
+
+/// The options that code spans of `text` name: `x` of `x`, `x = …` and `x(..)`.
+fn named_options(text: &str) -> Vec<&str> {
+    let spans = text.split('`').skip(1).step_by(2);
+    spans.filter_map(|span| span.split([' ', '=', '(']).next()).collect()
+}
+
+#[test]
+fn the_tables_of_the_readme_and_of_the_guide_have_every_option_and_no_other() {
+    let read = |page: &str| fs::read_to_string(root().join(page)).expect("a page");
+    let (readme, source) = (read("README.md"), read("mcp-macros/src/options/known.rs"));
+    for (attribute, page, known) in [
+        ("mcp_tool", "docs/tools.md", "TOOL"),
+        ("mcp_resource", "docs/resources.md", "RESOURCE"),
+        ("mcp_prompt", "docs/prompts.md", "PROMPT"),
+        ("mcp_event", "docs/events.md", "EVENT"),
+    ] {
+        let (_, known) = source.split_once(&format!("const {known}: &[&str] = &[")).expect("the options");
+        let known: Vec<_> = known.split("];").next().unwrap_or("").split('"').skip(1).step_by(2).collect();
+        assert!(known.len() >= 10, "{known:?}");
+        let row =
+            readme.lines().find(|line| line.starts_with(&format!("| [`#[{attribute}]`]"))).expect("a row");
+        let row = named_options(row.splitn(4, '|').nth(3).unwrap_or(""));
+        let guide = read(page);
+        let (_, table) = guide.split_once("\n## Options\n").expect("the section");
+        let rows = table.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+        let cells: Vec<_> = rows
+            .take_while(|line| line.starts_with('|'))
+            .flat_map(|line| named_options(line.split('|').nth(1).unwrap_or("")))
+            .filter(|option| !option.starts_with('.'))
+            .collect();
+        for (place, named) in [("README.md", row), (page, cells)] {
+            for option in &known {
+                assert!(named.contains(option), "{place} does not have `{option}` of `#[{attribute}]`");
+            }
+            for option in named {
+                assert!(known.contains(&option), "`#[{attribute}]` does not have `{option}` of {place}");
+            }
+        }
+    }
 }
 
 /// A file without its modules of unit tests: those with a body, which ends at the first `}` in the first column. A module in

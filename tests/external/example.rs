@@ -38,7 +38,16 @@ pub fn binary(name: &str) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     // with the features that `cargo test` selects, so that hardly anything is rebuilt
     cargo
-        .args(["build", "--workspace", "--exclude", "mcp-fuzz", "--example", name])
+        .args([
+            "build",
+            "--workspace",
+            "--exclude",
+            "mcp-fuzz",
+            "--exclude",
+            "mcp-interface-tests",
+            "--example",
+            name,
+        ])
         .current_dir(super::manifest_dir());
     if let Some(target) = profile.parent() {
         cargo.arg("--target-dir").arg(target);

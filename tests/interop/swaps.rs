@@ -32,11 +32,13 @@ const EVERYTHING: Program =
     Program("everything", "test_simple_text", "This is a simple text response for testing.");
 const CONTENT: Program = Program("content", "fixed_text", "always the same");
 
-/// The tool, built.
+/// The tool, built with the features that `cargo test` selects, so that hardly anything is rebuilt: an example has the
+/// dependencies of tests.
 pub(crate) fn mcp_dev() -> PathBuf {
     let dev = profile_dir().join(format!("mcp-dev{}", env::consts::EXE_SUFFIX));
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "-p", "mcp-dev"]).current_dir(manifest_dir());
+    cargo.args(["build", "--workspace", "--exclude", "mcp-fuzz", "--exclude", "mcp-interface-tests"]);
+    cargo.args(["--bin", "mcp-dev", "--example", EVERYTHING.0]).current_dir(manifest_dir());
     cargo.args(profile_dir().parent().map(|target| format!("--target-dir={}", target.display())));
     let _ = child::run(&mut cargo, "", BUILD).expect("cargo can be run").or_panic("building mcp-dev");
     dev

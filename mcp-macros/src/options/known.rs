@@ -369,49 +369,6 @@ mod tests {
         }
     }
 
-    /// The options that code spans of `text` name: `x` of `x`, `x = …` and `x(..)`.
-    fn named(text: &str) -> Vec<&str> {
-        let spans = text.split('`').skip(1).step_by(2);
-        spans.filter_map(|span| span.split([' ', '=', '(']).next()).collect()
-    }
-
-    #[test]
-    fn the_tables_of_the_readme_and_of_the_guide_have_every_option_and_no_other() {
-        let read = |page: &str| {
-            let path = format!("{}/../{page}", env!("CARGO_MANIFEST_DIR"));
-            std::fs::read_to_string(path).expect("a page")
-        };
-        let readme = read("README.md");
-        for (attribute, page, known) in [
-            ("mcp_tool", "docs/tools.md", TOOL),
-            ("mcp_resource", "docs/resources.md", RESOURCE),
-            ("mcp_prompt", "docs/prompts.md", PROMPT),
-            ("mcp_event", "docs/events.md", EVENT),
-        ] {
-            let row = readme
-                .lines()
-                .find(|line| line.starts_with(&format!("| [`#[{attribute}]`]")))
-                .expect("a row");
-            let row = named(row.splitn(4, '|').nth(3).unwrap_or(""));
-            let guide = read(page);
-            let (_, table) = guide.split_once("\n## Options\n").expect("the section");
-            let rows = table.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
-            let cells: Vec<_> = rows
-                .take_while(|line| line.starts_with('|'))
-                .flat_map(|line| named(line.split('|').nth(1).unwrap_or("")))
-                .filter(|option| !option.starts_with('.'))
-                .collect();
-            for (place, named) in [("README.md", row), (page, cells)] {
-                for option in known {
-                    assert!(named.contains(option), "{place} does not have `{option}` of `#[{attribute}]`");
-                }
-                for option in named {
-                    assert!(known.contains(&option), "`#[{attribute}]` does not have `{option}` of {place}");
-                }
-            }
-        }
-    }
-
     #[test]
     fn distance_counts_edits() {
         for (from, to, edits) in [

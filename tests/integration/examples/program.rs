@@ -26,6 +26,8 @@ pub(crate) fn path(example: &str) -> PathBuf {
             "--workspace",
             "--exclude",
             "mcp-fuzz",
+            "--exclude",
+            "mcp-interface-tests",
             "--examples",
             "--manifest-path",
         ]);

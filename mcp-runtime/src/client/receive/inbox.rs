@@ -630,7 +630,9 @@ mod tests {
         let inbox = inbox();
         for number in 0..2000 {
             complete(&inbox, &format!("{number}{}", "x".repeat(1000)));
-            complete(&inbox, &format!("{number}{}", "x".repeat(100_000)));
+            if number % 100 == 0 {
+                complete(&inbox, &format!("{number}{}", "x".repeat(100_000)));
+            }
         }
         let waiting = inbox.waiting.lock();
         let bytes: usize = waiting.completed_elicitations.iter().map(String::len).sum();

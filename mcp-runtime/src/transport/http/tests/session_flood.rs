@@ -6,8 +6,10 @@ use http::{Request, StatusCode};
 
 use super::{HttpHandler, IncomingBody, ResponseBody, Route, server};
 
-/// The number of sessions, well above every bound; fewer in debug builds, which are slow.
-const SESSIONS: usize = if cfg!(debug_assertions) { 15_000 } else { 100_000 };
+/// The bound on records; a lower one in debug builds, which are slow.
+const RECORDS: usize = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
+/// The number of sessions, well above every bound.
+const SESSIONS: usize = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
@@ -45,7 +47,7 @@ async fn start_sessions(
 
 fn handler() -> Arc<HttpHandler> {
     HttpHandler::new(
-        &server().http(|http| http.max_streams(500).max_session_records(10_000)).build().unwrap(),
+        &server().http(|http| http.max_streams(500).max_session_records(RECORDS)).build().unwrap(),
     )
 }
 
@@ -57,7 +59,7 @@ fn stored_sessions(handler: &HttpHandler) -> usize {
 async fn sessions_that_are_only_started_store_a_bounded_number_of_records() {
     let handler = handler();
     start_sessions(&handler, async |_, _| {}).await;
-    assert_eq!((stored_sessions(&handler), handler.legacy.recorded_sessions()), (0, 10_000));
+    assert_eq!((stored_sessions(&handler), handler.legacy.recorded_sessions()), (0, RECORDS));
 }
 
 #[tokio::test]
@@ -72,7 +74,7 @@ async fn ending_sessions_is_refused_when_too_many_have_ended() {
         }
     })
     .await;
-    assert_eq!((refused, stored_sessions(&handler)), (SESSIONS - 10_000, 0));
+    assert_eq!((refused, stored_sessions(&handler)), (SESSIONS - RECORDS, 0));
 }
 
 #[tokio::test]
@@ -82,7 +84,7 @@ async fn the_oldest_subscriptions_are_evicted() {
         assert!(handler.legacy.subscribe(id, "test://text"));
     })
     .await;
-    assert_eq!(stored_sessions(&handler), 10_000);
+    assert_eq!(stored_sessions(&handler), RECORDS);
 }
 
 #[tokio::test]
@@ -102,7 +104,7 @@ async fn streams_are_refused_while_too_many_are_open_and_evicted_when_they_are_c
     })
     .await;
     assert_eq!((open.len(), refused), (500, SESSIONS - 500));
-    assert!(stored_sessions(&handler) <= 10_000);
+    assert!(stored_sessions(&handler) <= RECORDS);
     open.clear();
     // closed immediately: few wait for their clients to reconnect
     start_sessions(&handler, async |handler, id| {
@@ -110,6 +112,6 @@ async fn streams_are_refused_while_too_many_are_open_and_evicted_when_they_are_c
         tokio::task::yield_now().await;
     })
     .await;
-    assert!(stored_sessions(&handler) <= 10_000);
+    assert!(stored_sessions(&handler) <= RECORDS);
     assert!(handler.endpoint.budgets.waiting.used() <= 256);
 }

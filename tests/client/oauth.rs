@@ -1,8 +1,11 @@
 //! Access tokens: authorized once, renewed once for all calls and processes, and never shown.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use axum::{
@@ -12,7 +15,7 @@ use axum::{
     http::{HeaderMap, Response},
     routing::{any, get, post},
 };
-use mcp_runtime::client::{Client, Error, FileTokens, KeyringTokens, OAuth, TokenStore};
+use mcp_runtime::client::{Client, ClientBuilder, Error, FileTokens, KeyringTokens, OAuth, TokenStore};
 use mcp_tests::support::serve_router;
 use serde_json::{Value, json};
 
@@ -114,7 +117,7 @@ async fn serve() -> (Arc<Issuer>, String) {
         .route("/token", post(move |Form(form): Form<Vec<(String, String)>>| async move {
             let response = b.token(&form);
             let pause = b.slow_refresh.load(Ordering::SeqCst) as u64;
-            tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+            tokio::time::sleep(Duration::from_millis(pause)).await;
             response
         }))
         .route("/.well-known/oauth-protected-resource/mcp", get(move |headers: HeaderMap| async move {
@@ -163,9 +166,14 @@ impl Drop for Folder {
     }
 }
 
+/// A client that asks a slow machine for its revision as long as it takes: it would take another one for an older server.
+fn builder() -> ClientBuilder {
+    Client::builder().probe_timeout(Duration::from_secs(60))
+}
+
 async fn connect(url: &str, store: FileTokens) -> Result<Client, Error> {
     let oauth = OAuth::headless("http://localhost:1/callback").store(store);
-    within(Client::builder().oauth(oauth).connect(url)).await
+    within(builder().oauth(oauth).connect(url)).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -285,7 +293,7 @@ async fn an_answer_of_another_request_is_refused_before_its_code_is_used() {
     let oauth = OAuth::authorization_code("http://localhost:1/callback", |_| async {
         Ok("http://localhost:1/callback?code=stolen&state=other".to_owned())
     });
-    let error = within(Client::builder().oauth(oauth).connect(url)).await.unwrap_err();
+    let error = within(builder().oauth(oauth).connect(url)).await.unwrap_err();
     assert!(error.to_string().contains("another request"), "{error}");
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 0);
 }
@@ -321,7 +329,7 @@ async fn the_redirect_is_received_on_this_machine() {
         });
     })
     .unwrap();
-    let client = within(Client::builder().oauth(oauth).connect(&url)).await.unwrap();
+    let client = within(builder().oauth(oauth).connect(&url)).await.unwrap();
     assert!(client.call("t", json!({})).await.is_ok());
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 1);
     super::until(|| shown.lock().unwrap().len() == 2).await;
@@ -337,7 +345,7 @@ async fn the_token_of_a_workload_is_read_from_its_file_each_time() {
     std::fs::write(&file, "platform-token-1\n").unwrap();
     let connect = || {
         let oauth = OAuth::workload_identity_file("me", &file).issuer(url.trim_end_matches("/mcp"));
-        within(Client::builder().oauth(oauth).connect(&url))
+        within(builder().oauth(oauth).connect(&url))
     };
     connect().await.unwrap();
     std::fs::write(&file, "platform-token-2").unwrap();
@@ -366,7 +374,7 @@ async fn two_processes_share_a_rotating_refresh_token() {
             let mut command = super::programs::program("tokens");
             command.env("MCP_TESTS_URL", &url).env("MCP_TESTS_ROUNDS", "4");
             command.env("MCP_TESTS_TOKENS", folder.0.join("tokens.json"));
-            let limit = std::time::Duration::from_secs(60);
+            let limit = Duration::from_secs(60);
             tokio::task::spawn_blocking(move || {
                 mcp_tests::external::child::run(&mut command, "", limit).unwrap()
             })
@@ -420,7 +428,7 @@ async fn tokens_are_kept_in_the_keyring_that_the_program_has_set() {
     let tokens = KeyringTokens::new("mcp-tests", folder.0.join("lock"));
     let connect = || {
         let oauth = OAuth::headless("http://localhost:1/callback").store(tokens.clone());
-        within(Client::builder().oauth(oauth).connect(&url))
+        within(builder().oauth(oauth).connect(&url))
     };
     let error = connect().await.unwrap_err();
     assert!(error.to_string().contains("the program has set no keyring"), "{error}");
@@ -473,6 +481,6 @@ async fn the_page_of_a_login_is_opened_in_the_browser_of_the_system() {
 #[tokio::test]
 async fn a_browser_without_a_user_is_refused() {
     let oauth = OAuth::client_credentials("me", "secret").any_issuer().open_browser();
-    let error = Client::builder().oauth(oauth).connect("http://127.0.0.1:1/mcp").await.unwrap_err();
+    let error = builder().oauth(oauth).connect("http://127.0.0.1:1/mcp").await.unwrap_err();
     assert!(matches!(&error, Error::Invalid { what } if what.contains("no user logs in")), "{error}");
 }

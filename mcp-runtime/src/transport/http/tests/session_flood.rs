@@ -6,7 +6,7 @@ use http::{Request, StatusCode};
 
 use super::{HttpHandler, IncomingBody, ResponseBody, Route, server};
 
-/// The bound on records; a lower one in debug builds, which are slow.
+/// The bounds on sessions and on records; lower ones in debug builds, which are slow.
 const RECORDS: usize = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
 /// The number of sessions, well above every bound.
 const SESSIONS: usize = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
@@ -47,7 +47,10 @@ async fn start_sessions(
 
 fn handler() -> Arc<HttpHandler> {
     HttpHandler::new(
-        &server().http(|http| http.max_streams(500).max_session_records(RECORDS)).build().unwrap(),
+        &server()
+            .http(|http| http.max_streams(500).max_sessions(RECORDS).max_session_records(RECORDS))
+            .build()
+            .unwrap(),
     )
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use mcp_runtime::serde_json::{Value, from_str};
+use mcp_tests::external;
 
 /// In the order in which they are published: each depends on those before it.
 const PUBLISHED: [&str; 3] = ["mcp-runtime-macros", "mcp-runtime", "mcp-dev"];
@@ -21,7 +22,7 @@ fn run(command: &mut Command) -> String {
 }
 
 fn cargo(folder: &Path, target: &Path) -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = external::cargo();
     cargo.current_dir(folder).env("CARGO_TARGET_DIR", target);
     cargo
 }

@@ -35,7 +35,7 @@ pub fn binary(name: &str) -> PathBuf {
     if built.contains(name) {
         return path;
     }
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = super::cargo();
     // with the features that `cargo test` selects, so that hardly anything is rebuilt
     cargo
         .args([

@@ -16,6 +16,7 @@ use std::{
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// What a test needs and the machine does not have.
@@ -49,6 +50,22 @@ pub fn manifest_dir() -> &'static Path {
 pub fn profile_dir() -> PathBuf {
     let binary = env::current_exe().expect("the test binary has a path");
     binary.ancestors().nth(2).expect("the test binary is in target/<profile>/deps").to_owned()
+}
+
+/// The cargo of this test run, without what it tells tests of their package: build scripts such as that of `ring` read the same
+/// variables, and cargo would run them, and build all that depends on their crates, once more.
+#[must_use]
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// A directory under `target/` that is kept between runs: installed packages, logs and reports.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_tests::external::{manifest_dir, profile_dir};
+use mcp_tests::external::{cargo, manifest_dir, profile_dir};
 use serde_json::{Value, json};
 
 use crate::{
@@ -78,7 +78,7 @@ impl Made {
     }
 
     fn cargo(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = cargo();
         command.args(arguments).arg("--offline").current_dir(self.path("")).env("CARGO_TARGET_DIR", target());
         let output = command.stdin(Stdio::null()).output().expect("cargo");
         assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));

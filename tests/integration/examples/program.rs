@@ -8,7 +8,10 @@ use std::{
     sync::OnceLock,
 };
 
-use mcp_tests::support::{LineConnection, call};
+use mcp_tests::{
+    external::cargo,
+    support::{LineConnection, call},
+};
 use serde_json::Value;
 
 /// The path of an example's binary; the first call builds all examples.
@@ -18,7 +21,7 @@ pub(crate) fn path(example: &str) -> PathBuf {
         // the test binary is <target>/<profile>/deps/integration-…
         let own = env::current_exe().unwrap();
         let profile = own.parent().unwrap().parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
+        let mut build = cargo();
         // with the features that `cargo test` selects, so that hardly anything is rebuilt
         build.args([
             "build",

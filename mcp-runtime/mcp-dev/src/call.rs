@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use mcp_runtime::{
     __dev,
-    client::{CallResult, Client},
+    client::{CallResult, Client, Error},
 };
 use serde_json::{Map, Value, json};
 
@@ -53,7 +53,7 @@ async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome 
     let as_json = || arguments.get_flag("as-json");
     match command {
         "list" => {
-            let lists = fetch_lists(client).await?;
+            let lists = fetch_lists(client).await?.lists;
             match as_json() {
                 true => print_json(&Value::Object(to_members(lists)))?,
                 false => {
@@ -136,34 +136,60 @@ fn read_object(arguments: &ArgMatches) -> Result<Value, Failure> {
 #[derive(Clone, Copy)]
 struct Kind {
     capability: &'static str,
+    method: &'static str,
     member: &'static str,
     heading: &'static str,
 }
 
 const KINDS: [Kind; 5] = [
-    Kind { capability: "tools", member: "tools", heading: "tools" },
-    Kind { capability: "resources", member: "resources", heading: "resources" },
-    Kind { capability: "resources", member: "resourceTemplates", heading: "resource templates" },
-    Kind { capability: "prompts", member: "prompts", heading: "prompts" },
-    Kind { capability: "events", member: "events", heading: "events" },
+    Kind { capability: "tools", method: "tools/list", member: "tools", heading: "tools" },
+    Kind { capability: "resources", method: "resources/list", member: "resources", heading: "resources" },
+    Kind {
+        capability: "resources",
+        method: "resources/templates/list",
+        member: "resourceTemplates",
+        heading: "resource templates",
+    },
+    Kind { capability: "prompts", method: "prompts/list", member: "prompts", heading: "prompts" },
+    Kind { capability: "events", method: "events/list", member: "events", heading: "events" },
 ];
 
+/// What a server offers.
+struct Lists {
+    lists: Vec<(Kind, Vec<Value>)>,
+    /// The methods of lists that it declares and does not have; these lists are empty.
+    missing: Vec<&'static str>,
+}
+
 /// Every list that the server has.
-async fn fetch_lists(client: &Client) -> Result<Vec<(Kind, Vec<Value>)>, Failure> {
-    let mut lists = Vec::new();
+///
+/// # Errors
+/// It refuses one in another way than by not having it.
+async fn fetch_lists(client: &Client) -> Result<Lists, Failure> {
+    const METHOD_NOT_FOUND: i64 = -32601;
+    let (mut lists, mut missing) = (Vec::new(), Vec::new());
     for kind in KINDS.into_iter().filter(|kind| client.supports(kind.capability)) {
-        let entries: Vec<Value> = match kind.member {
-            "tools" => client.tools().await?.iter().map(|entry| entry.raw().clone()).collect(),
-            "resources" => client.resources().await?.iter().map(|entry| entry.raw().clone()).collect(),
-            "resourceTemplates" => {
-                client.templates().await?.iter().map(|entry| entry.raw().clone()).collect()
+        let entries = match fetch_list(client, kind.member).await {
+            Ok(entries) => entries,
+            Err(error) if error.code() == Some(METHOD_NOT_FOUND) => {
+                missing.push(kind.method);
+                Vec::new()
             }
-            "prompts" => client.prompts().await?.iter().map(|entry| entry.raw().clone()).collect(),
-            _ => client.events().await?.iter().map(|entry| entry.raw().clone()).collect(),
+            Err(error) => return Err(format!("`{}`: {}", kind.method, server::explained(&error)).into()),
         };
         lists.push((kind, entries));
     }
-    Ok(lists)
+    Ok(Lists { lists, missing })
+}
+
+async fn fetch_list(client: &Client, member: &str) -> Result<Vec<Value>, Error> {
+    Ok(match member {
+        "tools" => client.tools().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        "resources" => client.resources().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        "resourceTemplates" => client.templates().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        "prompts" => client.prompts().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        _ => client.events().await?.iter().map(|entry| entry.raw().clone()).collect(),
+    })
 }
 
 fn to_members(lists: Vec<(Kind, Vec<Value>)>) -> Map<String, Value> {
@@ -172,6 +198,12 @@ fn to_members(lists: Vec<(Kind, Vec<Value>)>) -> Map<String, Value> {
 
 /// Everything that clients see of a server.
 pub(crate) async fn fetch_schema(client: &Client) -> Result<Value, Failure> {
+    Ok(fetch_schema_and_missing(client).await?.0)
+}
+
+/// The same, with the methods of lists that it declares and does not have.
+pub(crate) async fn fetch_schema_and_missing(client: &Client) -> Result<(Value, Vec<&'static str>), Failure> {
+    let Lists { lists, missing } = fetch_lists(client).await?;
     let (name, version) = client.server_info();
     let mut all = Map::new();
     all.insert("server".into(), json!({ "name": name, "version": version }));
@@ -179,8 +211,8 @@ pub(crate) async fn fetch_schema(client: &Client) -> Result<Value, Failure> {
         all.insert("instructions".into(), instructions.into());
     }
     all.insert("capabilities".into(), client.capabilities());
-    all.extend(to_members(fetch_lists(client).await?));
-    Ok(all.into())
+    all.extend(to_members(lists));
+    Ok((all.into(), missing))
 }
 
 fn print_json(value: &Value) -> Result<(), Failure> {

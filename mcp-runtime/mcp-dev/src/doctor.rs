@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::{
     Outcome,
-    call::fetch_schema,
+    call::fetch_schema_and_missing,
     examine::{Severity, examine},
     print, server,
 };
@@ -31,9 +31,22 @@ pub(crate) fn command() -> Command {
 /// # Errors
 /// The server refuses a list.
 pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
-    server::with_client(arguments, async |client| {
+    server::with_client_and_output(arguments, async |client, lines| {
         let budget = arguments.get_one::<u32>("budget").map(|budget| *budget as usize);
-        let found = examine(&fetch_schema(client).await?, client.revision(), budget);
+        let (described, missing) = fetch_schema_and_missing(client).await?;
+        let mut found = examine(&described, client.revision(), budget);
+        for method in missing {
+            let text = format!(
+                "declares the capability and has no `{method}` (-32601): clients report an error, so answer it with an empty list"
+            );
+            found.add(Severity::Warning, text);
+        }
+        if let Some((count, first)) = lines.seen() {
+            let text = format!(
+                "writes lines to stdout that are no messages ({count}, the first is `{first}`): the protocol has stdout alone, and clients report an error for each, so log to stderr"
+            );
+            found.add(Severity::Error, text);
+        }
         let text = match arguments.get_flag("as-json") {
             true => format!("{:#}\n", found.to_json()),
             false => server::visible(&found.to_text()),

@@ -1,6 +1,6 @@
 //! What clients and models trip over in the lists of a server, and what the lists cost a model.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use mcp_runtime::Revision;
 use serde_json::{Map, Value, json};
@@ -56,6 +56,12 @@ pub(crate) struct Examination {
 impl Examination {
     pub(crate) fn tokens(&self) -> usize {
         self.costs.iter().map(|cost| cost.tokens).sum()
+    }
+
+    /// Adds what the lists do not say.
+    pub(crate) fn add(&mut self, severity: Severity, text: String) {
+        self.findings.push(Finding { severity, item: "server".to_owned(), text });
+        self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -131,6 +137,13 @@ pub(crate) fn examine(described: &Value, revision: Option<Revision>, budget: Opt
             }
         }
     }
+    for (item, count) in duplicates(described) {
+        examiner.add(
+            Severity::Error,
+            &item,
+            format!("is listed {count} times: clients refuse the list, or reach only one of them"),
+        );
+    }
     let Examiner { mut findings, costs, .. } = examiner;
     let total: usize = costs.iter().map(|cost| cost.tokens).sum();
     let limit = budget.unwrap_or(BUDGET);
@@ -142,6 +155,27 @@ pub(crate) fn examine(described: &Value, revision: Option<Revision>, budget: Opt
     }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Examination { findings, costs, budget: limit }
+}
+
+/// Items that are listed more than once under one name or URI, each as `tool search`, with their number.
+pub(crate) fn duplicates(described: &Value) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for (section, kind, key) in [
+        ("tools", "tool", "name"),
+        ("prompts", "prompt", "name"),
+        ("resources", "resource", "uri"),
+        ("resourceTemplates", "resource template", "uriTemplate"),
+        ("events", "event", "name"),
+    ] {
+        let entries = described[section].as_array().into_iter().flatten();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in entries.filter_map(|entry| entry[key].as_str()) {
+            *counts.entry(name).or_default() += 1;
+        }
+        let repeated = counts.into_iter().filter(|(_, count)| *count > 1);
+        found.extend(repeated.map(|(name, count)| (format!("{kind} {name}"), count)));
+    }
+    found
 }
 
 /// The number of tools that VS Code and OpenAI take in a request.
@@ -357,7 +391,7 @@ fn is_blank(text: &Value) -> bool {
 }
 
 /// The words of a name in any of the usual spellings, in lower case.
-fn words(name: &str) -> impl Iterator<Item = String> {
+pub(crate) fn words(name: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
     for c in name.chars() {
@@ -475,6 +509,9 @@ mod tests {
             assert_eq!(found.len(), 1, "{name} {changes}: {found:?}");
             assert!(found[0].0 == severity && found[0].1.contains(text), "{name} {changes}: {found:?}");
         }
+        let twice = [tool("a", &json!({})), tool("b", &json!({})), tool("a", &json!({}))];
+        let text = "tool a: is listed 2 times: clients refuse the list, or reach only one of them";
+        assert_eq!(found(&twice, None), [(Error, text.to_owned())]);
         let mut plain = tool("a", &json!({}));
         plain.as_object_mut().expect("a tool").remove("outputSchema");
         assert!(found(&[plain], None)[0].1.contains("no schema"));

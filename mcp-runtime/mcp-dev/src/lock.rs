@@ -12,8 +12,9 @@ use mcp_runtime::{
 use crate::{
     Failure, Outcome,
     call::fetch_schema,
+    examine::duplicates,
     print, report,
-    server::{self, ServerOptions},
+    server::{self, ServerOptions, visible},
 };
 
 /// The exit code of a check that finds changes which break nothing: the file is out of date.
@@ -42,6 +43,12 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
 /// The contract of the server now, with settings and scopes if its program prints them.
 async fn read_server(client: &Client, arguments: &ArgMatches) -> Result<Contract, Failure> {
     let mut described = fetch_schema(client).await?;
+    let repeated = duplicates(&described);
+    if !repeated.is_empty() {
+        let lines = repeated.iter().map(|(item, count)| format!("{item}: is listed {count} times"));
+        let lines = visible(&lines.collect::<Vec<_>>().join("\n"));
+        return Err(format!("a contract has one item of each name\n{lines}").into());
+    }
     // programs of `mcp-runtime` speak the newest revision; others are not started with words that they do not know
     if client.revision() == Some(Revision::LATEST)
         && let Some(mut own) = ServerOptions::read(arguments)?.own_schema().await

@@ -1,27 +1,33 @@
 //! The server of a command: a process or a URL, as the arguments name it.
 
 use std::{
+    borrow::Cow,
     io::IsTerminal as _,
     process::{self, ExitCode, Stdio},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressStyle};
 use mcp_runtime::client::{
-    Client, ClientBuilder, ElicitAnswer, ProgressUpdate, UrlRequest, end_children_on_signal,
+    Client, ClientBuilder, ElicitAnswer, Error, ProgressUpdate, UrlRequest, end_children_on_signal,
 };
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use crate::{Failure, Outcome, report};
+use crate::{Failure, Outcome, dev, report};
 
 /// The token that is sent to servers over HTTP.
 pub(crate) const TOKEN: &str = "MCP_TOKEN";
 /// How long a program may take to print its schema, and the most that is read of it.
 const SCHEMA_TIME: Duration = Duration::from_secs(30);
 const MAX_SCHEMA: u64 = 64 << 20;
+/// The limits of the client in time, which `--timeout` raises.
+const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
+const LONGEST_CONNECT: Duration = Duration::from_secs(5 * 60);
+/// The beginning of a line of stdout that is kept.
+const MAX_STRAY: usize = 120;
 
 const HELP: &str = "\
 The server is what follows `--`: a command and its arguments, or a URL.
@@ -48,6 +54,17 @@ pub(crate) fn command(name: &'static str, about: &'static str, own: Vec<Arg>) ->
 /// # Errors
 /// The server cannot be reached, or the use of it fails.
 pub(crate) fn with_client(arguments: &ArgMatches, run: impl AsyncFnOnce(&Client) -> Outcome) -> Outcome {
+    with_client_and_output(arguments, async |client, _| run(client).await)
+}
+
+/// The same, with the lines of the server's output that are no messages.
+///
+/// # Errors
+/// The server cannot be reached, or the use of it fails.
+pub(crate) fn with_client_and_output(
+    arguments: &ArgMatches,
+    run: impl AsyncFnOnce(&Client, &StrayLines) -> Outcome,
+) -> Outcome {
     let options = match ServerOptions::read(arguments) {
         Ok(options) => options,
         Err(message) => {
@@ -57,14 +74,55 @@ pub(crate) fn with_client(arguments: &ArgMatches, run: impl AsyncFnOnce(&Client)
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let client = options.connect().await?;
-        let outcome = run(&client).await;
+        let lines = StrayLines::default();
+        let client = options.connect(&lines).await?;
+        let outcome = run(&client, &lines).await;
         client.close().await;
         outcome
     });
+    let outcome = outcome.map_err(in_words_of_options);
     // a thread that waits for the keyboard must not delay the exit
     runtime.shutdown_background();
     outcome
+}
+
+/// The lines of a server's output that are no messages.
+#[derive(Clone, Default)]
+pub(crate) struct StrayLines(Arc<Mutex<(u64, String)>>);
+
+impl StrayLines {
+    fn add(&self, line: &str) {
+        if line.trim().is_empty() {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.0 == 0 {
+            kept.1 = line.trim().chars().take(MAX_STRAY).collect();
+        }
+        kept.0 += 1;
+    }
+
+    /// Their number, and the beginning of the first one.
+    pub(crate) fn seen(&self) -> Option<(u64, String)> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (kept.0 > 0).then(|| kept.clone())
+    }
+}
+
+/// The same error, with the option of this program that raises a limit in time.
+fn in_words_of_options(failure: Failure) -> Failure {
+    failure.downcast_ref::<Error>().map(explained).map_or(failure, Into::into)
+}
+
+/// The text of an error, with the option of this program that raises a limit in time.
+pub(crate) fn explained(error: &Error) -> String {
+    let text = error.to_string();
+    match error {
+        Error::Timeout { option: Some(option), .. } => {
+            text.replace(&format!("raise `{option}`"), "raise `--timeout SECONDS`")
+        }
+        _ => text,
+    }
 }
 
 /// Without `Debug`: headers and variables may be secret.
@@ -83,7 +141,7 @@ enum Target {
 impl ServerOptions {
     /// # Errors
     /// No server is named, or a value is not what it should be; the message has none of the value.
-    pub(crate) fn read(arguments: &ArgMatches) -> Result<Self, &'static str> {
+    pub(crate) fn read(arguments: &ArgMatches) -> Result<Self, Cow<'static, str>> {
         let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().cloned();
         let words: Vec<String> = texts("server").collect();
         let is_url = |text: &str| {
@@ -91,10 +149,18 @@ impl ServerOptions {
             text.starts_with("http://") || text.starts_with("https://")
         };
         let target = match (arguments.get_one::<String>("http"), words.as_slice()) {
-            (Some(_), [_, ..]) => return Err("`--http URL` and `-- SERVER` are two servers: name one"),
+            (Some(_), [_, ..]) => return Err("`--http URL` and `-- SERVER` are two servers: name one".into()),
             (Some(url), []) if is_url(url) => Target::Url(url.clone()),
-            (Some(_), []) => return Err("`--http` needs a URL: `--http https://example.com/mcp`"),
-            (None, []) => return Err("a server is missing: `-- COMMAND`, or `-- URL`"),
+            (Some(_), []) => return Err("`--http` needs a URL: `--http https://example.com/mcp`".into()),
+            (None, []) => {
+                let missing = "a server is missing: `-- COMMAND`, or `-- URL`";
+                return Err(match dev::program_of_crate() {
+                    Some(program) => {
+                        format!("{missing}; the one of this crate, once it is built: `-- {program}`").into()
+                    }
+                    None => missing.into(),
+                });
+            }
             (None, [url]) if is_url(url) => Target::Url(url.clone()),
             (None, words) => Target::Command(words.to_vec()),
         };
@@ -115,12 +181,19 @@ impl ServerOptions {
 
     /// # Errors
     /// The server cannot be started or reached, or does not speak the protocol.
-    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+    async fn connect(&self, lines: &StrayLines) -> Result<Client, Failure> {
         end_children_on_signal();
+        let (timeout, lines) = (self.timeout, lines.clone());
         let mut builder = Client::builder()
             .info("mcp-dev", env!("CARGO_PKG_VERSION"))
             .inherit_environment()
-            .request_timeout(self.timeout)
+            .request_timeout(timeout)
+            .timeout(timeout.max(LONGEST_CALL))
+            .limits(|limits| {
+                let longest = timeout.max(LONGEST_CONNECT);
+                limits.connect_timeout(longest).list_timeout(longest)
+            })
+            .__on_stray_line(move |line| lines.add(&line))
             .on_log(|log| {
                 let text = log.data.as_str().map_or_else(|| log.data.to_string(), str::to_owned);
                 report(&visible(&format!("{}: {text}", log.level)));

@@ -1163,6 +1163,13 @@ fn keep_forwarded(client: &Client, members: &mut Members, kept: &Value) {
 /// Whether a variable of this name is probably secret. `mcp-dev` masks by the same list.
 pub(crate) fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
+    // a personal access token; `PATH` has the same letters
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    if words.skip(1).any(|word| word == "PAT") {
+        return true;
+    }
+    // the name of a person
+    let name = name.replace("AUTHORI", "AUTH").replace("AUTHOR", "");
     ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "DSN", "COOKIE"]
         .iter()
         .any(|part| name.contains(part))

@@ -67,6 +67,8 @@ pub(super) struct Child {
     /// Lines of its stdout; the end is the end of the process.
     pub(super) stdout: mpsc::Receiver<Vec<u8>>,
     stderr: Arc<Mutex<VecDeque<String>>>,
+    /// Knows the secrets that its stderr may have.
+    trace: Trace,
     exit: oneshot::Receiver<Option<ExitStatus>>,
     stop: CancellationToken,
     kill: CancellationToken,
@@ -128,7 +130,8 @@ impl Child {
             }
             let _dropped = status_sender.send(status);
         });
-        Ok(Self { stdin: Some(to_stdin), stdout: from_stdout, stderr: kept, exit, stop, kill })
+        let trace = trace.clone();
+        Ok(Self { stdin: Some(to_stdin), stdout: from_stdout, stderr: kept, trace, exit, stop, kill })
     }
 
     /// Closes its stdin, and ends it if that does not, or by a signal at once.
@@ -147,10 +150,10 @@ impl Child {
         timeout(GRACE * 3, &mut self.exit).await.ok()?.ok()?
     }
 
-    /// The last lines of its stderr.
+    /// The last lines of its stderr, masked: clients get them, and models read them.
     pub(super) fn stderr(&self) -> String {
         let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+        self.trace.masked(&lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))
     }
 }
 

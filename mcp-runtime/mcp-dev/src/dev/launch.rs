@@ -367,6 +367,8 @@ impl Crate {
             match self.build().await {
                 Ok(program) => self.publish(program, since),
                 Err(failure) => {
+                    // clients get it with the calls that are not answered
+                    let failure = self.trace.masked(&failure);
                     report(&format!("mcp-dev: the build has failed{}", self.running()));
                     self.trace.event("build", json!({ "state": "failed", "text": failure }));
                     self.sender.send_modify(|state| {

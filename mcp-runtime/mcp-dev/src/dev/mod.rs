@@ -7,6 +7,7 @@ mod message;
 mod page;
 mod proxy;
 mod replay;
+mod secrets;
 mod session;
 mod trace;
 
@@ -171,6 +172,18 @@ pub(crate) fn with_loop(mut arguments: Vec<String>) -> Vec<String> {
         _ => arguments.extend(["mcp-dev", "dev"].map(str::to_owned)),
     }
     arguments
+}
+
+/// The path of the program that cargo builds of the crate in this folder.
+pub(crate) fn program_of_crate() -> Option<String> {
+    let (manifest, folder) = (std::fs::read_to_string("Cargo.toml").ok()?, std::env::current_dir().ok()?);
+    if !manifest.lines().any(|line| line.trim() == "[package]") {
+        return None;
+    }
+    // in a workspace, both are in the folder of its root
+    let levels = folder.ancestors().position(|folder| folder.join("Cargo.lock").is_file());
+    let root = "../".repeat(levels.unwrap_or_default());
+    Some(format!("{root}target/debug/{}", name_of_crate(&manifest, &folder)))
 }
 
 /// The name of the package, or of the folder of a workspace without one.
@@ -369,14 +382,17 @@ async fn run_until_signal(options: Options) -> Outcome {
 }
 
 async fn work(options: Options, token: CancellationToken) -> Outcome {
-    let values = options.env.iter().map(|(_, value)| value.clone());
+    let values = options.env.iter().flat_map(|(name, value)| {
+        let in_url = secrets::secrets_of_variable(name, value);
+        in_url.into_iter().chain([value.clone()])
+    });
     let own = match &options.server {
         Server::Own(Source::Crate { arguments, .. })
         | Server::OwnHttp { source: Source::Crate { arguments, .. }, .. } => arguments.as_slice(),
         _ => &[],
     };
     let words = trace::masked_words(&[&options.command[..], own].concat()).1;
-    let values = values.chain(words).chain(trace::secret_variables());
+    let values = values.chain(words).chain(secrets::secret_variables());
     let mask = Mask::new(options.shows_values, &options.secrets, values);
     let trace = Trace::new(mask);
     if let Some(path) = &options.log {

@@ -1,6 +1,6 @@
 //! What happens, for the author's log: a ring of events, bounded in number and bytes, which new readers get from its beginning.
-//! Secrets are masked before an event is kept: arguments that a schema or a flag marks, members with telling names, values of
-//! variables, and every other place where such a value occurs.
+//! Secrets are masked before an event is kept: arguments that a schema or a flag marks, members with telling names, secrets in
+//! URLs, values of variables, and every other place where such a value occurs, as it is or escaped.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,10 +14,13 @@ use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     sync::broadcast::{self, error::RecvError},
 };
-use url::Url;
 
 use super::{
     message::{Kind, kind},
+    secrets::{
+        SHORTEST_SECRET, Sign, is_distinct, is_open, is_secret_value, masked_url, sign_of, spellings,
+        without_secrets_of_urls,
+    },
     session::KnownTools,
 };
 
@@ -27,10 +30,6 @@ const MAX_BYTES: usize = 8 << 20;
 const MAX_EVENT: usize = 256 << 10;
 /// Values that are masked wherever they occur.
 const MAX_SECRETS: usize = 256;
-/// The shortest of them: shorter ones occur by chance.
-const SHORTEST_SECRET: usize = 4;
-/// The shortest value of a variable or an argument of the command that is masked wherever it occurs.
-const SHORTEST_VALUE: usize = 8;
 /// Questions whose schemas are known for the masks of their answers, and the schemas of one key.
 const MAX_QUESTIONS: usize = 1024;
 const MAX_SCHEMAS: usize = 8;
@@ -38,26 +37,6 @@ const MAX_SCHEMAS: usize = 8;
 const READER_QUEUE: usize = 256;
 /// Stands in place of what is not shown.
 pub(super) const MASKED: &str = "•••";
-/// Members that are masked whatever the schema says, in lower case and without separators.
-const SECRET_NAMES: [&str; 16] = [
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "apisecret",
-    "apitoken",
-    "authorization",
-    "authtoken",
-    "bearertoken",
-    "clientsecret",
-    "cookie",
-    "passwd",
-    "password",
-    "privatekey",
-    "refreshtoken",
-    "secret",
-    "setcookie",
-];
-
 #[derive(Clone, Copy)]
 pub(super) enum Direction {
     ToServer,
@@ -227,6 +206,13 @@ impl Trace {
         self.0.mask.everywhere(value);
     }
 
+    /// The same text without what is not shown.
+    pub(super) fn masked(&self, text: &str) -> String {
+        let mut value = Value::from(text);
+        self.mask(&mut value);
+        value.as_str().unwrap_or_default().to_owned()
+    }
+
     /// Masks a text from now on, wherever it occurs.
     pub(super) fn hide(&self, text: &str) {
         self.0.mask.remember(&text.into());
@@ -306,21 +292,20 @@ pub(super) struct Mask {
     shows_values: bool,
     /// Names of members that a flag marks.
     names: Vec<String>,
-    /// Values of variables and headers.
+    /// Values of variables and headers, in all spellings.
     fixed: Vec<String>,
-    found: Mutex<VecDeque<String>>,
+    /// The spellings of each, itself first.
+    found: Mutex<VecDeque<Vec<String>>>,
 }
 
 impl Mask {
     /// `values` are masked wherever they occur, unless values are shown.
     pub(super) fn new(shows_values: bool, names: &[String], values: impl Iterator<Item = String>) -> Self {
-        let mut fixed: Vec<String> = values.filter(|value| value.len() >= SHORTEST_SECRET).collect();
-        // a value that is a part of another one must not uncover the rest
-        fixed.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
+        let is_secret = |value: &String| value.len() >= SHORTEST_SECRET && !is_open("", value);
         Self {
             shows_values,
             names: names.iter().map(|name| plain_name(name)).collect(),
-            fixed,
+            fixed: values.filter(is_secret).flat_map(|value| spellings(&value)).collect(),
             found: Mutex::default(),
         }
     }
@@ -391,13 +376,13 @@ impl Mask {
         match value {
             Value::String(text) if text.len() >= SHORTEST_SECRET && text != MASKED => {
                 let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-                if found.contains(text) {
+                if found.iter().any(|spellings| spellings.first() == Some(text)) {
                     return;
                 }
                 if found.len() == MAX_SECRETS {
                     found.pop_front();
                 }
-                found.push_back(text.clone());
+                found.push_back(spellings(text));
             }
             Value::Array(values) => values.iter().for_each(|value| self.remember(value)),
             Value::Object(members) => members.values().for_each(|value| self.remember(value)),
@@ -411,7 +396,8 @@ impl Mask {
         }
         self.walk_names(value);
         let mut secrets: Vec<String> = self.fixed.clone();
-        secrets.extend(self.found.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        secrets.extend(self.found.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().cloned());
+        // a value that is a part of another one must not uncover the rest
         secrets.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
         replace(value, &secrets);
     }
@@ -421,17 +407,50 @@ impl Mask {
             Value::Array(values) => values.iter_mut().for_each(|value| self.walk_names(value)),
             Value::Object(members) => {
                 for (name, value) in members {
-                    let plain = plain_name(name);
-                    let is_scalar = value.is_string() || value.is_number();
-                    let is_flagged = self.names.contains(&plain) && !is_schema(value);
-                    if is_flagged || (is_scalar && SECRET_NAMES.contains(&plain.as_str())) {
+                    if self.names.contains(&plain_name(name)) && !is_schema(value) {
                         self.hide(value);
-                    } else {
+                    } else if !self.hide_named(name, value) {
                         self.walk_names(value);
                     }
                 }
             }
+            Value::String(text) => {
+                if let Some((shown, secrets)) = without_secrets_of_urls(text) {
+                    *text = shown;
+                    secrets.iter().for_each(|secret| self.remember_distinct(secret));
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// Masks a value whose name tells that it is secret; returns whether it does.
+    fn hide_named(&self, name: &str, value: &mut Value) -> bool {
+        match (sign_of(name), &*value) {
+            (Some(Sign::Sure), Value::Number(_))
+            | (Some(Sign::Sure | Sign::SurePlural), Value::String(_)) => {
+                self.hide(value);
+            }
+            // headers that occur several times
+            (Some(Sign::Sure | Sign::SurePlural), Value::Array(values))
+                if values.iter().any(Value::is_string) =>
+            {
+                values.iter().filter_map(Value::as_str).for_each(|text| self.remember_distinct(text));
+                *value = MASKED.into();
+            }
+            (Some(Sign::Likely), Value::String(text)) if !is_open(name, text) => {
+                self.remember_distinct(text);
+                *value = MASKED.into();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Remembers a text unless it occurs by chance.
+    fn remember_distinct(&self, text: &str) {
+        if is_distinct(text) {
+            self.remember(&text.into());
         }
     }
 }
@@ -476,24 +495,16 @@ fn replace(value: &mut Value, secrets: &[String]) {
     }
 }
 
-/// Values of this process's environment whose names tell that they are secret.
-pub(super) fn secret_variables() -> impl Iterator<Item = String> {
-    let variables = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    variables
-        .filter(|(name, value)| sounds_secret(name) && value.len() >= SHORTEST_VALUE)
-        .map(|(_, value)| value)
-}
-
 /// The words of a command for the page, without the values of flags, variables, headers and parameters of URLs whose names tell
 /// that they are secret; and these values.
 pub(super) fn masked_words(words: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut shown, mut secrets) = (Vec::new(), Vec::new());
-    let mut is_next_secret = false;
+    // the flag whose value comes next
+    let mut flag: Option<&String> = None;
     for word in words {
         // `--no-auth --port 80` has no value of a secret
-        if std::mem::take(&mut is_next_secret) && !word.starts_with("--") {
-            secrets.push(word.clone());
+        if let Some(name) = flag.take().filter(|_| !word.starts_with("--")) {
+            secrets.extend(is_secret_value(name, word).then(|| word.clone()));
             shown.push(MASKED.to_owned());
             continue;
         }
@@ -506,48 +517,24 @@ pub(super) fn masked_words(words: &[String]) -> (Vec<String>, Vec<String>) {
         if let Some(at) = named {
             let (name, value) = word.split_at(at + 1);
             let spaces = value.len() - value.trim_start().len();
-            secrets.extend(value.split_whitespace().map(str::to_owned));
-            secrets.push(value.trim().to_owned());
+            let parts = value.split_whitespace().chain([value.trim()]);
+            secrets.extend(parts.filter(|part| is_secret_value(&word[..at], part)).map(str::to_owned));
             shown.push(format!("{name}{}{MASKED}", &value[..spaces]));
             continue;
         }
-        is_next_secret = word.starts_with('-') && !word.contains('=') && sounds_secret(word);
-        shown.push(word.clone());
-    }
-    secrets.retain(|secret| secret.len() >= SHORTEST_VALUE);
-    (shown, secrets)
-}
-
-/// A URL without its password and without the values of parameters whose names tell that they are secret, which are added to
-/// `secrets`; `None` for other words. A URL without secrets stays as it is written.
-fn masked_url(word: &str, secrets: &mut Vec<String>) -> Option<String> {
-    let mut url = Url::parse(word).ok().filter(|_| word.contains("://"))?;
-    let before = secrets.len();
-    if let Some(password) = url.password().map(str::to_owned) {
-        secrets.push(password);
-        let _has_host = url.set_password(Some("masked"));
-    }
-    let mut query = Vec::new();
-    for part in url.query().into_iter().flat_map(|query| query.split('&')) {
-        match part.split_once('=').filter(|(name, _)| sounds_secret(name)) {
-            Some((name, value)) => {
-                secrets.push(value.to_owned());
-                secrets.extend(
-                    url::form_urlencoded::parse(part.as_bytes()).map(|(_, value)| value.into_owned()),
-                );
-                query.push(format!("{name}={MASKED}"));
+        if word.starts_with('-') && !word.contains('=') && sounds_secret(word) {
+            flag = Some(word);
+        }
+        // `--database=postgres://..`
+        match without_secrets_of_urls(word) {
+            Some((text, own)) => {
+                shown.push(text);
+                secrets.extend(own);
             }
-            None => query.push(part.to_owned()),
+            None => shown.push(word.clone()),
         }
     }
-    if secrets.len() == before {
-        return Some(word.to_owned());
-    }
-    let fragment = url.fragment().map(|fragment| format!("#{fragment}")).unwrap_or_default();
-    let query = if url.query().is_some() { format!("?{}", query.join("&")) } else { String::new() };
-    url.set_fragment(None);
-    url.set_query(None);
-    Some(format!("{url}{query}{fragment}"))
+    (shown, secrets)
 }
 
 #[cfg(test)]
@@ -565,6 +552,8 @@ mod tests {
                 "http://127.0.0.1:1/mcp?a=b&api_key=•••#c",
             ),
             ("postgres://ada:planted-secret@db/x", "postgres://ada:masked@db/x"),
+            ("--database=postgres://ada:planted-secret@db/x", "--database=postgres://ada:masked@db/x"),
+            ("--author=Ada Lovelace", "--author=Ada Lovelace"),
             ("--database=ledger.db", "--database=ledger.db"),
             ("http://127.0.0.1:1?a=b", "http://127.0.0.1:1?a=b"),
         ] {
@@ -580,6 +569,55 @@ mod tests {
         let words = ["server", "--token", "S3CRET", "--no-auth", "--port", "80"].map(str::to_owned);
         let (shown, _) = masked_words(&words);
         assert_eq!(shown, ["server", "--token", "•••", "--no-auth", "--port", "80"]);
+    }
+
+    /// Of a message that a client sends to a tool without secrets in its schema.
+    fn shown_arguments(mask: Mask, arguments: &[Value]) -> Vec<Value> {
+        let trace = Trace::new(mask);
+        let tools = KnownTools::default();
+        tools.learn(&json!({ "tools": [{ "name": "t", "inputSchema": {} }] }));
+        for own in arguments {
+            let params = json!({ "name": "t", "arguments": own, "_meta": { "progressToken": "progress-1" } });
+            let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            trace.message("s", Direction::ToServer, &call, None, &tools, None);
+        }
+        let event = |text: &Arc<str>| serde_json::from_str::<Value>(text).expect("JSON");
+        trace.subscribe().0.iter().map(|text| event(text)["message"]["params"].take()).collect()
+    }
+
+    #[test]
+    fn arguments_are_masked_by_their_names_and_those_with_similar_names_are_shown() {
+        let named = json!({
+            "token": "planted-1", "secret_key": "planted", "headers": { "X-Api-Key": "planted", "Cookie": ["planted"] },
+            "auth": "planted", "bearer": "planted", "credentials": "planted", "passphrase": "planted", "pwd": "planted",
+            "pin": "planted", "url": "http://u:planted-2@h/?api_key=planted-3&page=1", "password": 4711,
+        });
+        let shown = json!({
+            "author": "Ada", "maxTokens": 4096, "tokens": "12", "cursor": "c1", "nextPageToken": "p1", "key": "colour",
+            "pin": 13, "auth": "none", "pwd": "/home/ada", "secrets": 2, "url": "http://h/?author=ada", "token": "",
+        });
+        let echo = json!({ "text": "planted-1 planted-2 planted-3 author" });
+        let params =
+            shown_arguments(Mask::new(false, &[], std::iter::empty()), &[named.clone(), shown.clone(), echo]);
+        let all = Value::from(params.clone()).to_string();
+        assert!(!all.contains("planted") && !all.contains("4711"), "{all}");
+        assert_eq!(params[0]["arguments"]["url"], "http://u:masked@h/?api_key=•••&page=1");
+        assert_eq!(params[0]["_meta"]["progressToken"], "progress-1");
+        assert_eq!(params[1]["arguments"], shown);
+        assert_eq!(params[2]["arguments"]["text"], "••• ••• ••• author");
+        let params = shown_arguments(Mask::new(true, &[], std::iter::empty()), std::slice::from_ref(&named));
+        assert_eq!(params[0]["arguments"], named);
+    }
+
+    #[test]
+    fn secrets_are_masked_where_they_are_escaped_too_and_the_longest_first() {
+        let secret = r#"pl"anted\quote"#;
+        let values = ["planted1", "planted1-REST", secret, "true"].map(str::to_owned);
+        let inner = json!({ "password_was": secret }).to_string();
+        let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        let texts = json!({ "text": format!("{inner} {encoded} /x/planted1-REST/y true") });
+        let params = shown_arguments(Mask::new(false, &[], values.into_iter()), &[texts]);
+        assert_eq!(params[0]["arguments"]["text"], "{\"password_was\":\"•••\"} ••• /x/•••/y true");
     }
 
     #[test]

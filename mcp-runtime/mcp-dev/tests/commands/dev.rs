@@ -120,8 +120,13 @@ impl Loop {
     }
 
     pub(crate) fn start_in(folder: Folder, words: &[&str]) -> Self {
+        Self::start_with(folder, words, &[])
+    }
+
+    /// With variables of the environment.
+    fn start_with(folder: Folder, words: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
-        command.args(words).current_dir(&folder.0);
+        command.args(words).current_dir(&folder.0).envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program");
         let stdin = child.stdin.take();
@@ -535,6 +540,24 @@ fn a_server_that_crashes_is_started_again_and_its_last_words_are_shown() {
 }
 
 #[test]
+fn the_last_words_of_a_server_that_crashes_reach_the_client_without_secrets() {
+    let folder = Folder::new();
+    let script = SERVER.replace("VERSION", "1").replace(
+        "\"the planted reason",
+        "\"starting with \" + os.environ[\"API_KEY\"] + \" for the planted reason",
+    );
+    fs::write(folder.0.join("server.py"), script).expect("a file");
+    let words = ["--no-page", "--", "python3", "server.py"];
+    let mut dev = Loop::start_with(folder, &words, &[("API_KEY", "hunter2")]);
+    dev.shake_hands();
+    dev.call(5, "crash");
+    let answer = dev.answer_to(&json!(5));
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("starting with ••• for the planted reason"), "{answer}");
+    assert!(!message.contains("hunter2"), "{answer}");
+}
+
+#[test]
 fn calls_to_a_server_that_does_not_start_are_answered_and_the_next_save_mends_it() {
     let mut dev = Loop::start(&[]);
     dev.shake_hands();
@@ -636,6 +659,61 @@ for line in sys.stdin:
         (&last["kind"], &last["bytes"].is_u64(), &last["ms"].is_f64()),
         (&json!("response"), &true, &true)
     );
+}
+
+#[test]
+fn secrets_of_the_environment_are_not_in_the_log_as_they_are_or_escaped() {
+    let folder = Folder::new();
+    let script = r#"
+import json, os, sys, urllib.parse
+names = ["API_KEY", "DB_PASSWORD", "SVC_TOKEN", "DATABASE_URL", "GITHUB_PAT", "MAX_TOKENS"]
+for line in sys.stdin:
+    message = json.loads(line)
+    def send(result):
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+    if message["method"] == "tools/list":
+        send({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})
+    else:
+        found = {name.lower() + ".was": os.environ[name] for name in names}
+        url = "http://h/" + urllib.parse.quote(os.environ["SVC_TOKEN"], safe="")
+        password = urllib.parse.urlsplit(os.environ["DATABASE_URL"]).password
+        send({"content": [{"type": "text", "text": json.dumps([found, url, password, "tea"])}]})
+"#;
+    fs::write(folder.0.join("server.py"), script).expect("a file");
+    let log = folder.0.join("log.jsonl");
+    let variables = [
+        ("API_KEY", "hunter2"),
+        ("DB_PASSWORD", "pl\"anted\\quote-1"),
+        ("SVC_TOKEN", "planted +/token"),
+        ("DATABASE_URL", "postgres://u:planted2@h/x"),
+        ("GITHUB_PAT", "plantd3"),
+        ("MAX_TOKENS", "4096"),
+    ];
+    let words = ["--no-page", "--log", "log.jsonl", "--", "python3", "server.py"];
+    let mut dev = Loop::start_with(folder, &words, &variables);
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    assert_eq!(dev.next()["id"], 1);
+    let params = json!({ "name": "t", "arguments": {} });
+    dev.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }));
+    let answer = dev.answer_to(&json!(2));
+    let answer = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    for part in ["hunter2", "pl\\\"anted\\\\quote-1", "planted%20%2B%2Ftoken", "planted2", "plantd3"] {
+        assert!(answer.contains(part), "the client gets all of it: {part}: {answer}");
+    }
+    let end = std::time::Instant::now() + LIMIT;
+    let text = loop {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        if text.contains("tea") && text.ends_with('\n') {
+            break text;
+        }
+        assert!(std::time::Instant::now() < end, "{text}");
+        thread::sleep(Duration::from_millis(10));
+    };
+    for part in ["hunter2", "anted", "plantd3"] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
+    // a number of tokens is no secret, and the URL stays but for its password
+    assert!(text.contains("4096") && text.contains("postgres://u:"), "{text}");
 }
 
 #[test]

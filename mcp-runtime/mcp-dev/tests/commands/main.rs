@@ -150,6 +150,11 @@ fn failures_exit_with_1_and_mistakes_of_the_arguments_with_2() {
         (&["list", "--http", "http://a", "--", "b"], 2, "are two servers"),
         (&["list", "--env", "=planted", "--", "b"], 2, "`--env` needs a name and a value"),
         (&["list", "--header", "planted", "--", "b"], 2, "`--header` needs a name and a value"),
+        (
+            &["list", "--timeout", "1", "--", "python3", "-c", "import sys; sys.stdin.read()"],
+            1,
+            "raise `--timeout SECONDS`",
+        ),
         (&["lsit"], 2, "list"),
         (&["install", "cursor"], 2, "a server is missing"),
         (&["install", "cursor", "--", "npx", "x"], 2, "a name is missing"),
@@ -268,6 +273,81 @@ fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
         text.starts_with("error    tool echo!: its name has characters") && !text.contains('\u{1b}'),
         "{text}"
     );
+}
+
+#[test]
+fn in_the_folder_of_a_crate_a_missing_server_is_named() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("Cargo.lock"), "").expect("a file");
+    let member = folder.0.join("crates/shop");
+    fs::create_dir_all(&member).expect("a folder");
+    fs::write(member.join("Cargo.toml"), "[package]\nname = \"shop\"\n").expect("a file");
+    for command in ["list", "doctor", "lock"] {
+        let mut line = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
+        let output =
+            line.arg(command).current_dir(&member).stdin(Stdio::null()).output().expect("the program");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            text.contains("a server is missing") && text.contains("`-- ../../target/debug/shop`"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_list_that_a_server_declares_and_does_not_have_is_empty_and_other_errors_name_their_method() {
+    let folder = Folder::new();
+    let with = |error: &str| {
+        let script = SERVER.replacen("result = {\"resourceTemplates\": []}", &format!("error = {error}"), 1);
+        assert_ne!(script, SERVER);
+        fs::write(folder.0.join("server.py"), script).expect("a file");
+    };
+    with(r#"{"code": -32601, "message": "Method not found"}"#);
+    assert!(folder.stdout(&["list"]).contains("resources\n  note://1\n"));
+    let schema: Value = serde_json::from_str(&folder.stdout(&["schema"])).expect("JSON");
+    assert_eq!(schema["resourceTemplates"], serde_json::json!([]));
+    folder.stdout(&["lock"]);
+    let said = folder.stdout(&["doctor"]);
+    assert!(
+        said.contains("warning  server: declares the capability and has no `resources/templates/list`"),
+        "{said}"
+    );
+    with(r#"{"code": -32000, "message": "no database"}"#);
+    for command in ["list", "schema", "lock", "doctor"] {
+        let output = folder.run_with_server(&[command]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("error: `resources/templates/list`: no database (-32000)"), "{text}");
+    }
+}
+
+#[test]
+fn the_doctor_finds_output_that_is_no_message_and_items_of_one_name_which_no_lock_keeps() {
+    let folder = Folder::new();
+    let changed = |old: &str, new: &str| {
+        let script = SERVER.replacen(old, new, 1);
+        assert_ne!(script, SERVER);
+        fs::write(folder.0.join("server.py"), script).expect("a file");
+    };
+    changed("for line in", "print('not json', flush=True)\nfor line in");
+    let output = folder.run_with_server(&["doctor"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let line = "error    server: writes lines to stdout that are no messages (1, the first is `not json`)";
+    assert!(text.starts_with(line), "{text}");
+    changed("\"name\": \"slow\"", "\"name\": \"echo\"");
+    let output = folder.run_with_server(&["doctor"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("error    tool echo: is listed 2 times"), "{text}");
+    for arguments in [&["lock"][..], &["lock", "--check"]] {
+        let output = folder.run_with_server(arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("tool echo: is listed 2 times"), "{text}");
+    }
+    assert!(!folder.0.join("mcp.lock.json").exists());
 }
 
 #[test]

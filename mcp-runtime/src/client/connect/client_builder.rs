@@ -280,6 +280,14 @@ impl ClientBuilder {
         self
     }
 
+    /// Receives lines of a server over byte streams that are no messages, such as what it logs to stdout, for `mcp-dev`.
+    #[cfg(feature = "cli")]
+    #[doc(hidden)]
+    pub fn __on_stray_line(mut self, f: impl Fn(String) + Send + Sync + 'static) -> Self {
+        self.handlers.stray_line = Some(Arc::new(f));
+        self
+    }
+
     /// Receives the progress of every call without its own function. The function must not block.
     pub fn on_progress(mut self, f: impl Fn(ProgressUpdate) + Send + Sync + 'static) -> Self {
         self.handlers.progress = Some(Arc::new(f));

@@ -31,6 +31,8 @@ use super::{
     child_process::ChildHandle,
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
 };
+#[cfg(feature = "cli")]
+use crate::client::receive::handlers::call_listener;
 use crate::{
     client::{
         Error,
@@ -484,6 +486,10 @@ impl Received {
             return batch.into_iter().for_each(|message| self.take(message.get().as_bytes()));
         }
         let Some(broken) = BrokenResponse::read(text, malformed) else {
+            #[cfg(feature = "cli")]
+            if let Some(listener) = &self.inbox.handlers.stray_line {
+                call_listener(listener, String::from_utf8_lossy(text).into_owned());
+            }
             return tracing::debug!("the server sent an invalid message");
         };
         for id in broken.ids {

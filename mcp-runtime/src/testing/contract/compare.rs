@@ -202,16 +202,14 @@ fn compare_tools(old: &Value, new: &Value, knows_own: bool, changes: &mut ItemCh
         ("idempotentHint", false, true),
         ("openWorldHint", true, false),
     ];
+    let is_read_only = |tool: &Value| tool["annotations"]["readOnlyHint"] == true;
+    // of a tool that changes nothing these say nothing, before or after
+    let any_is_read_only = is_read_only(old) || is_read_only(new);
     for (hint, default, promise) in HINTS {
-        let value = |tool: &Value| {
-            let given = tool["annotations"][hint].as_bool();
-            // of a tool that changes nothing, these say nothing
-            let is_read_only = tool["annotations"]["readOnlyHint"] == true;
-            match hint {
-                "destructiveHint" | "idempotentHint" if is_read_only => promise,
-                _ => given.unwrap_or(default),
-            }
-        };
+        if any_is_read_only && matches!(hint, "destructiveHint" | "idempotentHint") {
+            continue;
+        }
+        let value = |tool: &Value| tool["annotations"][hint].as_bool().unwrap_or(default);
         match (value(old), value(new)) {
             (was, is) if was == is => {}
             (was, _) if was == promise => {

@@ -179,10 +179,14 @@ impl<'s> Comparison<'s> {
                 let has = |types: &BTreeSet<String>, name: &str| {
                     types.contains(name) || (name == "integer" && types.contains("number"))
                 };
-                if was.iter().any(|name| !has(is, name)) {
+                let (is_narrower, is_wider) =
+                    (was.iter().any(|name| !has(is, name)), is.iter().any(|name| !has(was, name)));
+                if is_narrower && is_wider {
+                    // one of the two breaks, whoever writes the value
+                    changes.add(Breaking, at(path, &format!("was {}, and is {}", listed(was), listed(is))));
+                } else if is_narrower {
                     changes.add(narrower, at(path, &format!("was {}, and is {}", listed(was), listed(is))));
-                }
-                if is.iter().any(|name| !has(was, name)) {
+                } else if is_wider {
                     changes.add(wider, at(path, &format!("may be {}, and was {}", listed(is), listed(was))));
                 }
             }

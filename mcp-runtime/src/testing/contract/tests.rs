@@ -195,6 +195,37 @@ fn each_change_has_the_class_of_what_it_does_to_models_and_clients() {
 }
 
 #[test]
+fn a_change_is_reported_in_one_line_that_says_what_was_written() {
+    let texts = |newer: &Value, older: &Value| -> Vec<String> {
+        changes(older, newer).changes.into_iter().map(|change| change.text).collect()
+    };
+    let older = described();
+    let newer = with(&[(&format!("{TOOL}/annotations/readOnlyHint"), Value::Null)]);
+    assert_eq!(texts(&newer, &older), ["its annotation `readOnlyHint` is weaker: it was true"]);
+    assert_eq!(texts(&older, &newer), ["its annotation `readOnlyHint` is true now"]);
+    // between tools that change something, both count
+    let hints = |is_destructive: bool, is_idempotent: bool| json!({ "destructiveHint": is_destructive, "idempotentHint": is_idempotent });
+    let careful = with(&[(&format!("{TOOL}/annotations"), hints(false, true))]);
+    let careless = with(&[(&format!("{TOOL}/annotations"), hints(true, false))]);
+    assert_eq!(
+        texts(&careless, &careful),
+        [
+            "its annotation `destructiveHint` is weaker: it was false",
+            "its annotation `idempotentHint` is weaker: it was true"
+        ]
+    );
+    for (path, what) in [
+        ("tags/items/type", "`tags[]`: was string, and is integer"),
+        ("words/type", "`words`: was string, and is integer"),
+    ] {
+        let newer = with(&[(&format!("{INPUT}/{path}"), json!("integer"))]);
+        assert_eq!(texts(&newer, &older), [what]);
+    }
+    let newer = with(&[(&format!("{OUTPUT}/properties/count/type"), json!("string"))]);
+    assert_eq!(texts(&newer, &older), ["`outputSchema.count`: was integer, and is string"]);
+}
+
+#[test]
 fn what_may_differ_from_day_to_day_is_not_in_the_contract() {
     let newer = with(&[
         ("/server/version", json!("2")),

@@ -101,7 +101,7 @@ pub(super) enum Sign {
     Sure,
     /// The same of a plural, whose number is a count.
     SurePlural,
-    /// Its text is, unless it is a plain word.
+    /// Its text is, unless it says how a secret is given.
     Likely,
 }
 
@@ -199,7 +199,7 @@ pub(super) fn spellings(secret: &str) -> Vec<String> {
         percent_encoded(secret, "-._~/"),
         percent_encoded(secret, "-._~!*'()"),
         percent_encoded(secret, "-._~!$&'()*+,/:;=?@"),
-        percent_encoded(secret, "-._~").to_ascii_lowercase(),
+        with_lowercase_digits(&percent_encoded(secret, "-._~")),
         form.replace('+', "%20"),
         form,
     ];
@@ -220,6 +220,17 @@ fn percent_encoded(text: &str, kept: &str) -> String {
         if c.is_ascii_alphanumeric() || kept.contains(c) { c.to_string() } else { format!("%{byte:02X}") }
     };
     text.bytes().map(byte).collect()
+}
+
+/// The same text with `%2f` in place of `%2F`.
+fn with_lowercase_digits(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        text.extend(["%", &digits.to_ascii_lowercase(), rest]);
+    }
+    text
 }
 
 fn percent_decoded(text: &str) -> String {
@@ -388,16 +399,16 @@ mod tests {
 
     #[test]
     fn a_secret_has_spellings_in_json_in_urls_and_in_quotes() {
-        assert_eq!(spellings("planted1"), ["planted1"]);
-        let all = spellings("pl\"a\\n+ü/ 1");
+        assert_eq!(spellings("Planted1"), ["Planted1"]);
+        let all = spellings("Pl\"a\\n+ü/ 1");
         for spelling in [
-            "pl\\\"a\\\\n+ü/ 1",
-            "pl\\\\\\\"a\\\\\\\\n+ü/ 1",
-            "pl\\\"a\\\\n+\\u00fc/ 1",
-            "pl%22a%5Cn%2B%C3%BC%2F%201",
-            "pl%22a%5Cn%2B%C3%BC/%201",
-            "pl%22a%5Cn%2B%C3%BC%2F+1",
-            "pl%22a%5cn%2b%c3%bc%2f%201",
+            "Pl\\\"a\\\\n+ü/ 1",
+            "Pl\\\\\\\"a\\\\\\\\n+ü/ 1",
+            "Pl\\\"a\\\\n+\\u00fc/ 1",
+            "Pl%22a%5Cn%2B%C3%BC%2F%201",
+            "Pl%22a%5Cn%2B%C3%BC/%201",
+            "Pl%22a%5Cn%2B%C3%BC%2F+1",
+            "Pl%22a%5cn%2b%c3%bc%2f%201",
         ] {
             assert!(all.iter().any(|one| one == spelling), "{spelling}: {all:?}");
         }

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
         }
         if let Some((count, first)) = lines.seen() {
             let text = format!(
-                "writes lines to stdout that are no messages ({count}, the first is `{first}`): the protocol has stdout alone, and clients report an error for each, so log to stderr"
+                "writes lines to stdout that are not messages ({count}, the first is `{first}`): the protocol has stdout alone, and clients report an error for each, so log to stderr"
             );
             found.add(Severity::Error, text);
         }

@@ -57,7 +57,7 @@ pub(crate) fn with_client(arguments: &ArgMatches, run: impl AsyncFnOnce(&Client)
     with_client_and_output(arguments, async |client, _| run(client).await)
 }
 
-/// The same, with the lines of the server's output that are no messages.
+/// The same, with the lines of the server's output that are not messages.
 ///
 /// # Errors
 /// The server cannot be reached, or the use of it fails.
@@ -86,7 +86,7 @@ pub(crate) fn with_client_and_output(
     outcome
 }
 
-/// The lines of a server's output that are no messages.
+/// The lines of a server's output that are not messages.
 #[derive(Clone, Default)]
 pub(crate) struct StrayLines(Arc<Mutex<(u64, String)>>);
 

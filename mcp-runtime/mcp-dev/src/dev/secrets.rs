@@ -387,7 +387,7 @@ mod tests {
             ("MAX_TOKENS", "4096", false),
             ("TOKENIZERS_PARALLELISM", "false", false),
             ("GH_TOKEN", "None", false),
-            ("PWD", "/home/ada/work", false),
+            ("PWD", "/srv/ada/work", false),
             ("GIT_AUTHOR_NAME", "Ada Lovelace", false),
             ("PATH", "/usr/local/bin", false),
         ] {

@@ -594,7 +594,7 @@ mod tests {
         });
         let shown = json!({
             "author": "Ada", "maxTokens": 4096, "tokens": "12", "cursor": "c1", "nextPageToken": "p1", "key": "colour",
-            "pin": 13, "auth": "none", "pwd": "/home/ada", "secrets": 2, "url": "http://h/?author=ada", "token": "",
+            "pin": 13, "auth": "none", "pwd": "/srv/ada", "secrets": 2, "url": "http://h/?author=ada", "token": "",
         });
         let echo = json!({ "text": "planted-1 planted-2 planted-3 author" });
         let params =

@@ -712,7 +712,7 @@ for line in sys.stdin:
     for part in ["hunter2", "anted", "plantd3"] {
         assert!(!text.contains(part), "{part}: {text}");
     }
-    // a number of tokens is no secret, and the URL stays but for its password
+    // a number of tokens is not secret, and the URL stays but for its password
     assert!(text.contains("4096") && text.contains("postgres://u:"), "{text}");
 }
 

@@ -323,7 +323,7 @@ fn a_list_that_a_server_declares_and_does_not_have_is_empty_and_other_errors_nam
 }
 
 #[test]
-fn the_doctor_finds_output_that_is_no_message_and_items_of_one_name_which_no_lock_keeps() {
+fn the_doctor_finds_output_that_is_not_a_message_and_items_of_one_name_which_no_lock_keeps() {
     let folder = Folder::new();
     let changed = |old: &str, new: &str| {
         let script = SERVER.replacen(old, new, 1);
@@ -334,7 +334,7 @@ fn the_doctor_finds_output_that_is_no_message_and_items_of_one_name_which_no_loc
     let output = folder.run_with_server(&["doctor"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    let line = "error    server: writes lines to stdout that are no messages (1, the first is `not json`)";
+    let line = "error    server: writes lines to stdout that are not messages (1, the first is `not json`)";
     assert!(text.starts_with(line), "{text}");
     changed("\"name\": \"slow\"", "\"name\": \"echo\"");
     let output = folder.run_with_server(&["doctor"]);

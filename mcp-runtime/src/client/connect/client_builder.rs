@@ -280,7 +280,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Receives lines of a server over byte streams that are no messages, such as what it logs to stdout, for `mcp-dev`.
+    /// Receives lines of a server over byte streams that are not messages, such as what it logs to stdout, for `mcp-dev`.
     #[cfg(feature = "cli")]
     #[doc(hidden)]
     pub fn __on_stray_line(mut self, f: impl Fn(String) + Send + Sync + 'static) -> Self {

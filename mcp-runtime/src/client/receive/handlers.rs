@@ -237,7 +237,7 @@ pub(in crate::client) struct Handlers {
     pub(in crate::client) log: Option<Listener<LogMessage>>,
     pub(in crate::client) progress: Option<Listener<ProgressUpdate>>,
     pub(in crate::client) change: Option<Listener<ChangeEvent>>,
-    /// Lines over byte streams that are no messages, for `mcp-dev`.
+    /// Lines over byte streams that are not messages, for `mcp-dev`.
     #[cfg(feature = "cli")]
     pub(in crate::client) stray_line: Option<Listener<String>>,
 }

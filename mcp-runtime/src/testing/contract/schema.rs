@@ -182,7 +182,7 @@ impl<'s> Comparison<'s> {
                 let (is_narrower, is_wider) =
                     (was.iter().any(|name| !has(is, name)), is.iter().any(|name| !has(was, name)));
                 if is_narrower && is_wider {
-                    // one of the two breaks, whoever writes the value
+                    // of the two, one breaks in either direction
                     changes.add(Breaking, at(path, &format!("was {}, and is {}", listed(was), listed(is))));
                 } else if is_narrower {
                     changes.add(narrower, at(path, &format!("was {}, and is {}", listed(was), listed(is))));

@@ -401,27 +401,32 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
         tokio::spawn(trace.clone().write(file));
     }
     let tools = KnownTools::default();
+    let (own_requests, requests) = mpsc::channel(QUEUE);
+    let list_wait = options.list_wait;
+    let author = |requests| proxy::Author { trace: trace.clone(), tools: tools.clone(), list_wait, requests };
     let mut process = None;
+    let mut of_client = None;
     let (launcher, url) = match options.server {
-        Server::Own(source) => (launch::watch(source, trace.clone()), None),
+        Server::Own(source) => {
+            of_client = Some(requests);
+            (launch::watch(source, trace.clone()), None)
+        }
         Server::OwnHttp { source, port, limits } => {
             let launcher = launch::watch(source, trace.clone());
             let (own, token) = (launcher.clone(), token.clone());
-            let served = proxy::serve_own(port, own, limits, trace.clone(), tools.clone(), token).await;
+            let served = proxy::serve_own(port, own, limits, author(requests), token).await;
             let (url, running) =
                 served.map_err(|error| format!("{error}: name another one with `--http PORT`"))?;
             process = Some(running);
             (launcher, Some(url))
         }
         Server::Elsewhere { url, port } => {
-            (Launcher::none(), Some(proxy::serve(port, url, trace.clone(), tools.clone()).await?))
+            (Launcher::none(), Some(proxy::serve(port, url, author(requests)).await?))
         }
     };
     if let Some(url) = &url {
         report(&format!("mcp-dev: the server for clients: {url}"));
     }
-    let is_over_http = url.is_some();
-    let (own_requests, requests) = mpsc::channel(QUEUE);
     if let Some(port) = options.port {
         // over HTTP, what is copied calls the server at its URL
         let (command, env) = match (&url, process.is_some()) {
@@ -435,24 +440,24 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
             url,
             command,
             env,
-            client: (!is_over_http).then_some(own_requests),
+            client: own_requests,
             shows_values: options.shows_values,
         };
         page::serve(port, sources).await;
     }
-    if is_over_http {
+    let Some(requests) = of_client else {
         token.cancelled().await;
         // the process ends before this one does
         if let Some(process) = process {
             process.await?;
         }
         return Ok(ExitCode::SUCCESS);
-    }
+    };
     let (lines, from) = mpsc::channel(QUEUE);
     let (to, answers) = mpsc::channel(QUEUE);
     tokio::spawn(read_lines(BufReader::new(tokio::io::stdin()), lines, "the client", token.clone()));
     let writer = tokio::spawn(write_lines(tokio::io::stdout(), answers));
-    let (retry_safe, list_wait) = (options.retry_safe, options.list_wait);
+    let retry_safe = options.retry_safe;
     let session =
         Session::new("client".to_owned(), launcher, trace, tools, retry_safe, list_wait, Pipe { from, to });
     session.with_own_requests(requests).run(token).await;

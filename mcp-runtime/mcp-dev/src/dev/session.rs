@@ -31,11 +31,14 @@ const MAX_HELD: usize = 64 << 20;
 /// The largest number of tools whose hints are known.
 const MAX_KNOWN: usize = 4096;
 /// Pages of the loop's own listing of tools.
-const MAX_PAGES: usize = 64;
+pub(super) const MAX_PAGES: usize = 64;
 /// How long a new process may take to answer what is repeated.
 pub(super) const REPLAY: Duration = Duration::from_secs(30);
 /// How long calls wait for the loop's own listing of tools, if `--list-wait` does not say it.
 pub(super) const LIST_WAIT: Duration = Duration::from_secs(5);
+/// The note on the page for a list that fails or comes late.
+pub(super) const NOT_LISTED: &str =
+    "the server has not listed its tools in time: its calls go on, and all their values are masked";
 /// How long a process may take to end once its client has gone.
 const LAST_CALLS: Duration = Duration::from_secs(60);
 
@@ -49,6 +52,8 @@ pub(super) struct Pipe {
 
 /// A request of the author in the session of a client, which gets nothing of it.
 pub(super) struct OwnRequest {
+    /// The name of the session, if there are several.
+    pub(super) session: String,
     pub(super) method: String,
     pub(super) params: Value,
     /// Gets the whole response; it is dropped if no process answers.
@@ -76,6 +81,11 @@ impl KnownTools {
                 tool["inputSchema"] = Value::Null;
             }
         }
+    }
+
+    /// Of the program whose schemas are known.
+    pub(super) fn generation(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).generation
     }
 
     pub(super) fn learn(&self, result: &Value) {
@@ -383,9 +393,7 @@ impl Session {
 
     fn go_on_without_list(&mut self) {
         self.listing.until = None;
-        let note =
-            "the server has not listed its tools in time: its calls go on, and all their values are masked";
-        self.trace.note(&self.name, note);
+        self.trace.note(&self.name, NOT_LISTED);
     }
 
     /// Answers requests that no process will get.
@@ -527,7 +535,7 @@ impl Session {
         if self.phase != Phase::Up {
             return;
         }
-        let OwnRequest { method, mut params, response } = request;
+        let OwnRequest { method, mut params, response, .. } = request;
         let id = self.fresh_id();
         if self.meta.is_object() {
             params["_meta"] = self.meta.clone();
@@ -972,7 +980,7 @@ async fn next_own(requests: &mut Option<mpsc::Receiver<OwnRequest>>) -> OwnReque
 }
 
 /// The `_meta` of a request, without the token by which its client gets progress.
-fn without_progress(meta: &Value) -> Value {
+pub(super) fn without_progress(meta: &Value) -> Value {
     let mut meta = meta.clone();
     if let Some(members) = meta.as_object_mut() {
         members.remove("progressToken");

@@ -142,6 +142,11 @@ impl Page {
         self.post("/api/request", &json!({ "id": "r", "method": method, "params": params })).json()
     }
 
+    /// About a task of a client.
+    pub(crate) fn request_in(&self, session: &str, method: &str, params: &Value) -> Answer {
+        self.post("/api/request", &json!({ "session": session, "method": method, "params": params }))
+    }
+
     pub(crate) fn events(&self) -> Events {
         let mut connection = send(self.port, &self.head("GET", "/api/events"), "");
         let mut line = String::new();

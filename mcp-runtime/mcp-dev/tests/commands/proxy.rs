@@ -15,7 +15,7 @@ use crate::{
 
 /// A server with sessions: calls are answered by a stream, and everything else by JSON. It echoes the headers that it gets.
 const SERVER: &str = r#"
-import json
+import json, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class Handler(BaseHTTPRequestHandler):
@@ -28,6 +28,7 @@ class Handler(BaseHTTPRequestHandler):
         if session: self.send_header("Mcp-Session-Id", session)
         self.end_headers()
         self.wfile.write(body)
+    def session(self): return self.headers.get("Mcp-Session-Id")
     def do_GET(self): self.give(405, "text/plain", self.path.encode())
     def do_DELETE(self): self.give(200, "text/plain", b"")
     def do_POST(self):
@@ -38,18 +39,29 @@ class Handler(BaseHTTPRequestHandler):
         if method == "initialize":
             result = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "elsewhere", "version": "1"}, "capabilities": {"tools": {}}}
             return self.give(200, "application/json", line({"id": id, "result": result}), "planted-session")
+        allowed = self.headers.get("Authorization") == "Bearer planted-token" and self.session() == "planted-session"
+        if method == "tools/list" and "never" in sys.argv:
+            return time.sleep(600)
+        if method.startswith("tasks/"):
+            if not allowed: return self.give(401, "text/plain", b"")
+            result = {"taskId": message["params"]["taskId"], "status": "cancelled", "of": method}
+            return self.give(200, "application/json", line({"id": id, "result": result}))
+        if method == "tools/call" and message["params"]["name"] == "long":
+            return self.give(200, "application/json", line({"id": id, "result": {"task": {"taskId": "t1", "status": "working"}}}))
         if method == "tools/list":
+            self.server.lists.append((self.headers.get("Authorization"), self.session()))
             pin = {"type": "string", "format": "password"}
             tools = [{"name": "echo", "inputSchema": {"type": "object", "properties": {"pin": pin}}}]
             return self.give(200, "application/json", line({"id": id, "result": {"tools": tools}}))
         if method == "tools/call":
             note = line({"method": "notifications/message", "params": {"level": "info", "data": "half"}})
-            text = json.dumps([{name.lower(): value for name, value in self.headers.items()}, self.path, message["params"]["arguments"]])
+            text = json.dumps([self.server.lists, {name.lower(): value for name, value in self.headers.items()}, self.path, message["params"]["arguments"]])
             last = line({"id": id, "result": {"content": [{"type": "text", "text": text}]}})
             return self.give(200, "text/event-stream", b"id: 1\ndata: " + note + b"\n\ndata: " + last + b"\r\n\r\n")
         self.give(200, "application/json", line({"id": id, "error": {"code": -32601, "message": "unknown method"}}))
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads, server.lists = True, []
 print(server.server_port, flush=True)
 server.serve_forever()
 "#;
@@ -61,9 +73,14 @@ struct Elsewhere {
 
 impl Elsewhere {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(arguments: &[&str]) -> Self {
         let mut command = Command::new("python3");
         let mut child = command
             .args(["-c", SERVER])
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -153,6 +170,54 @@ fn what_passes_over_http_is_recorded_in_both_directions_by_session_and_without_s
     assert!(answer["result"].to_string().contains("milk"), "{answer}");
     assert!(!answer.to_string().contains("mcp-dev-session"), "{answer}");
     events.next_where(|event| event["session"] == "page" && event["method"] == "tools/call");
+}
+
+#[test]
+fn the_first_call_over_http_waits_until_the_tools_are_listed_in_its_session() {
+    let elsewhere = Elsewhere::start();
+    let (port, page) = open(&[], elsewhere.port);
+    let mut events = page.events();
+    let session = "\r\nMcp-Session-Id: planted-session\r\nAuthorization: Bearer planted-token";
+    for id in [1, 2] {
+        let answer = post(port, session, &call(id, &json!({ "pin": "planted-pin", "text": "tea" })));
+        let lists = r#"[[[\"Bearer planted-token\", \"planted-session\"]], {"#;
+        assert!(answer.2.contains(lists), "{}", answer.2);
+        let asked = events.next_where(|event| event["method"] == "tools/call");
+        assert_eq!(asked["message"]["params"]["arguments"], json!({ "pin": "•••", "text": "tea" }));
+    }
+    // a list that never comes stops no call
+    let elsewhere = Elsewhere::start_with(&["never"]);
+    let (port, page) = open(&["--list-wait", "1"], elsewhere.port);
+    let mut events = page.events();
+    assert!(post(port, session, &call(1, &json!({ "text": "tea" }))).2.contains("tea"));
+    events.next_where(|event| event["event"] == "note");
+    let asked = events.next_where(|event| event["method"] == "tools/call");
+    assert_eq!(asked["message"]["params"]["arguments"], json!({ "text": "•••" }));
+}
+
+#[test]
+fn a_task_of_a_client_over_http_is_cancelled_with_the_headers_of_that_client() {
+    let elsewhere = Elsewhere::start();
+    let (port, page) = open(&[], elsewhere.port);
+    let params = json!({ "taskId": "t1" });
+    assert_eq!(page.request_in("client", "tasks/cancel", &params).0, 502);
+    let session = "\r\nMcp-Session-Id: planted-session\r\nAuthorization: Bearer planted-token";
+    let begun = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "long", "arguments": {} } });
+    let mut events = page.events();
+    assert!(post(port, session, &begun).2.contains("working"));
+    // the answer is recorded once it has passed
+    events.next_where(|event| event["kind"] == "response" && event["id"] == 1);
+    let answer = page.request_in("client", "tasks/cancel", &params).json();
+    assert_eq!(
+        answer["result"],
+        json!({ "taskId": "t1", "status": "cancelled", "of": "tasks/cancel" }),
+        "{answer}"
+    );
+    let sent = events.next_where(|event| event["method"] == "tasks/cancel");
+    assert!(sent["id"].as_str().is_some_and(|id| id.starts_with("mcp-dev:")), "{sent}");
+    // the session of the page is another one
+    let refused = page.request_in("page", "tasks/cancel", &params).json();
+    assert!(refused["error"].is_object(), "{refused}");
 }
 
 #[test]

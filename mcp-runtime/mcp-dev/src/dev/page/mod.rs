@@ -96,8 +96,8 @@ pub(super) struct Sources {
     pub(super) command: Vec<String>,
     /// Variables of the server's process.
     pub(super) env: Vec<(String, String)>,
-    /// Takes requests for the session of the client; none if clients connect over HTTP.
-    pub(super) client: Option<mpsc::Sender<OwnRequest>>,
+    /// Takes requests for the sessions of clients.
+    pub(super) client: mpsc::Sender<OwnRequest>,
     pub(super) shows_values: bool,
 }
 

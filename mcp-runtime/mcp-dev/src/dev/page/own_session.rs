@@ -48,8 +48,8 @@ pub(super) struct OwnSession {
     trace: Trace,
     tools: KnownTools,
     url: Option<String>,
-    /// Takes requests for the session of the client, whose process is another one.
-    others: Option<mpsc::Sender<OwnRequest>>,
+    /// Takes requests for the sessions of clients.
+    others: mpsc::Sender<OwnRequest>,
     questions: Questions,
     permits: Semaphore,
     connected: AsyncMutex<Option<Connected>>,
@@ -70,7 +70,7 @@ impl OwnSession {
         trace: Trace,
         tools: KnownTools,
         url: Option<String>,
-        others: Option<mpsc::Sender<OwnRequest>>,
+        others: mpsc::Sender<OwnRequest>,
     ) -> Self {
         let questions = Questions { trace: trace.clone(), waiting: Arc::default() };
         let (permits, connected) = (Semaphore::new(MAX_REQUESTS), AsyncMutex::new(None));
@@ -202,8 +202,9 @@ impl OwnSession {
             self.permits.try_acquire().map_err(|_| "too many requests: wait for their answers".to_owned())?;
         let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
         let is_of_task = matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel");
-        if let (true, Some(others)) = (is_of_task && request["session"] != NAME, &self.others) {
-            return send_to(others, method, params).await;
+        if is_of_task && request["session"] != NAME {
+            let session = request["session"].as_str().unwrap_or_default();
+            return send_to(&self.others, session, method, params).await;
         }
         let client = self.client().await?;
         let since = Instant::now();
@@ -258,11 +259,21 @@ impl OwnSession {
 ///
 /// # Errors
 /// No process answers.
-async fn send_to(session: &mpsc::Sender<OwnRequest>, method: &str, params: &Value) -> Result<Value, String> {
+async fn send_to(
+    clients: &mpsc::Sender<OwnRequest>,
+    session: &str,
+    method: &str,
+    params: &Value,
+) -> Result<Value, String> {
     let since = Instant::now();
     let (response, answer) = oneshot::channel();
-    let request = OwnRequest { method: method.to_owned(), params: params.clone(), response };
-    let sent = async { session.send(request).await.ok() };
+    let request = OwnRequest {
+        session: session.to_owned(),
+        method: method.to_owned(),
+        params: params.clone(),
+        response,
+    };
+    let sent = async { clients.send(request).await.ok() };
     let answered = async {
         sent.await?;
         answer.await.ok()

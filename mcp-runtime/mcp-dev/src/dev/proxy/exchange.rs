@@ -50,7 +50,7 @@ const ENDED: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(50);
 
 const PROTOCOL_VERSION: header::HeaderName = header::HeaderName::from_static("mcp-protocol-version");
-const LAST_EVENT_ID: header::HeaderName = header::HeaderName::from_static("last-event-id");
+pub(super) const LAST_EVENT_ID: header::HeaderName = header::HeaderName::from_static("last-event-id");
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// How many clients and requests there may be.
@@ -67,7 +67,7 @@ pub(in crate::dev) struct Limits {
 /// A server that is started here.
 pub(super) struct Own {
     server: watch::Receiver<State>,
-    clients: Clients,
+    pub(super) clients: Clients,
     held: Semaphore,
     held_bytes: Semaphore,
     limits: Limits,
@@ -75,7 +75,7 @@ pub(super) struct Own {
 
 /// How long a request waits for a process.
 #[derive(Clone, Copy)]
-struct Wait {
+pub(super) struct Wait {
     /// As long as its client does, if this is `None`.
     until: Option<Instant>,
     /// Also if none can be expected soon.
@@ -84,7 +84,7 @@ struct Wait {
 }
 
 /// Why a request does not reach a process.
-enum Unreachable {
+pub(super) enum Unreachable {
     NotRunning(String),
     TooMany,
     /// The server refuses the session.
@@ -92,7 +92,8 @@ enum Unreachable {
 }
 
 impl Unreachable {
-    fn reason(&self) -> (&'static str, String) {
+    /// The reason of the error, and its text.
+    pub(super) fn reason(&self) -> (&'static str, String) {
         match self {
             Self::NotRunning(detail) => ("not_running", detail.clone()),
             Self::TooMany => {
@@ -127,7 +128,7 @@ impl Own {
         }
     }
 
-    fn wait(&self, bytes: usize, is_patient: bool) -> Wait {
+    pub(super) fn wait(&self, bytes: usize, is_patient: bool) -> Wait {
         Wait { until: Some(Instant::now() + self.limits.hold), is_patient, bytes }
     }
 
@@ -191,7 +192,7 @@ impl Own {
 }
 
 /// A session that cannot be begun again.
-enum NotEntered {
+pub(super) enum NotEntered {
     Refused(Response<Body>),
     Failed(String),
 }
@@ -395,7 +396,7 @@ impl Proxy {
     }
 
     /// Waits for a process, and begins the session in it; returns its id there.
-    async fn reach(
+    pub(super) async fn reach(
         &self,
         own: &Own,
         session: Option<&ClientSession>,
@@ -502,7 +503,7 @@ impl Proxy {
     }
 
     /// Sends a request of this program; returns the id of the session, and the response.
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         server: &url::Url,
         head: &request::Parts,
@@ -1145,7 +1146,7 @@ fn with_own_id(session: Option<&ClientSession>, mut response: Response<Incoming>
 }
 
 /// Sets a header, or removes it.
-fn set(headers: &mut hyper::HeaderMap, name: header::HeaderName, value: Option<HeaderValue>) {
+pub(super) fn set(headers: &mut hyper::HeaderMap, name: header::HeaderName, value: Option<HeaderValue>) {
     match value {
         Some(value) => drop(headers.insert(name, value)),
         None => drop(headers.remove(name)),

@@ -5,11 +5,12 @@
 mod clients;
 mod events;
 mod exchange;
+mod own_requests;
 mod process;
 mod upstream;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     convert::Infallible,
     future::poll_fn,
     io,
@@ -25,6 +26,7 @@ use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::{Body as _, Bytes, Incoming},
     header,
+    http::request,
     server::conn::http1,
     service::service_fn,
 };
@@ -32,7 +34,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc},
+    sync::{Mutex as AsyncMutex, Semaphore, mpsc},
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -44,12 +46,13 @@ use super::{
     launch::Launcher,
     message::{Kind, Line, kind, not_answered},
     page::body::{self, Body},
-    session::KnownTools,
+    session::{KnownTools, OwnRequest, without_progress},
     trace::{Direction, Trace},
 };
 use crate::Failure;
 pub(super) use exchange::Limits;
 use exchange::Own;
+use own_requests::Sent;
 use process::Supervisor;
 use upstream::NOT_PASSED;
 
@@ -60,17 +63,25 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 const MAX_RECORDED: usize = 16 << 20;
 /// Requests whose answers are awaited, and sessions that have names.
 const MAX_KNOWN: usize = 4096;
+/// Tasks whose clients are known: more than the page shows.
+const MAX_TASKS: usize = 512;
 /// Parts of an answer that the client has not read.
 const PARTS: usize = 8;
 const SESSION_ID: header::HeaderName = header::HeaderName::from_static("mcp-session-id");
 /// The name of a session, from a client of this program; it is not passed on.
 pub(super) const SESSION_NAME: &str = "mcp-dev-session";
+
+/// What passes messages on.
 struct Proxy {
     server: Server,
     own: SocketAddr,
     trace: Trace,
     tools: KnownTools,
     known: Mutex<Known>,
+    /// Sessions in which the tools of a program were listed.
+    listed: AsyncMutex<HashSet<(String, u64)>>,
+    /// How long calls wait for that list.
+    list_wait: Duration,
     /// Of ids that this program has made.
     count: AtomicU64,
 }
@@ -88,6 +99,9 @@ struct Known {
     order: VecDeque<(String, String)>,
     sessions: HashMap<String, String>,
     count: usize,
+    /// Who has begun a task, by session and task.
+    tasks: HashMap<(String, String), Arc<Sent>>,
+    order_of_tasks: VecDeque<(String, String)>,
 }
 
 struct Asked {
@@ -95,6 +109,18 @@ struct Asked {
     since: Instant,
     /// It calls a tool whose secrets are not known.
     is_unknown: bool,
+    /// Of a request that may begin a task.
+    sent: Option<Arc<Sent>>,
+}
+
+/// What the loop has for clients over HTTP and their author.
+pub(super) struct Author {
+    pub(super) trace: Trace,
+    pub(super) tools: KnownTools,
+    /// How long calls wait until the tools are listed.
+    pub(super) list_wait: Duration,
+    /// Requests of the author in the sessions of clients.
+    pub(super) requests: mpsc::Receiver<OwnRequest>,
 }
 
 /// The URL of a server that can be passed on to.
@@ -118,14 +144,9 @@ pub(super) fn read_url(text: &str) -> Result<Url, &'static str> {
 ///
 /// # Errors
 /// The port cannot be opened.
-pub(super) async fn serve(
-    port: u16,
-    server: Url,
-    trace: Trace,
-    tools: KnownTools,
-) -> Result<String, Failure> {
+pub(super) async fn serve(port: u16, server: Url, author: Author) -> Result<String, Failure> {
     let path = server.path().to_owned();
-    listen(port, &path, Server::Elsewhere(server), trace, tools).await
+    listen(port, &path, Server::Elsewhere(server), author).await
 }
 
 /// Starts to pass on to a server that is started here, again with each program, until `token` is cancelled. Returns the URL for
@@ -137,29 +158,32 @@ pub(super) async fn serve_own(
     port: u16,
     launcher: Launcher,
     limits: Limits,
-    trace: Trace,
-    tools: KnownTools,
+    author: Author,
     token: CancellationToken,
 ) -> Result<(String, JoinHandle<()>), Failure> {
-    let (supervisor, server) = Supervisor::new(launcher, trace.clone(), tools.clone());
+    let (supervisor, server) = Supervisor::new(launcher, author.trace.clone(), author.tools.clone());
     let own = Server::Own(Arc::new(Own::new(server, limits)));
-    let url = listen(port, "/mcp", own, trace, tools).await?;
+    let url = listen(port, "/mcp", own, author).await?;
     Ok((url, tokio::spawn(supervisor.run(token))))
 }
 
-async fn listen(
-    port: u16,
-    path: &str,
-    server: Server,
-    trace: Trace,
-    tools: KnownTools,
-) -> Result<String, Failure> {
+async fn listen(port: u16, path: &str, server: Server, author: Author) -> Result<String, Failure> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await;
     let listener = listener.map_err(|error| format!("port {port} cannot be opened: {error}"))?;
     let own = listener.local_addr()?;
     let url = format!("http://{own}{path}");
-    let proxy =
-        Arc::new(Proxy { server, own, trace, tools, known: Mutex::default(), count: AtomicU64::new(0) });
+    let Author { trace, tools, list_wait, requests } = author;
+    let proxy = Arc::new(Proxy {
+        server,
+        own,
+        trace,
+        tools,
+        known: Mutex::default(),
+        listed: AsyncMutex::default(),
+        list_wait,
+        count: AtomicU64::new(0),
+    });
+    tokio::spawn(proxy.clone().send_requests(requests));
     tokio::spawn(async move {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
@@ -212,8 +236,10 @@ impl Proxy {
             }
         };
         let line = Line::parse(&bytes);
+        self.learn_tools(&session, &head, &line).await;
         for message in line.messages() {
             self.record(&session, Direction::ToServer, message);
+            self.note_sender(&session, &head, message);
         }
         let server = match &self.server {
             Server::Elsewhere(server) => server,
@@ -288,6 +314,43 @@ impl Proxy {
         known.sessions.insert(id.to_owned(), name);
     }
 
+    /// Notes how a client has sent a request that may begin a task, or is about one.
+    fn note_sender(&self, session: &str, head: &request::Parts, message: &Value) {
+        let Kind::Request { id, method } = kind(message) else { return };
+        let params = &message["params"];
+        let sent = || Arc::new(Sent { head: head.clone(), meta: without_progress(&params["_meta"]) });
+        if method.starts_with("tasks/") {
+            self.note_task(session, &params["taskId"], sent());
+        } else if method == "tools/call" {
+            let key = (session.to_owned(), id.to_string());
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(asked) = known.requests.get_mut(&key) {
+                asked.sent = Some(sent());
+            }
+        }
+    }
+
+    fn note_task(&self, session: &str, task: &Value, sent: Arc<Sent>) {
+        let Some(task) = task.as_str() else { return };
+        let key = (session.to_owned(), task.to_owned());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.tasks.insert(key.clone(), sent).is_some() {
+            return;
+        }
+        known.order_of_tasks.push_back(key);
+        if known.order_of_tasks.len() > MAX_TASKS
+            && let Some(oldest) = known.order_of_tasks.pop_front()
+        {
+            known.tasks.remove(&oldest);
+        }
+    }
+
+    /// How the client has sent its request that has begun a task.
+    fn sender_of(&self, session: &str, task: &str) -> Option<Arc<Sent>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.tasks.get(&(session.to_owned(), task.to_owned())).cloned()
+    }
+
     fn record(&self, session: &str, direction: Direction, message: &Value) {
         let mut took = None;
         let mut schema = None;
@@ -307,6 +370,7 @@ impl Proxy {
                         method: method.to_owned(),
                         since: Instant::now(),
                         is_unknown: self.tools.is_unknown_call(message),
+                        sent: None,
                     },
                 );
             }
@@ -315,6 +379,12 @@ impl Proxy {
                 let asked = self.known.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(&key);
                 took = asked.as_ref().map(|asked| asked.since.elapsed());
                 schema = asked.as_ref().filter(|asked| asked.is_unknown).map(|_| Value::Bool(false));
+                if let Some(sent) = asked.as_ref().and_then(|asked| asked.sent.clone()) {
+                    let result = &message["result"];
+                    let is_task = result["resultType"] == "task";
+                    let task = if is_task { &result["taskId"] } else { &result["task"]["taskId"] };
+                    self.note_task(session, task, sent);
+                }
                 if asked.is_some_and(|asked| asked.method == "tools/list") {
                     self.tools.learn(&message["result"]);
                 }

@@ -77,6 +77,29 @@ async fn calls_that_run_after_the_shutdown_timeout_get_an_error_in_both_eras() {
 }
 
 #[tokio::test]
+async fn a_batch_with_an_id_in_use_does_not_start_before_what_waits() {
+    let started = Arc::new(AtomicUsize::new(0));
+    let count = started.clone();
+    let hang = ToolDef::builder("hang").handler(move |_: ToolCall| {
+        count.fetch_add(1, Ordering::Relaxed);
+        std::future::pending::<&'static str>()
+    });
+    let builder = builder().add(hang).limits(|limits| limits.max_in_flight(1));
+    let mut client = connect(builder, 1 << 20);
+    client.shake_hands("2025-03-26").await;
+    let hang = |id: i64| legacy_call(id, "hang", &json!({}));
+    client.send(&hang(1)).await;
+    for _ in 0..3 {
+        client.send(&json!([hang(1), hang(2), hang(3)])).await;
+        let replies = client.message().await;
+        let refused: Vec<_> = (0..3).map(|n| (&replies[n]["id"], &replies[n]["error"]["code"])).collect();
+        let code = &json!(-32600);
+        assert_eq!(refused, [(&json!(1), code), (&json!(2), code), (&json!(3), code)], "{replies}");
+    }
+    assert_eq!(started.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
 async fn the_client_of_a_byte_stream_is_the_caller_that_the_program_names_until_that_expires() {
     #[mcp_tool(scopes("notes:read"))]
     fn of_a_tenant(caller: &Principal) -> String {

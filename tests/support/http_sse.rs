@@ -65,7 +65,12 @@ impl HttpSse {
 
     /// Performs the handshake, and returns the response.
     pub async fn initialize(&mut self, capabilities: &Value) -> Value {
-        self.send(&initialize(0, "2024-11-05", capabilities)).await;
+        self.initialize_as("2024-11-05", capabilities).await
+    }
+
+    /// The same with another revision, which some clients of this transport have.
+    pub async fn initialize_as(&mut self, revision: &str, capabilities: &Value) -> Value {
+        self.send(&initialize(0, revision, capabilities)).await;
         self.send(&notification("notifications/initialized", json!({}))).await;
         self.message().await
     }

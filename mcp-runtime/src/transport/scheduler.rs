@@ -211,6 +211,31 @@ impl RequestScheduler {
         }
     }
 
+    /// Starts the requests of a batch.
+    ///
+    /// # Errors
+    /// Its owner uses its share of the requests that run: none of them is started.
+    pub(super) fn start_batch(
+        &self,
+        batch: &Batch<'_>,
+        context: &RequestContext,
+        registrations: &mut Vec<Registration>,
+    ) -> Result<Calls, ProtocolError> {
+        let permits = match &self.requests {
+            Some(SharedRequests { permits, owner, .. }) => {
+                let taken: Option<Vec<_>> = batch.ids().map(|_| permits.try_acquire(owner, 1)).collect();
+                taken.ok_or_else(|| self.refuse(Turn::Busy, context))?
+            }
+            None => Vec::new(),
+        };
+        let open = Some(self.open_requests());
+        let mut calls = self.server.start_batch(batch, context, open, registrations).calls;
+        for (running, permit) in calls.running_mut().zip(permits) {
+            running.pending.hold(CallPermit::Budget(permit));
+        }
+        Ok(calls)
+    }
+
     /// Writes one reply as a line.
     pub(super) fn write(&self, reply: &Reply, id: &str, revision: Revision, out: &mut OutputBuffer) {
         let start = out.bytes.len();
@@ -322,9 +347,16 @@ impl RequestScheduler {
     async fn answer_queued(&self, queued: QueuedMessage, out: &mut OutputBuffer) {
         let QueuedMessage { text, mut registrations, revision, context, _permit } = queued;
         if let Some(members) = parse_batch(&text) {
-            let (batch, open) = (Batch::parse(&members), Some(self.open_requests()));
-            let started = self.server.start_batch(&batch, &context, open, &mut registrations);
-            return self.complete_batch(started.calls, out).await;
+            let batch = Batch::parse(&members);
+            return match self.start_batch(&batch, &context, &mut registrations) {
+                Ok(calls) => self.complete_batch(calls, out).await,
+                Err(error) => {
+                    let open = batch.ids().zip(&mut registrations).filter_map(|(id, registration)| {
+                        (!registration.is_cancelled()).then(|| (id.into(), error.clone().into()))
+                    });
+                    self.write_batch(&open.collect::<Vec<_>>(), out);
+                }
+            };
         }
         // cancelled while it was queued
         if registrations.iter_mut().any(Registration::is_cancelled) {

@@ -328,26 +328,28 @@ impl StreamConnection {
     /// Serves an array of messages, which only 2025-03-26 has.
     fn receive_batch(&mut self, messages: &Batch<'_>, text: &[u8], out: &mut OutputBuffer) {
         let ids: Vec<&str> = messages.ids().collect();
-        let refusal = match messages.check() {
-            Err(error) => Some(error),
+        let error = match messages.check() {
+            Err(error) => error,
             Ok(()) => match self.scheduler.admit(ids.len(), text.len()) {
-                Turn::Now => None,
+                Turn::Now => {
+                    if messages.contains_initialized() {
+                        self.scheduler.state.initialized.store(true, Ordering::Release);
+                    }
+                    match self.scheduler.start_batch(messages, &self.legacy, &mut Vec::new()) {
+                        Ok(calls) => return self.scheduler.answer_batch(calls, out),
+                        Err(error) => error,
+                    }
+                }
                 Turn::Queue => {
                     if self.scheduler.queue(&ids, text, Revision::V2025_03_26, &self.legacy) {
                         return;
                     }
-                    None
+                    // none of them waits, or runs before others that wait
+                    let text = "an id of the batch is in use by a request that is still running\nno request of it was started";
+                    ProtocolError::invalid_request(text)
                 }
-                refused => Some(self.scheduler.refuse(refused, &self.legacy)),
+                refused => self.scheduler.refuse(refused, &self.legacy),
             },
-        };
-        let Some(error) = refusal else {
-            if messages.contains_initialized() {
-                self.scheduler.state.initialized.store(true, Ordering::Release);
-            }
-            let clients = Some(self.scheduler.open_requests());
-            let batch = self.scheduler.server.start_batch(messages, &self.legacy, clients, &mut Vec::new());
-            return self.scheduler.answer_batch(batch.calls, out);
         };
         if ids.is_empty() {
             return self.refuse(None, &error, out);

@@ -184,6 +184,36 @@ async fn calls_over_http_sse_are_bounded_like_requests() {
     .await;
 }
 
+#[tokio::test]
+async fn batches_over_http_sse_are_bounded_like_requests() {
+    within(async {
+        let entered = Count::default();
+        let release = std::sync::Arc::new(Semaphore::new(0));
+        let builder = mcp_runtime::server!()
+            .tool::<wait>()
+            .http(|http| http.legacy_sse("/sse").max_requests(4))
+            .limits(|limits| limits.max_share_percent(100));
+        let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
+        let mut client = HttpSse::open(served.address, "/sse", &[]).await;
+        client.initialize_as("2025-03-26", &json!({})).await;
+        let wait = |id: i64| legacy_call(id, "wait", &json!({}));
+        client.send(&json!([wait(1), wait(2), wait(3)])).await;
+        until(|| entered.get() == 3).await;
+        client.send(&json!([wait(4), wait(5)])).await;
+        let busy = promptly(client.message()).await;
+        for (n, id) in [(0, 4), (1, 5)] {
+            assert_eq!((&busy[n]["id"], error_code(&busy[n])), (&json!(id), -32603), "{busy}");
+        }
+        assert_eq!(entered.get(), 3);
+        release.add_permits(3);
+        assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(3));
+        release.add_permits(2);
+        client.send(&json!([wait(6), wait(7)])).await;
+        assert_eq!(promptly(client.message()).await.as_array().map(Vec::len), Some(2));
+    })
+    .await;
+}
+
 #[mcp_type]
 struct Name {
     name: String,

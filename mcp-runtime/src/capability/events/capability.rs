@@ -152,12 +152,15 @@ impl Capability for Events {
         request: Request<'_>,
     ) -> Result<Response, Reply> {
         match request.method {
-            "events/poll" => return self.poll(server, request),
-            "events/subscribe" | "events/unsubscribe" => return self.webhook(server, registry, request),
-            _ => {}
+            "events/list" => {
+                let entries = |_, access: Access<'_>| self.catalog.write_each(access, EventEntry::write);
+                server.list(request, List { key: "events", entries: &entries, pages: &self.pages })
+            }
+            "events/poll" => self.poll(server, request),
+            "events/subscribe" | "events/unsubscribe" => self.webhook(server, registry, request),
+            // those that open a stream are in `open_stream`
+            method => Err(Reply::unknown_method(method)),
         }
-        let entries = |_, access: Access<'_>| self.catalog.write_each(access, EventEntry::write);
-        server.list(request, List { key: "events", entries: &entries, pages: &self.pages })
     }
 
     fn open_stream(&self, server: &Server, request: Request<'_>) -> Result<Box<dyn StreamSource>, Reply> {

@@ -462,7 +462,6 @@ impl Calls {
     }
 
     /// The calls that are running.
-    #[cfg(feature = "http")]
     pub(crate) fn running_mut(&mut self) -> impl Iterator<Item = &mut RunningRequest> {
         self.states.iter_mut().filter_map(|state| match state {
             CallState::Running(running) => Some(running),

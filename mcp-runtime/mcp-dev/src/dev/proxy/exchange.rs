@@ -204,6 +204,31 @@ impl From<Failed> for NotEntered {
 }
 
 impl Proxy {
+    /// The messages of the server in `bytes` as its client gets them, which are recorded: for each, `change` has a message that
+    /// the client gets instead, `Some(None)` if it gets it as it is, and `None` if it must not get it.
+    fn show(
+        &self,
+        name: &str,
+        bytes: Vec<u8>,
+        mut change: impl FnMut(&Value) -> Option<Option<Value>>,
+    ) -> (Vec<u8>, Vec<Value>) {
+        let line = Line::parse(&bytes);
+        let mut is_changed = false;
+        let mut shown = Vec::with_capacity(line.messages().len());
+        for message in line.messages() {
+            let Some(changed) = change(message) else {
+                is_changed = true;
+                continue;
+            };
+            is_changed |= changed.is_some();
+            let message = changed.unwrap_or_else(|| message.clone());
+            self.record(name, Direction::ToClient, &message);
+            shown.push(message);
+        }
+        let bytes = if is_changed { line.with_messages(shown.clone()).unwrap_or_default() } else { bytes };
+        (bytes, shown)
+    }
+
     /// Answers a request for a server that is started here. `name` is that of its session in the log.
     pub(super) async fn exchange(
         self: Arc<Self>,
@@ -768,21 +793,8 @@ impl Exchange {
 
     /// Takes what the server has sent: bytes for the client, and the messages in them.
     fn take(&mut self, bytes: Vec<u8>, start: u64) -> (Vec<u8>, Vec<Value>) {
-        let line = Line::parse(&bytes);
-        let mut is_changed = false;
-        let mut shown = Vec::with_capacity(line.messages().len());
-        for message in line.messages() {
-            let Some(changed) = self.take_message(message, start) else {
-                is_changed = true;
-                continue;
-            };
-            is_changed |= changed.is_some();
-            let message = changed.unwrap_or_else(|| message.clone());
-            self.proxy.record(&self.name, Direction::ToClient, &message);
-            shown.push(message);
-        }
-        let bytes = if is_changed { line.with_messages(shown.clone()).unwrap_or_default() } else { bytes };
-        (bytes, shown)
+        let (proxy, name) = (self.proxy.clone(), self.name.clone());
+        proxy.show(&name, bytes, |message| self.take_message(message, start))
     }
 
     /// `None` if the client must not get a message, `Some(None)` if it gets it as it is.
@@ -994,25 +1006,12 @@ impl Standalone {
     }
 
     fn take(&self, data: Vec<u8>, start: u64) -> (Vec<u8>, Vec<Value>) {
-        let line = Line::parse(&data);
-        let mut is_changed = false;
-        let mut shown = Vec::with_capacity(line.messages().len());
-        for message in line.messages() {
+        self.proxy.show(&self.name, data, |message| {
             if let Kind::Response { id } = kind(message) {
                 self.session.state().suspended.retain(|(_, own)| own != id);
             }
-            let is_gone = self.own.is_gone(start);
-            let Some(changed) = with_shown_ids(&self.proxy, Some(&self.session), message, is_gone) else {
-                is_changed = true;
-                continue;
-            };
-            is_changed |= changed.is_some();
-            let message = changed.unwrap_or_else(|| message.clone());
-            self.proxy.record(&self.name, Direction::ToClient, &message);
-            shown.push(message);
-        }
-        let data = if is_changed { line.with_messages(shown.clone()).unwrap_or_default() } else { data };
-        (data, shown)
+            with_shown_ids(&self.proxy, Some(&self.session), message, self.own.is_gone(start))
+        })
     }
 
     async fn send(&self, messages: Vec<Value>) -> bool {

@@ -1,4 +1,4 @@
-//! The names by which a value is taken for a secret, the values that are none whatever their name is, the ways in which a
+//! The names by which a value is taken for a secret, the values that are not secret whatever their name is, the ways in which a
 //! secret is written inside other texts, and the secrets in URLs.
 
 use mcp_runtime::__dev::sounds_secret;
@@ -130,7 +130,7 @@ pub(super) fn sign_of(name: &str) -> Option<Sign> {
     (is_token || is_personal_token || LIKELY.contains(&last.as_str())).then_some(Sign::Likely)
 }
 
-/// Whether a text is none of a secret, whatever its name is.
+/// Whether a text is not secret, whatever its name is.
 pub(super) fn is_open(name: &str, text: &str) -> bool {
     let is_path = || {
         text.starts_with(['/', '~', '.'])

@@ -75,7 +75,7 @@ impl ClientSession {
         }
     }
 
-    /// Messages for a stream: `is_standalone` if it is none of a call.
+    /// Messages for a stream: `is_standalone` if it does not belong to a call.
     pub(super) fn take_due(&self, is_standalone: bool) -> Vec<Value> {
         let mut state = self.state();
         let mut due = std::mem::take(&mut state.due);

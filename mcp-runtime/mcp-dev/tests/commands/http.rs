@@ -2,17 +2,20 @@
 
 use std::{
     fs,
+    future::IntoFuture,
     io::{BufRead as _, BufReader},
     net::TcpStream,
     thread,
     time::{Duration, Instant},
 };
 
+use mcp_runtime::client::{ChangeEvent, Client as RealClient};
 use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     Folder,
-    dev::Loop,
+    dev::{Crate, Loop},
     page::{Answer, read, send},
 };
 
@@ -200,7 +203,10 @@ impl Http {
         write(&folder, version);
         let words = ["--http", "0", "--no-page"].into_iter().chain(options.iter().copied());
         let words: Vec<&str> = words.chain(["--", "python3", "server.py", "{port}"]).collect();
-        let dev = Loop::start_in(folder, &words);
+        Self::of(Loop::start_in(folder, &words))
+    }
+
+    fn of(dev: Loop) -> Self {
         let line = dev.wait_for_stderr("the server for clients");
         let (_, after) = line.split_once("http://127.0.0.1:").expect("a URL");
         let port = after.strip_suffix("/mcp").and_then(|port| port.parse().ok()).expect("a port");
@@ -457,6 +463,66 @@ fn requests_that_wait_and_sessions_are_bounded() {
     let (first, second) = (http.shake_hands("ada"), http.shake_hands("bea"));
     assert_eq!(http.client(&first).post(&call(1, "version")).0, 404);
     assert_eq!(http.client(&second).state()["client"], "bea");
+}
+
+/// What a client gets within the time.
+async fn within<T, E: std::fmt::Debug>(future: impl IntoFuture<Output = Result<T, E>>) -> T {
+    timeout(LIMIT, future.into_future()).await.expect("an answer in time").expect("an answer")
+}
+
+/// The text of a call of this tool.
+async fn said(client: &RealClient, tool: &str) -> String {
+    within(client.call(tool, json!({}))).await.text()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crate_is_built_again_under_a_client_over_http_which_keeps_its_session_and_notices_no_failed_build()
+{
+    let folder = Folder::new();
+    let built = Crate::new(&folder, "built-http", Crate::MISTAKE);
+    let log = folder.0.join("log.jsonl");
+    let dev = Loop::start_in(folder, &["--http", "0", "--no-page", "--log", "log.jsonl"]);
+    let http = Http::of(dev);
+    // a request is answered with what the compiler says, and a client that connects waits for the program
+    http.dev.wait_for_stderr("the build has failed");
+    let refused = http.client("").post(&modern(1, "tools/list", json!({}))).json();
+    assert_eq!(refused["error"]["data"]["reason"], "not_running", "{refused}");
+    let text = refused["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(text.contains("the build has failed") && text.contains("cannot find value `planted`"), "{text}");
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let builder = RealClient::builder().timeout(LIMIT).on_change(move |change| {
+        let _ended = sender.send(change);
+    });
+    let connecting = tokio::spawn(builder.connect(format!("http://127.0.0.1:{}/mcp", http.port)));
+    built.save_version("1");
+    let client = within(async { connecting.await.expect("no panic") }).await;
+    assert_eq!(said(&client, "tool_1").await, "from 1");
+    // the next build fails
+    built.save(Crate::MISTAKE);
+    http.dev.wait_for_stderr("cannot find value `planted`");
+    http.dev.wait_for_stderr("the server of before goes on");
+    assert_eq!(said(&client, "tool_1").await, "from 1");
+    assert!(changes.try_recv().is_err(), "a build that fails changes no list");
+    built.save_version("2");
+    while timeout(LIMIT, changes.recv()).await.expect("a change in time").expect("a change")
+        != ChangeEvent::Tools
+    {}
+    let tools = within(client.tools()).await;
+    assert_eq!(tools.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["tool_2"]);
+    assert_eq!(said(&client, "tool_2").await, "from 2");
+    // the client has sent one handshake, so its session is the same
+    let end = Instant::now() + LIMIT;
+    let text = loop {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        if text.contains("from 2") {
+            break text;
+        }
+        assert!(Instant::now() < end, "{text}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    assert_eq!(events.filter(|event| event["method"] == "initialize").count(), 1, "{text}");
+    timeout(LIMIT, client.close()).await.expect("an end in time");
 }
 
 #[test]

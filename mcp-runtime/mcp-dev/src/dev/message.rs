@@ -28,6 +28,24 @@ impl Line {
         }
     }
 
+    /// The bytes of the line as its receiver gets them, none if it gets nothing, and the messages in them: for each message, `change`
+    /// has another one that the receiver gets instead, `Some(None)` if it gets it as it is, and `None` if it must not get it.
+    pub(super) fn changed(
+        &self,
+        bytes: Vec<u8>,
+        mut change: impl FnMut(&Value) -> Option<Option<Value>>,
+    ) -> (Vec<u8>, Vec<Value>) {
+        let mut is_changed = false;
+        let mut messages = Vec::with_capacity(self.messages().len());
+        for message in self.messages() {
+            let changed = change(message);
+            is_changed |= changed != Some(None);
+            messages.extend(changed.map(|changed| changed.unwrap_or_else(|| message.clone())));
+        }
+        let bytes = if is_changed { self.with_messages(messages.clone()).unwrap_or_default() } else { bytes };
+        (bytes, messages)
+    }
+
     /// The same line with other messages; `None` if there are none.
     pub(super) fn with_messages(&self, mut messages: Vec<Value>) -> Option<Vec<u8>> {
         let value = match self {
@@ -57,6 +75,16 @@ pub(super) fn kind(message: &Value) -> Kind<'_> {
         }
         _ => Kind::Other,
     }
+}
+
+/// The same message with another id; `None` if it has this one.
+pub(super) fn with_id(message: &Value, id: Value) -> Option<Value> {
+    if message["id"] == id {
+        return None;
+    }
+    let mut message = message.clone();
+    message["id"] = id;
+    Some(message)
 }
 
 pub(super) fn to_line(message: &Value) -> Vec<u8> {

@@ -427,100 +427,85 @@ impl Session {
             self.counter += 1;
             self.counter
         });
-        let mut is_changed = false;
-        let mut passed = Vec::with_capacity(parsed.messages().len());
         let mut refused = Vec::new();
-        for message in parsed.messages() {
-            let mut schema = None;
-            match kind(message) {
-                Kind::Request { id, method } => {
-                    if self.calls.len() >= MAX_CALLS {
-                        refused.push(not_answered(
-                            id,
-                            "too_many",
-                            "too many requests are in flight: send it again later",
-                        ));
-                        is_changed = true;
-                        continue;
-                    }
-                    let again = may_repeat(method, message, self.retry_safe, &self.tools)
-                        .then(|| message::to_line(message));
-                    let effect = self.effect(method, message);
-                    self.counter += 1;
-                    let call = Call {
-                        id: id.clone(),
-                        order: self.counter,
-                        batch,
-                        since: Instant::now(),
-                        effect,
-                        again,
-                        was_repeated: false,
-                        is_unknown: self.tools.is_unknown_call(message),
-                    };
-                    self.note_meta(&message["params"]["_meta"]);
-                    self.list_tools(&message["params"]["_meta"]);
-                    self.calls.insert(id.to_string(), call);
-                }
-                Kind::Notification { method } => match method {
-                    "notifications/initialized" => {
-                        if let Some(handshake) = &mut self.handshake {
-                            handshake.is_initialized = true;
-                        }
-                    }
-                    "notifications/cancelled" => {
-                        let id = &message["params"]["requestId"];
-                        // the end of a listen stream is its response
-                        if !matches!(
-                            self.calls.get(&id.to_string()),
-                            Some(Call { effect: Effect::Initialize, .. })
-                        ) {
-                            self.calls.remove(&id.to_string());
-                        }
-                    }
-                    _ => {}
-                },
-                Kind::Response { id } => match self.asked.answer(id) {
-                    Answered::Process { id: own, schema: asked } => {
-                        schema = asked;
-                        if own != *id {
-                            is_changed = true;
-                            let mut message = message.clone();
-                            message["id"] = own;
-                            self.trace.message(
-                                &self.name,
-                                Direction::ToServer,
-                                &message,
-                                None,
-                                &self.tools,
-                                schema.as_ref(),
-                            );
-                            passed.push(message);
-                            continue;
-                        }
-                    }
-                    Answered::Gone => {
-                        is_changed = true;
-                        continue;
-                    }
-                    Answered::Unknown => {}
-                },
-                Kind::Other => {}
-            }
-            self.trace.message(&self.name, Direction::ToServer, message, None, &self.tools, schema.as_ref());
-            passed.push(message.clone());
-        }
+        let (line, _) = parsed.changed(line, |message| self.take_from_client(message, batch, &mut refused));
         self.answer(parsed, refused);
         if matches!(parsed, Line::Other) {
             self.trace.note(&self.name, "the client sent a line that is not JSON-RPC");
         }
-        if !is_changed {
-            self.to_server.push_back(line);
-        } else if let Some(line) = parsed.with_messages(passed) {
+        if !line.is_empty() {
             self.to_server.push_back(line);
         }
         if self.handshake.as_ref().is_some_and(|handshake| handshake.is_initialized) {
             self.list_tools(&Value::Null);
         }
+    }
+
+    /// Notes a message of the client. `None` if the server must not get it, `Some(None)` if it gets it as it is.
+    fn take_from_client(
+        &mut self,
+        message: &Value,
+        batch: Option<u64>,
+        refused: &mut Vec<Value>,
+    ) -> Option<Option<Value>> {
+        let mut schema = None;
+        let mut changed = None;
+        match kind(message) {
+            Kind::Request { id, method } => {
+                if self.calls.len() >= MAX_CALLS {
+                    let text = "too many requests are in flight: send it again later";
+                    refused.push(not_answered(id, "too_many", text));
+                    return None;
+                }
+                let again = may_repeat(method, message, self.retry_safe, &self.tools)
+                    .then(|| message::to_line(message));
+                let effect = self.effect(method, message);
+                self.counter += 1;
+                let call = Call {
+                    id: id.clone(),
+                    order: self.counter,
+                    batch,
+                    since: Instant::now(),
+                    effect,
+                    again,
+                    was_repeated: false,
+                    is_unknown: self.tools.is_unknown_call(message),
+                };
+                self.note_meta(&message["params"]["_meta"]);
+                self.list_tools(&message["params"]["_meta"]);
+                self.calls.insert(id.to_string(), call);
+            }
+            Kind::Notification { method: "notifications/initialized" } => {
+                if let Some(handshake) = &mut self.handshake {
+                    handshake.is_initialized = true;
+                }
+            }
+            Kind::Notification { method: "notifications/cancelled" } => {
+                let id = &message["params"]["requestId"];
+                // the end of a listen stream is its response
+                if !matches!(self.calls.get(&id.to_string()), Some(Call { effect: Effect::Initialize, .. })) {
+                    self.calls.remove(&id.to_string());
+                }
+            }
+            Kind::Response { id } => match self.asked.answer(id) {
+                Answered::Process { id: own, schema: asked } => {
+                    schema = asked;
+                    changed = message::with_id(message, own);
+                }
+                Answered::Gone => return None,
+                Answered::Unknown => {}
+            },
+            Kind::Notification { .. } | Kind::Other => {}
+        }
+        self.trace.message(
+            &self.name,
+            Direction::ToServer,
+            changed.as_ref().unwrap_or(message),
+            None,
+            &self.tools,
+            schema.as_ref(),
+        );
+        Some(changed)
     }
 
     fn note_meta(&mut self, meta: &Value) {
@@ -617,54 +602,48 @@ impl Session {
             self.to_client.push_back(line);
             return;
         }
-        let mut is_changed = false;
-        let mut passed = Vec::with_capacity(parsed.messages().len());
-        for message in parsed.messages() {
-            let mut took = None;
-            let mut schema = None;
-            let other = match kind(message) {
-                Kind::Request { id, .. } => {
-                    schema = message["params"].get("requestedSchema").cloned();
-                    self.note_asked(id, message, schema.clone())
-                }
-                Kind::Notification { method } => self.take_notification(method, message),
-                Kind::Response { id } => {
-                    let key = id.to_string();
-                    if id.as_str().is_some_and(|id| {
-                        self.take_listed(id, message)
-                            || self.take_own(id, message)
-                            || self.take_replayed(id, message)
-                    }) {
-                        None
-                    } else if self.phase == Phase::Stopping
+        let (line, _) = parsed.changed(line, |message| self.take_message(message));
+        if !line.is_empty() {
+            self.to_client.push_back(line);
+        }
+    }
+
+    /// Notes a message of the server. `None` if the client must not get it, `Some(None)` if it gets it as it is.
+    fn take_message(&mut self, message: &Value) -> Option<Option<Value>> {
+        let mut took = None;
+        let mut schema = None;
+        let changed = match kind(message) {
+            Kind::Request { id, .. } => {
+                schema = message["params"].get("requestedSchema").cloned();
+                self.note_asked(id, message, schema.clone())?
+            }
+            Kind::Notification { method } => self.take_notification(method, message)?,
+            Kind::Response { id } => {
+                let key = id.to_string();
+                let is_own = id.as_str().is_some_and(|id| {
+                    self.take_listed(id, message)
+                        || self.take_own(id, message)
+                        || self.take_replayed(id, message)
+                });
+                // a stream goes on with the next process
+                let goes_on = || {
+                    self.phase == Phase::Stopping
                         && !self.is_closing
                         && self.calls.get(&key).is_some_and(|call| call.effect.is_stream())
-                    {
-                        // the stream goes on with the next process
-                        None
-                    } else {
-                        let call = self.calls.remove(&key);
-                        took = call.as_ref().map(|call| call.since.elapsed());
-                        schema = call.as_ref().filter(|call| call.is_unknown).map(|_| Value::Bool(false));
-                        Some(self.take_response(call, message))
-                    }
+                };
+                if is_own || goes_on() {
+                    return None;
                 }
-                Kind::Other => Some(None),
-            };
-            let Some(changed) = other else {
-                is_changed = true;
-                continue;
-            };
-            is_changed |= changed.is_some();
-            let message = changed.unwrap_or_else(|| message.clone());
-            self.trace.message(&self.name, Direction::ToClient, &message, took, &self.tools, schema.as_ref());
-            passed.push(message);
-        }
-        if !is_changed {
-            self.to_client.push_back(line);
-        } else if let Some(line) = parsed.with_messages(passed) {
-            self.to_client.push_back(line);
-        }
+                let call = self.calls.remove(&key);
+                took = call.as_ref().map(|call| call.since.elapsed());
+                schema = call.as_ref().filter(|call| call.is_unknown).map(|_| Value::Bool(false));
+                self.take_response(call, message)
+            }
+            Kind::Other => None,
+        };
+        let shown = changed.as_ref().unwrap_or(message);
+        self.trace.message(&self.name, Direction::ToClient, shown, took, &self.tools, schema.as_ref());
+        Some(changed)
     }
 
     /// Notes a request of the server. `None` if the client must not get it, `Some(None)` if it gets it as it is.
@@ -678,9 +657,7 @@ impl Session {
         let Some(fresh) = self.asked.note(id, schema, || format!("mcp-dev:{name}:{count}")) else {
             return Some(None);
         };
-        let mut message = message.clone();
-        message["id"] = fresh;
-        Some(Some(message))
+        Some(message::with_id(message, fresh))
     }
 
     fn take_notification(&mut self, method: &str, message: &Value) -> Option<Option<Value>> {

@@ -5,8 +5,10 @@
 mod clients;
 mod events;
 mod exchange;
+mod own;
 mod own_requests;
 mod process;
+mod streams;
 mod upstream;
 
 use std::{
@@ -50,11 +52,11 @@ use super::{
     trace::{Direction, Trace},
 };
 use crate::Failure;
-pub(super) use exchange::Limits;
-use exchange::Own;
+pub(super) use own::Limits;
+use own::Own;
 use own_requests::Sent;
 use process::Supervisor;
-use upstream::NOT_PASSED;
+use upstream::{EVENT_STREAM, NOT_PASSED};
 
 const MAX_CONNECTIONS: usize = 256;
 /// How long a request may take to arrive, and the server's host to accept a connection.
@@ -402,7 +404,7 @@ fn pass_back(proxy: Arc<Proxy>, session: String, response: Response<Incoming>) -
         proxy.name_session(id, &session);
     }
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let mut recorder = Recorder::new(kind.starts_with("text/event-stream"));
+    let mut recorder = Recorder::new(kind.starts_with(EVENT_STREAM));
     for name in NOT_PASSED.into_iter().filter(|name| name != header::CONTENT_LENGTH) {
         head.headers.remove(name);
     }

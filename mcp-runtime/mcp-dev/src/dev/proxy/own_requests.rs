@@ -18,7 +18,9 @@ use super::{
         trace::Direction,
     },
     MAX_KNOWN, Proxy, SESSION_ID, Server,
-    exchange::{LAST_EVENT_ID, NotEntered, set},
+    own::NotEntered,
+    streams::LAST_EVENT_ID,
+    upstream::set,
 };
 
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");

@@ -1,11 +1,12 @@
 //! A request to the server behind this program, on a connection of its own.
 
-use std::{fmt, io, time::Duration};
+use std::{fmt, future::poll_fn, io, pin::Pin, time::Duration};
 
 use hyper::{
-    Request, Response, Uri,
-    body::{Bytes, Incoming},
-    client, header,
+    HeaderMap, Request, Response, Uri,
+    body::{Body as _, Bytes, Incoming},
+    client,
+    header::{self, HeaderName, HeaderValue},
     http::request::Parts,
 };
 use hyper_util::rt::TokioIo;
@@ -17,7 +18,7 @@ use super::{super::page::body::Body, SESSION_NAME};
 /// How long the server's host may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(30);
 /// Headers of a connection, and encodings, which could not be read on the way.
-pub(super) const NOT_PASSED: [header::HeaderName; 9] = [
+pub(super) const NOT_PASSED: [HeaderName; 9] = [
     header::ACCEPT_ENCODING,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -28,6 +29,8 @@ pub(super) const NOT_PASSED: [header::HeaderName; 9] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
+
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Why a response is missing.
 pub(super) enum Failed {
@@ -81,4 +84,27 @@ pub(super) async fn send(server: &Url, head: &Parts, bytes: Bytes) -> Result<Res
     let own = own.parse().map_err(|_| unsendable("its host cannot be sent"))?;
     request.headers_mut().insert(header::HOST, own);
     sender.send_request(request).await.map_err(broken)
+}
+
+/// The next bytes of a body; `None` at its end.
+pub(super) async fn next_part(incoming: &mut Incoming) -> Result<Option<Bytes>, hyper::Error> {
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut *incoming).poll_frame(context)).await {
+        if let Ok(part) = frame?.into_data() {
+            return Ok(Some(part));
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn is_of_kind(headers: &HeaderMap, kind: &str) -> bool {
+    let own = headers.get(header::CONTENT_TYPE).and_then(|own| own.to_str().ok()).unwrap_or_default();
+    own.to_ascii_lowercase().starts_with(kind)
+}
+
+/// Sets a header, or removes it.
+pub(super) fn set(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+    match value {
+        Some(value) => drop(headers.insert(name, value)),
+        None => drop(headers.remove(name)),
+    }
 }

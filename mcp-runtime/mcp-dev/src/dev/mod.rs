@@ -3,6 +3,7 @@
 
 mod child;
 mod launch;
+mod members;
 mod message;
 mod page;
 mod proxy;

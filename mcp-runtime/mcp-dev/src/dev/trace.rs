@@ -1,6 +1,6 @@
 //! What happens, for the author's log: a ring of events, bounded in number and bytes, which new readers get from its beginning.
-//! Secrets are masked before an event is kept: arguments that a schema or a flag marks, members with telling names, secrets in
-//! URLs, values of variables, and every other place where such a value occurs, as it is or escaped.
+//! Secrets are masked before an event is kept: arguments that a schema or a flag marks, members with telling names, also of
+//! JSON inside texts, secrets in URLs, values of variables, and every other place where such a value occurs, as it is or escaped.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    members::without_members,
     message::{Kind, kind},
     secrets::{
         SHORTEST_SECRET, Sign, is_distinct, is_open, is_secret_value, masked_url, sign_of, spellings,
@@ -407,14 +408,18 @@ impl Mask {
             Value::Array(values) => values.iter_mut().for_each(|value| self.walk_names(value)),
             Value::Object(members) => {
                 for (name, value) in members {
-                    if self.names.contains(&plain_name(name)) && !is_schema(value) {
-                        self.hide(value);
-                    } else if !self.hide_named(name, value) {
+                    if !self.hide_member(name, value) {
                         self.walk_names(value);
                     }
                 }
             }
             Value::String(text) => {
+                let may_hide = |name: &str| sign_of(name).is_some() || self.names.contains(&plain_name(name));
+                let shown =
+                    without_members(text, may_hide, |name, mut value| self.hide_member(name, &mut value));
+                if let Some(shown) = shown {
+                    *text = shown;
+                }
                 if let Some((shown, secrets)) = without_secrets_of_urls(text) {
                     *text = shown;
                     secrets.iter().for_each(|secret| self.remember_distinct(secret));
@@ -422,6 +427,15 @@ impl Mask {
             }
             _ => {}
         }
+    }
+
+    /// Masks a value whose name tells that it is secret or that a flag marks; returns whether it does.
+    fn hide_member(&self, name: &str, value: &mut Value) -> bool {
+        if self.names.contains(&plain_name(name)) && !is_schema(value) {
+            self.hide(value);
+            return true;
+        }
+        self.hide_named(name, value)
     }
 
     /// Masks a value whose name tells that it is secret; returns whether it does.
@@ -607,6 +621,39 @@ mod tests {
         assert_eq!(params[2]["arguments"]["text"], "••• ••• ••• author");
         let params = shown_arguments(Mask::new(true, &[], std::iter::empty()), std::slice::from_ref(&named));
         assert_eq!(params[0]["arguments"], named);
+    }
+
+    #[test]
+    fn members_of_json_inside_a_text_of_a_result_are_masked_by_their_names_and_so_is_the_value_elsewhere() {
+        let trace = Trace::new(Mask::new(false, &["mine".to_owned()], std::iter::empty()));
+        let shown = |text: String| {
+            let result = json!({ "content": [{ "type": "text", "text": text }] });
+            let response = json!({ "jsonrpc": "2.0", "id": 7, "result": result });
+            trace.message("s", Direction::ToClient, &response, None, &KnownTools::default(), None);
+            let last = trace.subscribe().0.last().cloned().expect("an event");
+            let event: Value = serde_json::from_str(&last).expect("JSON");
+            event["message"]["result"]["content"][0]["text"].as_str().expect("a text").to_owned()
+        };
+        let inner = json!({
+            "password": "planted-1", "api_keys": ["planted-2", "planted-3"], "pin": "planted-4", "secret": 4711, "mine": { "a": "planted-5" },
+            "author": "Ada", "maxTokens": 4096, "auth": "none", "schema": { "password": { "type": "string" } }, "secrets": 2,
+        });
+        let expected = json!({
+            "password": "•••", "api_keys": "•••", "pin": "•••", "secret": "•••", "mine": "•••",
+            "author": "Ada", "maxTokens": 4096, "auth": "none", "schema": { "password": { "type": "string" } }, "secrets": 2,
+        });
+        assert_eq!(shown(format!("{inner:#}")), format!("{expected:#}"));
+        assert_eq!(shown(format!("Saved: {inner}.")), format!("Saved: {expected}."));
+        assert_eq!(shown(json!([inner.to_string()]).to_string()), json!([expected.to_string()]).to_string());
+        assert_eq!(shown("planted-1 to planted-5 of Ada".to_owned()), "••• to ••• of Ada");
+        // a text that is cut
+        assert_eq!(
+            shown(r#"{"user":"ada","password":"planted-6"#.to_owned()),
+            r#"{"user":"ada","password":"•••""#
+        );
+        trace.event("stderr", json!({ "text": r#"sent {"password":"planted-7"} to db"# }));
+        let seen = trace.subscribe().0.iter().map(ToString::to_string).collect::<String>();
+        assert!(!seen.contains("planted") && !seen.contains("4711"), "{seen}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A process of the server: its messages line by line, through bounded queues, and the end of its stderr. Its group ends with
-//! it: closing its stdin comes first, then SIGTERM, then SIGKILL; one that is dropped is killed.
+//! it: closing its stdin comes first, then SIGTERM, then SIGKILL; one that is dropped is killed. If this program is killed, a
+//! server over stdio sees the end of its stdin, and the group of one over HTTP is ended by a shell that sees the end of its own.
 
 use std::{
     collections::VecDeque,
@@ -87,6 +88,8 @@ impl Child {
     /// It cannot be started.
     pub(super) async fn start(program: &Program, trace: &Trace, session: &str, by: Stop) -> io::Result<Self> {
         let mut process = GroupGuard(spawn(program).await?);
+        #[cfg(unix)]
+        let watcher = process.0.id().filter(|_| by == Stop::Signal).map(Watcher::start);
         let pipes = (process.0.stdin().take(), process.0.stdout().take(), process.0.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("it has no pipes"));
@@ -113,6 +116,9 @@ impl Child {
         let (status_sender, exit) = oneshot::channel();
         let tokens = (stop.clone(), kill.clone());
         tokio::spawn(async move {
+            // until the process has ended
+            #[cfg(unix)]
+            let _watcher = watcher;
             let (stop, kill) = tokens;
             let status = tokio::select! {
                 status = process.0.wait() => status.ok(),
@@ -164,6 +170,37 @@ impl Drop for GroupGuard {
     fn drop(&mut self) {
         // fails if the group has ended
         let _ended = self.0.start_kill();
+    }
+}
+
+/// A shell that ends the group of a process when the pipe from this program breaks, as it does if this program is killed.
+#[cfg(unix)]
+struct Watcher(Option<tokio::process::Child>);
+
+#[cfg(unix)]
+impl Watcher {
+    fn start(group: u32) -> Self {
+        const SCRIPT: &str = r#"read -r _; kill -s TERM -- "-$1"; sleep 2; kill -s KILL -- "-$1""#;
+        let mut command = tokio::process::Command::new("/bin/sh");
+        command.args(["-c", SCRIPT, "mcp-dev", &group.to_string()]);
+        // in a group of its own, which a signal to the group of this program does not reach
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let shell = command.spawn().inspect_err(|error| {
+            report(&format!(
+                "mcp-dev: the server goes on if mcp-dev is killed: /bin/sh cannot be started: {error}"
+            ));
+        });
+        Self(shell.ok())
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // before its pipe breaks
+        if let Some(shell) = &mut self.0 {
+            let _ended = shell.start_kill();
+        }
     }
 }
 

@@ -227,8 +227,16 @@ impl Loop {
         Self { folder, child, stdin, lines, stderr }
     }
 
+    /// Ends it without a chance to end its server.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("an end");
+    }
+
     /// Ends it by a signal, so that it ends its server.
     pub(crate) fn terminate(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
         let sent = Command::new("kill").arg(self.child.id().to_string()).status();
         assert!(sent.is_ok_and(|status| status.success()), "`kill` has failed");
         let _ended = self.child.wait();

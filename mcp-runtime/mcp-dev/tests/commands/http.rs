@@ -61,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
     def session(self):
         return self.headers.get("Mcp-Session-Id")
     def do_GET(self):
-        if self.path == "/page": return self.give(200, {"page": VERSIONS})
+        if self.path == "/page": return self.give(200, {"page": VERSIONS, "port": int(sys.argv[1])})
         if self.session() not in sessions: return self.give(404)
         if "no-streams" in VERSIONS: return self.give(405)
         self.begin()
@@ -449,6 +449,21 @@ fn a_server_over_http_that_crashes_is_started_again_and_its_sessions_go_on() {
     assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("the planted reason")));
     stream.next_of("notifications/tools/list_changed");
     assert_eq!(client.state()["initialized"], 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_over_http_ends_if_the_loop_is_killed() {
+    let mut http = Http::start("1", &[]);
+    let page = http.client("").other("GET", "/page");
+    let port = u16::try_from(read(page).json()["port"].as_u64().expect("a port")).expect("a port");
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_ok());
+    http.dev.kill();
+    let end = Instant::now() + LIMIT;
+    while TcpStream::connect(("127.0.0.1", port)).is_ok() {
+        assert!(Instant::now() < end, "the server goes on");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -138,6 +138,11 @@ fn every_kind_of_argument_and_answer_arrives_with_its_type_in_chromium() {
     );
     assert!(seen["choices"].as_str().is_some_and(|text| text.contains("action=accept")), "{seen:#}");
     assert_eq!(seen["missing"], "is required", "{seen:#}");
+    let said = seen["server"].as_str().unwrap_or_default();
+    assert!(
+        said.starts_with("warning: the server declares the capability and has no `prompts/list`"),
+        "{seen:#}"
+    );
     let taken = json!({
         "text": "tea\n\"for\" two",
         "empty": "",

@@ -35,18 +35,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
         let budget = arguments.get_one::<u32>("budget").map(|budget| *budget as usize);
         let (described, missing) = fetch_schema_and_missing(client).await?;
         let mut found = examine(&described, client.revision(), budget);
-        for method in missing {
-            let text = format!(
-                "declares the capability and has no `{method}` (-32601): clients report an error, so answer it with an empty list"
-            );
-            found.add(Severity::Warning, text);
-        }
-        if let Some((count, first)) = lines.seen() {
-            let text = format!(
-                "writes lines to stdout that are not messages ({count}, the first is `{first}`): the protocol has stdout alone, and clients report an error for each, so log to stderr"
-            );
-            found.add(Severity::Error, text);
-        }
+        found.add_conduct(&missing, lines.seen());
         let text = match arguments.get_flag("as-json") {
             true => format!("{:#}\n", found.to_json()),
             false => server::visible(&found.to_text()),

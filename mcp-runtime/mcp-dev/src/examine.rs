@@ -58,9 +58,27 @@ impl Examination {
         self.costs.iter().map(|cost| cost.tokens).sum()
     }
 
-    /// Adds what the lists do not say.
-    pub(crate) fn add(&mut self, severity: Severity, text: String) {
-        self.findings.push(Finding { severity, item: "server".to_owned(), text });
+    /// Adds what the lists do not say: the methods of lists that the server declares and does not have, and the lines of its output
+    /// that are not messages, their number and the first one.
+    pub(crate) fn add_conduct(&mut self, missing: &[&str], lines: Option<(u64, String)>) {
+        let missing = missing.iter().map(|method| {
+            let text = format!(
+                "declares the capability and has no `{method}` (-32601): clients report an error, so answer it with an empty list"
+            );
+            (Severity::Warning, text)
+        });
+        let lines = lines.map(|(count, first)| {
+            let text = format!(
+                "writes lines to stdout that are not messages ({count}, the first is `{first}`): the protocol has stdout alone, and clients report an error for each, so log to stderr"
+            );
+            (Severity::Error, text)
+        });
+        let found = missing.chain(lines);
+        self.findings.extend(found.map(|(severity, text)| Finding {
+            severity,
+            item: "server".to_owned(),
+            text,
+        }));
         self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn with_client_and_output(
 pub(crate) struct StrayLines(Arc<Mutex<(u64, String)>>);
 
 impl StrayLines {
-    fn add(&self, line: &str) {
+    pub(crate) fn add(&self, line: &str) {
         if line.trim().is_empty() {
             return;
         }

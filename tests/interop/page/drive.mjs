@@ -155,6 +155,7 @@ const scenarios = {
     seen.choices = await page.until(() => document.querySelector(".item .result pre")?.textContent);
     const other = await loop("--", process.execPath, kinds);
     await open(other.page, "tools", "take");
+    seen.server = await other.page.run(() => document.querySelector(".about .finding")?.textContent);
     seen.missing = await call(other.page, { text: "a" });
     await open(other.page, "tools", "take");
     const place = { x: "1.5", y: "-2", name: "here" };

@@ -1,4 +1,4 @@
-// A server of 2025-11-25 with a tool that takes arguments of every kind and returns the line of its call, and one that becomes
+// A server of 2025-11-25 that declares prompts and has no list of them, with a tool that takes arguments of every kind and returns the line of its call, and one that becomes
 // a task of that revision.
 import { createInterface } from "node:readline";
 
@@ -38,7 +38,7 @@ const inputSchema = {
 const send = (id, result) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line);
-  if (method === "initialize") send(id, { protocolVersion: "2025-11-25", serverInfo: { name: "kinds", version: "1" }, capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } } });
+  if (method === "initialize") send(id, { protocolVersion: "2025-11-25", serverInfo: { name: "kinds", version: "1" }, capabilities: { tools: {}, prompts: {}, tasks: { requests: { tools: { call: {} } } } } });
   else if (method === "tools/list") send(id, { tools: [{ name: "take", description: "Takes everything.", inputSchema }, { name: "begin", inputSchema: { type: "object" }, execution: { taskSupport: "required" } }] });
   else if (method === "tasks/get") send(id, { taskId: params.taskId, status: "completed", statusMessage: "2 of 2" });
   else if (method === "tasks/result") send(id, { content: [{ type: "text", text: `the result of ${params.taskId}` }] });

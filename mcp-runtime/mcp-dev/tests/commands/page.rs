@@ -319,6 +319,34 @@ fn a_link_is_good_for_one_tab_and_the_next_one_is_printed() {
 }
 
 #[test]
+fn the_page_says_what_the_doctor_says_of_the_server_itself() {
+    let folder = Folder::new();
+    write(&folder, "1", "Says it again.");
+    let script = folder.0.join("server.py");
+    let mut text = fs::read_to_string(&script).expect("the script");
+    for (old, new) in [
+        ("\"resources\": {}}", "\"resources\": {}, \"prompts\": {}}"),
+        ("\nwaiting = None", "\nwaiting = None\nprint('listening as planted-env', flush=True)"),
+    ] {
+        let changed = text.replacen(old, new, 1);
+        assert_ne!(changed, text);
+        text = changed;
+    }
+    fs::write(&script, text).expect("a file");
+    let words = ["--env", "GIVEN=1", "--env", "API_KEY=planted-env", "--", "python3", "server.py"];
+    let page = Page::open_of(Loop::start_in(folder, &words));
+    let described = page.get("/api/server").json();
+    let findings = described["doctor"]["findings"].as_array().expect("findings");
+    let of_server: Vec<&Value> = findings.iter().filter(|finding| finding["item"] == "server").collect();
+    let said = |at: usize, severity: &str, part: &str| {
+        assert_eq!(of_server[at]["severity"], severity, "{described}");
+        assert!(of_server[at]["text"].as_str().is_some_and(|text| text.contains(part)), "{described}");
+    };
+    said(0, "error", "writes lines to stdout that are not messages (1, the first is `listening as •••`)");
+    said(1, "warning", "has no `prompts/list`");
+}
+
+#[test]
 fn the_page_lists_calls_and_answers_the_server_in_a_session_of_its_own() {
     let mut page = Page::open(&[]);
     page.dev.shake_hands();

@@ -34,19 +34,27 @@ export function itemsView({ kind, groups, described, own }) {
   const [button, item] = buttons.find(([, one]) => one.key === own.chosen.get(kind)) ?? buttons[0] ?? [];
   if (item) open(button, item);
   if (!item) place.append(el("div", { className: "empty" }, `The server has no ${kind}.`));
-  return el("div", { className: "view" }, el("div", { className: "split" }, list, place));
+  const about = found("server", described);
+  return el("div", { className: "view" },
+    about.length ? el("div", { className: "about" }, about) : [],
+    el("div", { className: "split" }, list, place));
+}
+
+// What the doctor says about an item, or about the server itself.
+function found(item, described) {
+  const severity = { error: "bad", warning: "warn", advice: "dim" };
+  return described.doctor.findings.filter((finding) => finding.item === item)
+    .map((finding) => el("div", { className: `finding ${severity[finding.severity]}` }, `${finding.severity}: ${item === "server" ? "the server " : ""}${finding.text}`));
 }
 
 function head(item, entry, described) {
-  const found = described.doctor.findings.filter((finding) => finding.item === item);
-  const severity = { error: "bad", warning: "warn", advice: "dim" };
   const hints = Object.entries(entry.annotations ?? {}).filter(([name, value]) => HINTS[name] && typeof value === "boolean")
     .map(([name, value]) => el("span", { className: "pill" }, value ? HINTS[name] : `not ${HINTS[name]}`));
   return [
     el("h2", {}, entry.name ?? entry.uri ?? entry.uriTemplate, entry.title ? el("span", { className: "dim" }, `  ${entry.title}`) : []),
     hints.length ? el("div", { className: "badges" }, hints) : [],
     entry.description ? el("p", {}, entry.description) : el("p", { className: "dim" }, "no description"),
-    found.map((finding) => el("div", { className: `finding ${severity[finding.severity]}` }, `${finding.severity}: ${finding.text}`)),
+    found(item, described),
   ].flat(2);
 }
 

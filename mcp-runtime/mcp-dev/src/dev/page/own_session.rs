@@ -26,7 +26,11 @@ use super::super::{
     session::{KnownTools, LIST_WAIT, OwnRequest, Pipe, Session},
     trace::Trace,
 };
-use crate::{call::fetch_schema, examine::examine, server::TOKEN};
+use crate::{
+    call::fetch_schema_and_missing,
+    examine::examine,
+    server::{StrayLines, TOKEN},
+};
 
 /// The name of its session in the log.
 const NAME: &str = "page";
@@ -59,6 +63,8 @@ pub(super) struct OwnSession {
 
 struct Connected {
     client: Client,
+    /// Those of the process of this session.
+    lines: StrayLines,
     /// Of the program that it has shaken hands with.
     generation: u64,
     _end: DropGuard,
@@ -80,10 +86,18 @@ impl OwnSession {
     /// # Errors
     /// No server runs, or it does not answer.
     async fn client(&self) -> Result<Client, String> {
+        Ok(self.client_and_lines().await?.0)
+    }
+
+    /// The same, with the lines of the server's output that are not messages.
+    ///
+    /// # Errors
+    /// No server runs, or it does not answer.
+    async fn client_and_lines(&self) -> Result<(Client, StrayLines), String> {
         let mut connected = self.connected.lock().await;
         let is_current = |known: &&Connected| known.generation == self.launcher.generation();
         if let Some(known) = connected.as_ref().filter(is_current) {
-            return Ok(known.client.clone());
+            return Ok((known.client.clone(), known.lines.clone()));
         }
         if !self.launcher.is_none() {
             self.wait_for_program().await?;
@@ -95,7 +109,9 @@ impl OwnSession {
         }
         let token = CancellationToken::new();
         let end = token.clone().drop_guard();
-        let builder = self.builder();
+        let lines = StrayLines::default();
+        let stray = lines.clone();
+        let builder = self.builder().__on_stray_line(move |line| stray.add(&line));
         let connecting = match &self.url {
             Some(url) => {
                 let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
@@ -105,8 +121,8 @@ impl OwnSession {
             None => builder.connect(self.start_session(token)),
         };
         let client = connecting.await.map_err(|error| error.to_string())?;
-        *connected = Some(Connected { client: client.clone(), generation, _end: end });
-        Ok(client)
+        *connected = Some(Connected { client: client.clone(), lines: lines.clone(), generation, _end: end });
+        Ok((client, lines))
     }
 
     /// Starts a session of the loop; returns its pipe.
@@ -178,8 +194,8 @@ impl OwnSession {
     /// # Errors
     /// No server runs, or it does not answer.
     pub(super) async fn describe(&self) -> Result<Value, String> {
-        let client = self.client().await?;
-        let schema = fetch_schema(&client).await.map_err(|error| error.to_string())?;
+        let (client, lines) = self.client_and_lines().await?;
+        let (schema, missing) = fetch_schema_and_missing(&client).await.map_err(|error| error.to_string())?;
         let newer = Contract::of_lists(&schema);
         let older = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(newer.clone());
         if let Some(changes) =
@@ -188,9 +204,10 @@ impl OwnSession {
             self.trace.event("changes", json!({ "text": changes.to_string() }));
         }
         let revision = client.revision();
-        let examination = examine(&schema, revision, None).to_json();
+        let mut examination = examine(&schema, revision, None);
+        examination.add_conduct(&missing, lines.seen());
         let revision = revision.map(|revision| revision.to_string());
-        Ok(json!({ "server": schema, "doctor": examination, "revision": revision }))
+        Ok(json!({ "server": schema, "doctor": examination.to_json(), "revision": revision }))
     }
 
     /// Sends what the page asks for. A request that the server refuses is an answer, too.

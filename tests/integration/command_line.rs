@@ -44,6 +44,25 @@ fn items_can_be_listed_called_and_read_from_a_shell() {
 }
 
 #[test]
+fn a_tool_that_is_a_task_only_is_called_and_waited_for() {
+    for tool in ["nap_as_task", "nap_as_task_only"] {
+        assert_eq!(stdout(&["call", tool, r#"{"ms":1}"#]), "napped\n", "{tool}");
+    }
+    assert_eq!(failure(&["call", "nap_as_task_only", r#"{"ms":0}"#]), (Some(1), "Error: not tired\n".into()));
+    // the time limit of the tool ends it
+    let (code, message) = failure(&["call", "nap_as_task_only", r#"{"ms":300000}"#]);
+    assert!(code == Some(1) && message.contains("nap_as_task_only"), "{message}");
+}
+
+#[test]
+fn a_prompt_argument_that_is_null_is_absent() {
+    assert_eq!(stdout(&["prompt", "toast", r#"{"name":null}"#]), "user: To all.\n");
+    assert_eq!(stdout(&["prompt", "toast", r#"{"name":7}"#]), "user: To 7.\n");
+    let (_, message) = failure(&["prompt", "greet", r#"{"name":null}"#]);
+    assert!(message.starts_with("Error: JSON-RPC error -32602: "), "{message}");
+}
+
+#[test]
 fn list_and_schema_print_stable_json() {
     let list: Value = serde_json::from_str(&stdout(&["list", "--json"])).unwrap();
     assert_eq!(list["tools"][0]["name"], "echo");

@@ -15,7 +15,7 @@ use crate::{
     core::{
         connection::Principal,
         content::{Content, ContentWriter},
-        protocol::Revision,
+        protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
         server::{Error, Result, Server},
     },
     schema::signature,
@@ -145,7 +145,9 @@ pub(super) async fn run_action(
         Action::List { json: false } => print_lists(&client).await,
         Action::Schema => print_schema(&client, settings_schema).await,
         Action::Call { name, arguments } => {
-            print_reply(&client.call_with_text(name, arguments).await, "content")
+            // before the call, since a server may refuse a client that does not declare it
+            client.capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
+            print_reply(&call_tool(&client, name, arguments).await?, "content")
         }
         Action::Read(uri) => {
             print_reply(&client.request("resources/read", json!({ "uri": uri })).await, "contents")
@@ -158,6 +160,23 @@ pub(super) async fn run_action(
             )
         }
         Action::Events { name, arguments } => print_events(&client, name, arguments.clone()).await,
+    }
+}
+
+/// Calls a tool, and waits for its task if the call becomes one. The server limits how long that takes, and ending the program
+/// ends the task.
+async fn call_tool(client: &MemoryClient, name: &str, arguments: &str) -> Result<MemoryReply> {
+    let call = client.call_with_text(name, arguments).await;
+    let id = call.result()["taskId"].clone();
+    let meta = json!({ META_CLIENT_CAPABILITIES: client.capabilities });
+    let end = client.end_of_task(call, &meta).await;
+    match end.result()["status"].as_str() {
+        Some("input_required") if !id.is_null() => {
+            client.request("tasks/cancel", json!({ "taskId": id, "_meta": meta })).await;
+            Err(Error::call("a question of the function was not answered"))
+        }
+        Some("cancelled") if !id.is_null() => Err(Error::call("the task was cancelled")),
+        _ => Ok(end),
     }
 }
 

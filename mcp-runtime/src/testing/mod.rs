@@ -23,7 +23,7 @@ pub use shared_check::check_shared;
 use crate::auth::Verification;
 use crate::{
     capability::events::PayloadOf,
-    client::exchange::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
+    client::exchange::{ListedKind, MemoryClient, prompt_arguments},
     core::{
         admission::Owner,
         changes::ListChanges,
@@ -33,9 +33,6 @@ use crate::{
         server::{Result, Server, ServerBuilder},
     },
 };
-
-/// How long to wait between two `tasks/get`.
-const TASK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A client and a server in one process, for tests.
 ///
@@ -265,7 +262,7 @@ impl TestServer {
         self.request("resources/read", json!({ "uri": uri, "_meta": { "progressToken": "test" } })).await
     }
 
-    /// Gets a prompt; arguments that are not strings are sent as their JSON text.
+    /// Gets a prompt; arguments that are not strings are sent as their JSON text, and those that are null are not sent.
     pub async fn prompt(&self, name: &str, arguments: Value) -> Reply {
         let mut params = json!({ "name": name, "_meta": { "progressToken": "test" } });
         if !arguments.is_null() {
@@ -477,37 +474,8 @@ impl TestServer {
         capabilities["extensions"][TASKS_EXTENSION] = json!({});
         let meta = json!({ META_CLIENT_CAPABILITIES: capabilities });
         params["_meta"] = meta.clone();
-        let call = self.request("tools/call", params).await;
-        if call.value()["resultType"] != "task" {
-            return call;
-        }
-        let id = call.value()["taskId"].clone();
-        loop {
-            let reply = self.request("tasks/get", json!({ "taskId": id, "_meta": meta })).await;
-            let task = reply.value();
-            let member = match task["status"].as_str() {
-                Some("completed") => "result",
-                Some("failed") => "error",
-                Some("input_required") => {
-                    let answers =
-                        self.client.answers.as_ref().and_then(|answers| answer_input_requests(task, answers));
-                    let Some(answers) = answers else { return reply };
-                    let params = json!({ "taskId": id, "inputResponses": answers, "_meta": meta });
-                    let update = self.request("tasks/update", params).await;
-                    if update.error().is_some() {
-                        return update;
-                    }
-                    continue;
-                }
-                Some("working") => {
-                    tokio::time::sleep(TASK_POLL_INTERVAL).await;
-                    continue;
-                }
-                _ => return reply,
-            };
-            let end = json!({ "jsonrpc": "2.0", "id": 0, member: task[member] });
-            return MemoryReply { message: end, notifications: Vec::new() }.into();
-        }
+        let call = self.client.request("tools/call", params).await;
+        self.client.end_of_task(call, &meta).await.into()
     }
 }
 

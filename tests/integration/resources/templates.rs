@@ -31,6 +31,11 @@ fn query(a: Option<String>, #[mcp(default = 7)] b: u32) -> String {
     format!("{a:?} {b}")
 }
 
+#[mcp_resource(uri = "tags://h{?tag,n}")]
+fn tags(tag: Option<Vec<String>>, n: Option<u8>) -> String {
+    format!("{tag:?} {n:?}")
+}
+
 #[mcp_resource(uri = "mixed://{name}.json{?pretty}")]
 fn mixed(name: String, pretty: Option<bool>) -> String {
     format!("{name} {pretty:?}")
@@ -49,6 +54,7 @@ fn all() -> TestServer {
             .resource::<parts>()
             .resource::<slash>()
             .resource::<query>()
+            .resource::<tags>()
             .resource::<mixed>()
             .resource::<two>(),
     )
@@ -73,6 +79,8 @@ async fn every_form_of_expression_binds() {
         ("query://h?a=&b=1", "Some(\"\") 1"),
         ("query://h?unknown=1&b=2", "None 2"),
         ("query://h?a=a+b", "Some(\"a b\") 7"),
+        ("tags://h?tag=a&tag=b", "Some([\"a\", \"b\"]) None"),
+        ("tags://h?tag=a", "Some([\"a\"]) None"),
         ("mixed://a.b.json", "a.b None"),
         ("mixed://a.json?pretty=true", "a Some(true)"),
         ("two://7/x/tail", "7 tail"),
@@ -81,6 +89,22 @@ async fn every_form_of_expression_binds() {
         let reply = server.read(uri).await;
         assert!(!reply.is_error(), "{uri}: {reply}");
         assert_eq!(reply.text(), seen, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn a_variable_that_a_query_has_twice_is_refused_unless_its_parameter_is_a_list() {
+    let server = all();
+    for (uri, name) in [
+        ("query://h?a=1&a=2", "a"),
+        ("query://h?b=1&b=2", "b"),
+        ("query://h?b=1&a=x&b=1&b=1", "b"),
+        ("tags://h?tag=a&n=1&tag=b&n=2", "n"),
+        ("mixed://x.json?pretty=true&pretty=true", "pretty"),
+    ] {
+        let (code, message) = refusal(&server.read(uri).await);
+        assert_eq!(code, -32602, "{uri}");
+        assert!(message.contains(&format!("`{name}`: was given more than once")), "{uri}: {message}");
     }
 }
 

@@ -435,6 +435,30 @@ async fn integers_of_128_bits_are_exact_everywhere() {
     assert!(call("show", r#"{"n":340282366920938463463374607431768211456}"#.into()).await.contains("- n: "));
     assert_eq!(call("give", "{}".into()).await, format!(r#"{{"big":{max},"list":[{min}]}}"#));
 
+    // more digits than the type has, and numbers that are not integers, at the root and inside of values
+    let (lowest, highest) = (i128::MIN, i128::MAX);
+    for (arguments, line) in [
+        (format!(r#"{{"n":{max}0}}"#), format!("n: {max}0 is greater than the maximum of {max}")),
+        (r#"{"n":1.5}"#.to_owned(), "n: 1.5 is not an integer".to_owned()),
+        (r#"{"n":1e39}"#.to_owned(), format!("n: 1e39 is not an integer from 0 to {max}")),
+        (
+            format!(r#"{{"n":1,"wide":{{"big":{max}1,"list":[]}}}}"#),
+            format!("wide.big: {max}1 is greater than the maximum of {max}"),
+        ),
+        (
+            format!(r#"{{"n":1,"wide":{{"big":1,"list":[0,{max}]}}}}"#),
+            format!("wide.list[1]: {max} is greater than the maximum of {highest}"),
+        ),
+        (
+            format!(r#"{{"n":1,"wide":{{"list":[{min}0],"big":1}}}}"#),
+            format!("wide.list[0]: {min}0 is less than the minimum of {lowest}"),
+        ),
+    ] {
+        let text = call("show", arguments).await;
+        assert!(text.contains(&format!("\n- {line}")), "{line}: {text}");
+        assert_eq!(text.matches("\n- ").count(), 1, "{text}");
+    }
+
     #[mcp_tool]
     fn wide_default(#[mcp(default = u128::MAX)] n: u128) -> String {
         n.to_string()

@@ -113,7 +113,7 @@ impl Resources {
         let Some(check) = &entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
             TextArgument::One(text) => text,
-            TextArgument::Many(parts) => parts.join("/"),
+            TextArgument::Many(parts) | TextArgument::Repeated(parts) => parts.join("/"),
         };
         let mut subscription = Subscription { uri: uri.to_owned(), variables: BTreeMap::new() };
         for (name, value) in variables {

@@ -171,11 +171,11 @@ impl Template {
             let value = if value.contains('+') { Cow::from(value.replace('+', "%20")) } else { value.into() };
             let value = decode_value(&value, raw(known), true)?;
             match variables.iter_mut().find(|(name, _)| name == known) {
-                Some((_, TextArgument::Many(list))) if list.len() > MAX_PARTS => return None,
-                Some((_, TextArgument::Many(list))) => list.push(value),
+                Some((_, TextArgument::Repeated(list))) if list.len() > MAX_PARTS => return None,
+                Some((_, TextArgument::Repeated(list))) => list.push(value),
                 Some((_, one)) => {
                     if let TextArgument::One(first) = one {
-                        *one = TextArgument::Many(vec![std::mem::take(first), value]);
+                        *one = TextArgument::Repeated(vec![std::mem::take(first), value]);
                     }
                 }
                 None => variables.push((known.to_owned(), TextArgument::One(value))),
@@ -183,7 +183,7 @@ impl Template {
         }
         // users may join parts that are harmless one by one: `?a=&a=etc` to `/etc`
         let safe = variables.iter().all(|(name, value)| match value {
-            TextArgument::Many(list) => {
+            TextArgument::Many(list) | TextArgument::Repeated(list) => {
                 raw(name) || !matches!(list.as_slice(), [first, _, ..] if first.is_empty())
             }
             TextArgument::One(_) => true,
@@ -270,7 +270,7 @@ mod tests {
         let variables = Template::parse(template).expect("template").bind(uri, |_| false)?;
         let to_text = |v| match v {
             TextArgument::One(text) => text,
-            TextArgument::Many(list) => list.join("|"),
+            TextArgument::Many(list) | TextArgument::Repeated(list) => list.join("|"),
         };
         Some(variables.into_iter().map(|(name, v)| (name, to_text(v))).collect())
     }

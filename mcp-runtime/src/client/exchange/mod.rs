@@ -7,8 +7,6 @@ mod list_pages;
 mod memory_client;
 mod request_params;
 
-#[cfg(any(feature = "testing", test))]
-pub(crate) use self::memory_client::answer_input_requests;
 #[cfg(any(feature = "cli", feature = "testing", test))]
 pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 #[cfg(feature = "client")]

@@ -80,10 +80,11 @@ pub(crate) fn initialize_params(revision: Revision, capabilities: Value, client_
     params
 }
 
-/// The arguments of `prompts/get`: every value is a string.
+/// The arguments of `prompts/get`: every value is a string, and one that is null is absent.
 pub(crate) fn prompt_arguments(arguments: Value) -> Value {
     match arguments {
         Value::Object(mut map) => {
+            map.retain(|_, value| !value.is_null());
             for value in map.values_mut().filter(|value| !value.is_string()) {
                 *value = Value::String(value.to_string());
             }

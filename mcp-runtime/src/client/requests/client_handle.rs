@@ -269,7 +269,7 @@ impl Client {
         self.read(uri).refresh(Refresh::Yes)
     }
 
-    /// Fills in a prompt. Arguments are text; other values become their JSON.
+    /// Fills in a prompt. Arguments are text; other values become their JSON, and one that is null is absent.
     #[doc(alias("get_prompt"))]
     pub fn prompt(&self, name: impl Into<String>, arguments: Value) -> PendingCall<RenderedPrompt> {
         let name = name.into();

@@ -122,7 +122,7 @@ fn fuzz(data: &[u8]) {
             };
             let read = match value {
                 TextArgument::One(one) => vec![one],
-                TextArgument::Many(list) => list,
+                TextArgument::Many(list) | TextArgument::Repeated(list) => list,
             };
             if parsed.is_unambiguous() {
                 assert_eq!(read, sent, "`{name}` of `{template}` and `{uri}`");

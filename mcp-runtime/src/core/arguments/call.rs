@@ -23,7 +23,7 @@ use super::{
     arg::{AnyArg, has_flatten},
     report::{self, RULES_GO_HERE, ToolInput},
     rule_fn::{BoundRule, BrokenRule, StartedRules},
-    text::{from_list, from_text, missing},
+    text::{from_list, from_repeated, from_text, missing},
 };
 use crate::{
     core::{
@@ -33,7 +33,7 @@ use crate::{
         sort::sort_by,
     },
     schema::{
-        Place, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
+        Place, TextPlaces, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
         member_path, truncate, without_position,
     },
 };
@@ -490,8 +490,10 @@ pub(crate) enum Input<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TextArgument {
     One(String),
-    /// A variable that explodes, or is repeated in a query.
+    /// A variable that explodes.
     Many(Vec<String>),
+    /// A variable that a query has more than once.
+    Repeated(Vec<String>),
 }
 
 impl From<String> for TextArgument {
@@ -522,6 +524,8 @@ pub enum RawArgument<'a> {
     Text(&'a str),
     /// A variable of a URI that explodes: `{/path*}`.
     List(&'a [String]),
+    /// A variable of a URI that its query has more than once: `?tag=a&tag=b`.
+    Repeated(&'a [String]),
 }
 
 impl<'a> RawArgument<'a> {
@@ -534,6 +538,7 @@ impl<'a> RawArgument<'a> {
         match value {
             TextArgument::One(text) => Self::Text(text),
             TextArgument::Many(list) => Self::List(list),
+            TextArgument::Repeated(list) => Self::Repeated(list),
         }
     }
 }
@@ -595,6 +600,7 @@ pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>, _: bool) ->
             from_text(text).map_err(|e| ValueError::of_text(text, e.0))
         }
         RawArgument::List(parts) => from_list(parts).map_err(|e| ValueError::from(e.0)),
+        RawArgument::Repeated(values) => from_repeated(values).map_err(|e| ValueError::from(e.0)),
     }
 }
 
@@ -735,7 +741,11 @@ impl ValueError {
         decode: fn(&str) -> Option<serde_json::Error>,
     ) -> Self {
         let Place { path, value } = locate(json, error, &decode);
-        let message = refusal(value.as_deref(), without_position(error));
+        let text = without_position(error);
+        let message = value
+            .as_deref()
+            .and_then(|number| wide_integer_error(json, &path, number, &text, decode))
+            .unwrap_or_else(|| refusal(value.as_deref(), text));
         Self { path, message, is_whole_object: value.is_none() }
     }
 
@@ -764,22 +774,63 @@ fn integer_bounds(name: &str) -> Option<(String, String)> {
             }
         };
     }
-    bounds!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize)
+    bounds!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize)
 }
 
 /// A number that is not in its type, in the words of other reports, if serde's message is about one: it names types of Rust.
 fn number_out_of_range(message: &str) -> Option<String> {
     let (found, name) = message.split_once(", expected ")?;
-    let (min, max) = integer_bounds(name)?;
+    let bounds = integer_bounds(name)?;
     let number = |prefix: &str| found.strip_prefix(prefix)?.strip_suffix('`');
     if let Some(integer) = number("invalid value: integer `") {
-        return Some(match integer.starts_with('-') {
-            true => format!("{integer} is less than the minimum of {min}"),
-            false => format!("{integer} is greater than the maximum of {max}"),
-        });
+        return Some(integer_out_of_range(integer, bounds));
     }
     let float = number("invalid type: floating point `")?;
-    Some(format!("{float} is not an integer from {min} to {max}"))
+    Some(not_an_integer(float, &bounds))
+}
+
+fn integer_out_of_range(integer: &str, (min, max): (String, String)) -> String {
+    match integer.starts_with('-') {
+        true => format!("{integer} is less than the minimum of {min}"),
+        false => format!("{integer} is greater than the maximum of {max}"),
+    }
+}
+
+fn not_an_integer(number: &str, (min, max): &(String, String)) -> String {
+    format!("{number} is not an integer from {min} to {max}")
+}
+
+/// Why a `number` is not in an integer type of 128 bits. `serde_json` reads the digits of those as they are: it names no type,
+/// and a fraction or an exponent is to it the beginning of something that is not JSON. So the type is told by what it takes.
+fn wide_integer_error(
+    json: &str,
+    path: &str,
+    number: &str,
+    message: &str,
+    decode: fn(&str) -> Option<serde_json::Error>,
+) -> Option<String> {
+    let is_of_digits = matches!(message, "number out of range" | "trailing characters")
+        || message.starts_with("expected `,` or `");
+    if !is_of_digits || !number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+        return None;
+    }
+    let start = TextPlaces::scalar(json, path)?.start;
+    let is_accepted = |number: &str| {
+        let text = format!("{}{number}", json.get(..start).unwrap_or_default());
+        decode(&text).is_none_or(|error| error.is_eof())
+    };
+    let name = match (u128::MAX.to_string(), i128::MIN.to_string()) {
+        _ if is_accepted("0.5") => return None,
+        (max, _) if is_accepted(&max) => "u128",
+        (_, min) if is_accepted(&min) => "i128",
+        _ => return None,
+    };
+    let bounds = integer_bounds(name)?;
+    Some(if number.contains(['.', 'e', 'E']) {
+        not_an_integer(number, &bounds)
+    } else {
+        integer_out_of_range(number, bounds)
+    })
 }
 
 /// The message of a type that parses itself, which often does not say what it could not parse.

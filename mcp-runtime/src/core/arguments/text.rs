@@ -59,6 +59,11 @@ pub(super) fn from_list<T: DeserializeOwned>(parts: &[String]) -> Result<T, Text
     T::deserialize(ListDeserializer(parts))
 }
 
+/// Deserializes `T` from the values of a variable that a query has more than once: only a list takes more than one.
+pub(super) fn from_repeated<T: DeserializeOwned>(values: &[String]) -> Result<T, TextError> {
+    T::deserialize(RepeatedDeserializer(values))
+}
+
 #[derive(Clone, Copy)]
 struct TextDeserializer<'a>(&'a str);
 
@@ -104,12 +109,12 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
         deserialize_i16 visit_i16 i16, "an integer from -32768 to 32767";
         deserialize_i32 visit_i32 i32, "a 32-bit integer";
         deserialize_i64 visit_i64 i64, "a 64-bit integer";
-        deserialize_i128 visit_i128 i128, "an integer";
+        deserialize_i128 visit_i128 i128, "a 128-bit integer";
         deserialize_u8 visit_u8 u8, "an integer from 0 to 255";
         deserialize_u16 visit_u16 u16, "an integer from 0 to 65535";
         deserialize_u32 visit_u32 u32, "a 32-bit integer of 0 or more";
-        deserialize_u64 visit_u64 u64, "an integer of 0 or more";
-        deserialize_u128 visit_u128 u128, "an integer of 0 or more";
+        deserialize_u64 visit_u64 u64, "a 64-bit integer of 0 or more";
+        deserialize_u128 visit_u128 u128, "a 128-bit integer of 0 or more";
         deserialize_f32 visit_f32 f32, "a number", f32::is_finite;
         deserialize_f64 visit_f64 f64, "a number", f64::is_finite;
     }
@@ -213,4 +218,45 @@ impl<'de> Deserializer<'de> for ListDeserializer<'_> {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
         seq tuple tuple_struct map struct enum identifier ignored_any
     }
+}
+
+struct RepeatedDeserializer<'a>(&'a [String]);
+
+macro_rules! refuse_repeated {
+    ($($method:ident($($argument:ty),*))*) => {$(
+        fn $method<V: Visitor<'de>>(self, $(_: $argument,)* _: V) -> Result<V::Value, TextError> {
+            Err(TextError("was given more than once".to_owned()))
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for RepeatedDeserializer<'_> {
+    type Error = TextError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        ListDeserializer(self.0).deserialize_any(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    refuse_repeated! {
+        deserialize_bool() deserialize_char() deserialize_str() deserialize_string()
+        deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64() deserialize_i128()
+        deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_u128()
+        deserialize_f32() deserialize_f64() deserialize_identifier() deserialize_unit() deserialize_map()
+        deserialize_unit_struct(&'static str) deserialize_enum(&'static str, &'static [&'static str])
+        deserialize_struct(&'static str, &'static [&'static str])
+    }
+
+    forward_to_deserialize_any! { bytes byte_buf seq tuple tuple_struct ignored_any }
 }

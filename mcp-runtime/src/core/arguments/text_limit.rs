@@ -38,7 +38,7 @@ impl TextLimit {
         for (name, value) in values {
             let texts = match value {
                 TextArgument::One(text) => std::slice::from_ref(text),
-                TextArgument::Many(texts) => texts,
+                TextArgument::Many(texts) | TextArgument::Repeated(texts) => texts,
             };
             for text in texts.iter().filter(|text| text.trim_start().starts_with(['[', '{'])) {
                 let attempts = self.attempts.get_or_init(|| attempts_of(parameters));

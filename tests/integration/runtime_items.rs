@@ -71,7 +71,7 @@ async fn a_wrong_definition_at_run_time_is_an_error_that_names_the_item_and_chan
         (|h| h.add(tool(|t| t.icon("ftp://x"))), "tool `made`: icon `ftp://x`"),
         (|h| h.add(ToolDef::builder("a b").handler(|_| async {})), "`a b` is not a tool name"),
         (|h| h.add(ToolDef::builder("taken").handler(|_| async {})), "two tools are `taken`"),
-        (|h| h.add(resource("TAKEN://one", |r| r)), "two resources are `TAKEN://one`"),
+        (|h| h.add(resource("TAKEN://one", |r| r)), "`TAKEN://one`, which match the same URIs"),
         (|h| h.add(resource("nothing", |r| r)), "`nothing` has no scheme"),
         (|h| h.add(resource("a://{x", |r| r)), "`{x` is not closed"),
         (|h| h.add(resource("a://{x}{y}", |r| r)), "nothing separates `{y}`"),

@@ -7,7 +7,7 @@ mod issuer;
 mod reply;
 mod shared_check;
 
-use std::{any::Any, fmt, sync::Arc, time::Duration};
+use std::{any::Any, fmt, sync::Arc};
 
 use serde_json::{Map, Value, json};
 

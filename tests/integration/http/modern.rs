@@ -105,6 +105,10 @@ async fn method_and_name_headers_repeat_the_body() {
         assert_eq!(status(good().with("Mcp-Name", "Echo")).await, 400);
         assert_eq!(status(good().without("Mcp-Name")).await, 400);
         assert_eq!(status(good().header("Mcp-Name", "echo")).await, 400);
+        // the header is required of a call without a name, too
+        let nameless = || HttpRequest::modern(1, "tools/call", json!({ "arguments": {} }));
+        assert_eq!(status(nameless().without("Mcp-Name")).await, 400);
+        assert_eq!(status(nameless().with("Mcp-Name", "echo")).await, 400);
         assert_eq!(status(good().header("MCP-Protocol-Version", "2026-07-28")).await, 400);
         let read = || HttpRequest::modern(1, "resources/read", json!({"uri": "test://text"}));
         assert_eq!(status(read()).await, 200);

@@ -310,6 +310,9 @@ fn what_is_not_a_rate_or_a_proxy_is_an_error_of_the_build() {
     assert!(wrong.contains("a mounted builder: `x` is not a rate"), "{wrong}");
     let wrong = build_error(builder().limits(|limits| limits.timeout(std::time::Duration::ZERO)));
     assert!(wrong.contains("a time limit of 0 s ends every call before it begins"), "{wrong}");
+    let mounted = mcp_runtime::server!().limits(|limits| limits.timeout(std::time::Duration::ZERO));
+    let wrong = build_error(builder().mount("in", mounted));
+    assert!(wrong.contains("a mounted builder: a time limit of 0 s ends every call"), "{wrong}");
     let proxies =
         Server::builder("x", "1").http(|http| http.trusted_proxies(["10.0.0.0/8", "proxy.internal"]));
     let wrong = build_error(proxies);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use mcp_runtime::{prelude::*, testing::TestServer};
+use mcp_runtime::{ServerBuilder, prelude::*, testing::TestServer};
 
 use crate::common::{build_error, refusal, serve};
 
@@ -225,20 +225,15 @@ templates! {
     whole "pick://{y}/b" (y);
     any "pick://{+rest}" (rest);
     any_again "pick://{+other}" (other);
+    two_again "TWO://{b}/X/{a}" (a b);
+    query_again "query://h{?c,a}" (c a);
+    parts_again "list://h/{path*}" (path);
 }
 
 #[tokio::test]
 async fn the_most_specific_template_wins_in_any_order() {
-    let forward = mcp_runtime::server!()
-        .resource::<exact>()
-        .resource::<second>()
-        .resource::<any>()
-        .resource::<any_again>();
-    let backward = mcp_runtime::server!()
-        .resource::<any>()
-        .resource::<any_again>()
-        .resource::<second>()
-        .resource::<exact>();
+    let forward = mcp_runtime::server!().resource::<exact>().resource::<second>().resource::<any>();
+    let backward = mcp_runtime::server!().resource::<any>().resource::<second>().resource::<exact>();
     for builder in [forward, backward] {
         let server = serve(builder);
         for _ in 0..3 {
@@ -257,8 +252,25 @@ async fn registration_order_decides_between_equal_templates() {
     server.read("pick://z/b").await.expect_text("whole z");
     let server = serve(mcp_runtime::server!().resource::<whole>().resource::<second>());
     server.read("pick://a/b").await.expect_text("whole a");
-    let server = serve(mcp_runtime::server!().resource::<any_again>().resource::<any>());
-    server.read("pick://q").await.expect_text("any_again q");
+}
+
+#[test]
+fn templates_that_differ_only_in_names_of_variables_or_in_case_are_errors_of_the_build() {
+    type Pair = fn(ServerBuilder) -> ServerBuilder;
+    let pairs: [(Pair, [&str; 2]); 4] = [
+        (|b| b.resource::<any>().resource::<any_again>(), ["pick://{+rest}", "pick://{+other}"]),
+        (|b| b.resource::<two>().resource::<two_again>(), ["two://{a}/x/{b}", "TWO://{b}/X/{a}"]),
+        (|b| b.resource::<query>().resource::<query_again>(), ["query://h{?a,b}", "query://h{?c,a}"]),
+        (|b| b.resource::<parts>().resource::<parts_again>(), ["list://h{/parts*}", "list://h/{path*}"]),
+    ];
+    for (pair, [first, second]) in pairs {
+        let error = build_error(pair(mcp_runtime::server!()));
+        let names = format!("two resources are `{first}` and `{second}`, which match the same URIs");
+        assert!(error.contains(&names), "{names}: {error}");
+        assert_eq!(error.matches("templates.rs:").count(), 2, "{error}");
+    }
+    // these match others as well
+    serve(mcp_runtime::server!().resource::<any>().resource::<whole>().resource::<second>());
 }
 
 #[tokio::test]

@@ -71,7 +71,8 @@ impl Resources {
     fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: ResourceEntry) {
         assembly.rules.apply_to(item, &mut entry.item);
         entry.function.set_max_alternatives(assembly.rules.options.limits.max_alternatives);
-        let (key, at) = (comparable_uri(&entry.uri), entry.item.location);
+        // names of variables tell no URI from another
+        let (key, at) = (comparable_uri(&entry.template.without_names()), entry.item.location);
         assembly.claim_name("resource", &key, &entry.uri, at);
         // of one that an attribute names; the function of the item names it by itself
         if item.takes::<ServerHandle>() {

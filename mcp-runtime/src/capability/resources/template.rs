@@ -75,6 +75,26 @@ impl Template {
         Ok(Self { parts, query, literal_length })
     }
 
+    /// The template with each variable in place of its name: equal for two that match the same URIs for that alone.
+    pub(crate) fn without_names(&self) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Variable { reserved, explode, .. } => {
+                    text.push_str(match (reserved, explode) {
+                        (false, false) => "{}",
+                        (true, _) => "{+}",
+                        (false, true) => "{*}",
+                    });
+                }
+            }
+        }
+        // their order is none of the template's
+        text.push_str(&"{?}".repeat(self.query.len()));
+        text
+    }
+
     /// Whether it has no variable.
     pub(crate) fn is_exact(&self) -> bool {
         self.query.is_empty() && self.parts.iter().all(|part| matches!(part, Part::Literal(_)))

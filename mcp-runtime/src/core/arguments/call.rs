@@ -33,8 +33,8 @@ use crate::{
         sort::sort_by,
     },
     schema::{
-        Place, TextPlaces, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
-        member_path, truncate, without_position,
+        Place, TextPlaces, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys,
+        locate, member_path, truncate, without_position,
     },
 };
 

@@ -290,9 +290,9 @@ impl ItemDefaults<'_> {
     }
 }
 
-/// Names and URIs that are in use, with the location of their items.
+/// Names and URIs that are in use, as their items have them, with the location of those.
 #[derive(Default)]
-struct NamesInUse(HashMap<(&'static str, String), Option<Location>>);
+struct NamesInUse(HashMap<(&'static str, String), (String, Option<Location>)>);
 
 impl NamesInUse {
     /// Adds a name, or reports that it is in use.
@@ -304,12 +304,18 @@ impl NamesInUse {
         at: Option<Location>,
         errors: &mut Vec<BuildError>,
     ) {
-        if let Some(first) = self.0.insert((kind, key.to_owned()), at) {
+        let used = self.0.insert((kind, key.to_owned()), (display.to_owned(), at));
+        if let Some((first_display, first)) = used {
             let location =
                 |at: Option<Location>| at.map_or("made at run time".to_owned(), |at| at.to_string());
             let option = if kind == "resource" { "uri" } else { "name" };
+            let names = if first_display == display {
+                format!("`{display}`")
+            } else {
+                format!("`{first_display}` and `{display}`, which match the same URIs")
+            };
             errors.push(BuildError::new(format!(
-                "two {kind}s are `{display}`\n  --> {}\n  --> {}\ngive one of them another `{option}`",
+                "two {kind}s are {names}\n  --> {}\n  --> {}\ngive one of them another `{option}`",
                 location(first),
                 location(at)
             )));

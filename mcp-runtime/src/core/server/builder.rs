@@ -308,6 +308,9 @@ impl ServerBuilder {
                 None
             }
         };
+        if let Some(text) = zero_timeout(&other.options) {
+            self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
+        }
         let requested = other.options.request_type_ids();
         for item in other.items {
             let mut item = item.registered(&state, &requested, &other.layers, &other.transforms);
@@ -503,10 +506,7 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
-        if options.limits.timeout.is_some_and(|limit| limit.is_zero()) {
-            let text = "a time limit of 0 s ends every call before it begins\nleave `.limits(|limits| limits.timeout(..))` out, or set a longer one";
-            errors.push(BuildError::new(text.to_owned()));
-        }
+        errors.extend(zero_timeout(&options).map(BuildError::new));
         let telemetry = Telemetry::new(&options.telemetry)
             .map(Arc::new)
             .map_err(|error| errors.push(BuildError::new(error)));
@@ -674,6 +674,13 @@ impl fmt::Debug for ServerBuilder {
 pub(super) fn report(errors: &[BuildError]) -> Error {
     let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
     Error::build(format!("the server cannot be built:\n{}", list.join("\n")))
+}
+
+/// The error of a time limit that no call can keep.
+fn zero_timeout(options: &Options) -> Option<String> {
+    options.limits.timeout.is_some_and(|limit| limit.is_zero()).then(|| {
+        "a time limit of 0 s ends every call before it begins\nleave `.limits(|limits| limits.timeout(..))` out, or set a longer one".to_owned()
+    })
 }
 
 /// The annotated items that some builder of the process has registered.

@@ -266,8 +266,10 @@ fn check_method_and_name(
     let Some(member) = Method::of_name(method).and_then(|method| method.named_by) else { return Ok(()) };
     let value = message.params().named_by(member);
     match (value.and_then(decode_string), headers.name) {
-        // dispatch reports what the body lacks
-        (None, HeaderField::Absent) => Ok(()),
+        // the header is required, whether the body has what it repeats or not
+        (None, HeaderField::Absent) => {
+            Err(header_mismatch(format!("`Mcp-Name` is missing, and so is the body's `params.{member}`")))
+        }
         (Some(_), HeaderField::Absent) => Err(header_mismatch("`Mcp-Name` is missing")),
         (Some(value), HeaderField::One(sent))
             if decode_value(sent).is_some_and(|sent| sent == value.as_bytes()) =>

@@ -3,6 +3,7 @@
 consumed once, a task, a change and an event, with one replica and with three, with a store and without.
 
     tests/bench/cluster.py                 # build, measure, print the table
+    tests/bench/cluster.py --write         # and put it into docs/performance.md, and the figures into results/cluster.json
     tests/bench/cluster.py --no-build
     tests/bench/cluster.py --instructions  # of an `echo` with a store, as a multiple of one without (valgrind)
 
@@ -20,6 +21,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+import page
 
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent.parent / "target" / "bench"))
@@ -68,6 +71,11 @@ class Process:
     def stop(self):
         self.child.kill()
         self.child.wait()
+
+
+def redis_version():
+    text = subprocess.run(["redis-server", "--version"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"v=([\d.]+)", text)[1]
 
 
 def redis():
@@ -170,6 +178,17 @@ def tasks(name):
     return load
 
 
+def polls(connections):
+    """Polls of one task for each connection, which the warming up has created."""
+    if not POLLED:
+        created = all_at_once(connections, [call("job", {}, TASKS)] * len(connections))
+        ids = [reply["result"]["taskId"] for reply in created]
+        # each at another replica than the one that runs it
+        POLLED.extend(ids[1:] + ids[:1])
+    for reply in all_at_once(connections, [request("tasks/get", {"taskId": task}, TASKS) for task in POLLED]):
+        assert reply["result"]["status"] in ("working", "completed"), reply
+
+
 def changes(connections):
     for reply in all_at_once(connections, [call("touch", {})] * len(connections)):
         is_text(reply, "touched")
@@ -206,12 +225,15 @@ def listen(port):
     return [changed, emitted]
 
 
+# the tasks that are polled
+POLLED = []
 LOADS = {
     "`echo`": (echoes, 400),
     "a call that has a rate": (limited, 200),
-    "a call that is consumed once, with the call that asks before": (payments, 80),
+    "a call with `consume_once`, and the call that asks before": (payments, 80),
     "a task, from its creation to its result": (tasks("job"), 60),
-    "a task that may run again": (tasks("job_again"), 60),
+    "a task that may run again, with `task(restart)`": (tasks("job_again"), 60),
+    "a poll of a task": (polls, 200),
     "a change, with a subscriber at each replica": (changes, 80),
     "an event, with a subscriber at each replica": (events, 80),
 }
@@ -222,6 +244,7 @@ def measure(replicas, store):
     listeners = [stream for one in replicas for stream in listen(one.port)]
     time.sleep(0.5)
     figures = {}
+    POLLED.clear()
     for name, (load, rounds) in LOADS.items():
         for _ in range(5):
             load(connections)
@@ -238,8 +261,8 @@ def measure(replicas, store):
 
 
 def table():
-    columns, rows = [], {name: [] for name in LOADS}
-    for count, shares in ((1, False), (1, True), (3, True)):
+    columns, rows, runs = [], {name: [] for name in LOADS}, []
+    for count, number, shares in ((1, "one", False), (1, "one", True), (3, "three", True)):
         store = redis() if shares else None
         replicas = [replica(store) for _ in range(count)]
         try:
@@ -247,12 +270,16 @@ def table():
         finally:
             for process in [*replicas, *([store] if store else [])]:
                 process.stop()
-        columns.append(f"{count} with a store" if shares else f"{count} without")
+        columns.append(f"{number} replica{'s' if count > 1 else ''}{'' if shares else ', no store'}")
         for name, (servers, of_store) in figures.items():
             rows[name].append(f"{servers:.0f} µs" + (f" + {of_store:.0f} µs" if shares else ""))
-    print("| CPU time of replicas + of Redis | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
-    for name, cells in rows.items():
-        print(f"| {name} | " + " | ".join(cells) + " |")
+            runs.append({"replicas": count, "store": shares, "load": name, "replicas_us": servers, "redis_us": of_store})
+    lines = [
+        f"{page.machine()}; Redis {redis_version()}.", "",
+        "| CPU time of replicas + of Redis | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns),
+        *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()),
+    ]
+    return "\n".join(lines) + "\n", runs
 
 
 def counted(store, work):
@@ -293,6 +320,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--no-build", action="store_true")
     arguments.add_argument("--instructions", action="store_true")
+    arguments.add_argument("--write", action="store_true", help="replace the table of docs/performance.md")
     arguments = arguments.parse_args()
     if not arguments.no_build:
         manifest = HERE / "cluster" / "Cargo.toml"
@@ -303,7 +331,10 @@ def main():
         print(f"`echo`: {without:.0f} instructions, with a store {with_store:.0f}: {with_store / without:.3f} times")
         print(f"at rest: {alone:.0f} instructions a second, with a store {a_second:.0f}")
         return
-    table()
+    text, runs = table()
+    print(text, end="")
+    if arguments.write:
+        page.write("cluster", text, runs)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 emission, and the memory that a subscription takes, with one type of event and with more.
 
     tests/bench/events.py                 # build, measure, print the table
+    tests/bench/events.py --write         # and put it into docs/performance.md, and the figures into results/events.json
     tests/bench/events.py --no-build
 
 Needs Linux, cargo and Python 3.10. All subscriptions are streams of one connection over stdio. The CPU time of the server is
@@ -16,6 +17,8 @@ import os
 import subprocess
 from collections import Counter
 from pathlib import Path
+
+import page
 
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent.parent / "target" / "bench"))
@@ -111,6 +114,7 @@ def measure(subscriptions, other_types):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--write", action="store_true", help="replace the table of docs/performance.md")
     arguments = parser.parse_args()
     if not arguments.no_build:
         manifest = HERE / "cluster" / "Cargo.toml"
@@ -118,16 +122,27 @@ def main():
             ["cargo", "build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", TARGET, "--bin", "events"],
             check=True,
         )
-    print("| subscriptions | types of events | CPU per emission (ms) | CPU per delivery (µs) | KiB per subscription | MiB in all |")
-    print("|---:|---:|---:|---:|---:|---:|")
+    lines = [
+        f"{page.machine()}.", "",
+        "| subscriptions | types of events | CPU per emission | CPU per delivery | memory per subscription | memory in all |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    runs = []
     for subscriptions, other_types in [(100, 0), (1_000, 0), (10_000, 0), (10_000, 20)]:
         spent, taken, loaded = measure(subscriptions, other_types)
         each = spent / EMISSIONS
-        print(
-            f"| {subscriptions:,} | {other_types + 1} | {each * 1e3:.2f} | {each * 1e6 / subscriptions:.1f}"
-            f" | {taken:.1f} | {loaded / 1024:.1f} |",
-            flush=True,
+        lines.append(
+            f"| {subscriptions:,} | {other_types + 1} | {each * 1e3:.3g} ms | {each * 1e6 / subscriptions:.1f} µs"
+            f" | {taken:.1f} KiB | {loaded / 1024:.0f} MiB |"
         )
+        runs.append({
+            "subscriptions": subscriptions, "types": other_types + 1, "cpu_s_per_emission": each,
+            "kib_per_subscription": taken, "kib_in_all": loaded,
+        })
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if arguments.write:
+        page.write("events", text, runs)
 
 
 if __name__ == "__main__":

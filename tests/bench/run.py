@@ -3,7 +3,7 @@
 docs/performance.md.
 
     tests/bench/run.py              # build, five rounds, print the table
-    tests/bench/run.py --write      # and put it into docs/performance.md
+    tests/bench/run.py --write      # and put it into docs/performance.md, and all rounds into results/run.json
     tests/bench/run.py --rounds 1 --no-build
 
 `raw` has no framework, `rmcp` is the official SDK. Every reply is checked. Needs Linux, cargo and Python 3.10, and
@@ -11,11 +11,9 @@ nothing else. The machine should be idle: the lowest of the rounds counts.
 """
 
 import argparse
-import datetime
 import http.client
 import json
 import os
-import platform
 import re
 import select
 import socket
@@ -25,11 +23,11 @@ import sys
 import time
 from pathlib import Path
 
+import page
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target" / "bench"))
-PAGE = ROOT / "docs" / "performance.md"
-BEGIN, END = "<!-- figures: tests/bench/run.py --write -->\n", "<!-- end of the figures -->\n"
 
 # name in the table: folder, binary, arguments for stdio, arguments for HTTP
 PEERS = {
@@ -296,9 +294,11 @@ def stripped_size(program):
 
 
 def measure(rounds):
-    figures = {}
+    """The lowest figure of all rounds for each row and peer, and those of each round."""
+    figures, runs = {}, []
 
     def keep(row, peer, value):
+        runs.append({"round": number, "row": row, "peer": peer, "value": value})
         known = figures.setdefault(row, {}).get(peer, value)
         figures[row][peer] = min(known, value)
 
@@ -321,7 +321,10 @@ def measure(rounds):
         figures.setdefault("binary, stripped", {})[peer] = stripped_size(binary(peer))
     for client in CLIENTS:
         figures.setdefault("binary of a client, stripped", {})[client] = stripped_size(client_binary(client))
-    return figures
+    for row in figures:
+        if not row.startswith(("CPU", "start")):
+            runs.extend({"row": row, "peer": peer, "value": value} for peer, value in figures[row].items())
+    return figures, runs
 
 
 def shown(row, value):
@@ -339,23 +342,9 @@ def version(package):
     return re.search(rf'name = "{package}"\nversion = "([^"]+)"', lock)[1]
 
 
-def machine():
-    cpu_info = Path("/proc/cpuinfo").read_text()
-    model = re.search(r"model name\s*:\s*(.+)", cpu_info)
-    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
-    parts = [
-        datetime.date.today().isoformat(),
-        f"{model[1] if model else platform.machine()}, {os.cpu_count()} CPUs",
-        f"Linux {platform.release().split('-')[0]}",
-        f"rustc {rustc}",
-        f"rmcp {version('rmcp')}",
-    ]
-    return "; ".join(parts)
-
-
 def table(figures):
     order = sorted(figures, key=lambda row: ["CPU", "sta", "mem", "bin"].index(row[:3]))
-    lines = [machine() + ".", "", "| | " + " | ".join(PEERS) + " |", "|---|" + "---|" * len(PEERS)]
+    lines = [f"{page.machine()}; rmcp {version('rmcp')}.", "", "| | " + " | ".join(PEERS) + " |", "|---|" + "---|" * len(PEERS)]
     for row in order:
         lines.append(f"| {row} | " + " | ".join(shown(row, figures[row].get(peer)) for peer in PEERS) + " |")
     return "\n".join(lines) + "\n"
@@ -369,11 +358,11 @@ def main():
     options = parser.parse_args()
     if not options.no_build:
         build()
-    text = table(measure(options.rounds))
+    figures, runs = measure(options.rounds)
+    text = table(figures)
     print(text, end="")
     if options.write:
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1])
+        page.write("run", text, runs)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 //! `#[mcp_error]`: registers which values of a user's error type are public. The type is emitted without the helper
-//! attributes, whether or not it is valid.
+//! attributes, whether or not it is valid. `public_values` finds the variants, and writes a `match` over them; at run time,
+//! `ToolError::propagate` in `core/error.rs` of the runtime finds the registration by the error's type.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};

@@ -12,6 +12,9 @@
 //! from. A call that fails here is answered as one whose function has failed ([`Failure::limited`]); only the rate of a
 //! *server* refuses a request, before its method is looked at: `take_rate` in `route` of `core/dispatch/request.rs`, over HTTP
 //! before its body is read, in `transport/http/service.rs`.
+//!
+//! Arguments are decoded after the gates, so that calls with wrong ones count; refusals for scopes, headers or features of the
+//! client come before, and do not. Each retry of a call, and each run that a layer starts, passes the gates again.
 
 use std::{fmt, sync::Arc};
 

@@ -408,7 +408,8 @@ impl Running {
     /// (`apply_with_concurrency` in `core/server/assemble.rs`). A tool with `task` has its own only, also when its client
     /// waits for the result (`add_tool` there). A plain function has none, since it cannot be interrupted. Each run that a
     /// layer starts has the limit; the layers have none. The wait at the item's gates before the function starts has the
-    /// same limit once more: [`with_timeout`].
+    /// same limit once more: [`with_timeout`]. A call that goes on as a task has the limit anew (`SuspendedCall::finish` calls
+    /// this again), and each retry with the client's answers is a run of its own.
     pub(crate) async fn finish(mut self) -> Ended {
         let mut timer = pin!(self.limit.map(sleep));
         let mut waiting_since = None;

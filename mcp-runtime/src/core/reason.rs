@@ -72,7 +72,8 @@ mod list {
         Unknown = "unknown";
         Hidden = "hidden";
         /// The item's, if the caller can acquire what it lacks (otherwise the item is unknown): `core/connection/access.rs`,
-        /// `MissingScopes`. The server's: `auth/callers/oauth.rs`, `check_principal`
+        /// `MissingScopes`. The server's: `auth/callers/oauth.rs`, `check_principal`. A function of the program:
+        /// `auth/callers/verifier.rs`, `insufficient_scope`
         Scopes = "scopes", FORBIDDEN;
         /// `400` since 2026-07-28: `core/dispatch/input_required.rs`, `missing_features`
         Capability = "capability";
@@ -81,8 +82,8 @@ mod list {
         /// The server's: `transport/http/endpoint.rs`, `too_many_requests`; that of an item fails the call:
         /// `core/admission/call_limits.rs`, `LimitReached`
         RateLimited = "rate_limited", TOO_MANY_REQUESTS;
-        /// `core/admission/call_limits.rs`, `CallerConcurrency`
-        Concurrency = "concurrency", TOO_MANY_REQUESTS;
+        /// That of an item, whose call fails: `core/admission/call_limits.rs`, `CallerConcurrency`
+        Concurrency = "concurrency";
         /// `transport/http/endpoint.rs`, `busy`, and `too_many_streams` and `sessions_unavailable` of
         /// `transport/http/http_error.rs`, `unavailable`; of a method: `core/dispatch/response.rs`, `unavailable`
         Busy = "busy", SERVICE_UNAVAILABLE;
@@ -94,9 +95,11 @@ mod list {
         Malformed = "malformed", BAD_REQUEST;
         /// `transport/http/endpoint.rs`, `check_sender`
         Forwarded = "forwarded", BAD_REQUEST;
-        /// `Host` is not one of `allowed_hosts`: `transport/http/guard.rs`, `allows_host`
+        /// `Host` is not one of `allowed_hosts`, or, if there are none, not a loopback name: `transport/http/guard.rs`,
+        /// `allows_host`
         Host = "host", FORBIDDEN;
-        /// `Origin` is not one of `allowed_origins`: `transport/http/guard.rs`, `allows_origin`
+        /// `Origin` is not one of `allowed_origins`, or, if there are none, not a loopback page that asks a loopback host:
+        /// `transport/http/guard.rs`, `allows_origin`
         Origin = "origin", FORBIDDEN;
         /// `transport/http/service.rs`, `method_not_allowed`
         NotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;

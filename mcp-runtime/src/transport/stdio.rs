@@ -45,6 +45,9 @@ impl Server {
         serve_stdio(self)
     }
 
+    // At the end of stdin, requests to the client fail, and queued calls still start; functions are not cancelled. Those that
+    // outlive the timeout are dropped and answered with `cut_off_error` of `core/dispatch/inbound.rs`, `-32603`. If stdout is
+    // closed, all of them are dropped at once.
     async fn serve_stdio_until_end(&self) -> Result<()> {
         crate::core::server::warn_of_unregistered_items();
         self.keys().warn_of_unread_environment();

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Owner, Permit, Quota, Rate, Shares, rate::count};
+use super::{Owner, Permit, Quota, Rate, Shares};
 use crate::core::reason::Reason;
 
 /// How many calls one caller may run at once.
@@ -15,8 +15,16 @@ pub(crate) struct CallerConcurrency {
 /// Why a caller has to wait; the text is for the model or user who called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitReached {
-    Rate(Rate, Duration),
+    Rate(RateReached),
     Concurrency(usize),
+}
+
+/// A caller has used up a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RateReached {
+    pub(crate) rate: Rate,
+    /// Until the next one is granted.
+    pub(crate) wait: Duration,
 }
 
 impl CallerConcurrency {
@@ -37,23 +45,22 @@ impl CallerConcurrency {
 impl LimitReached {
     pub(crate) fn reason(&self) -> Reason {
         match self {
-            Self::Rate(..) => Reason::RateLimited,
+            Self::Rate(_) => Reason::RateLimited,
             Self::Concurrency(_) => Reason::Concurrency,
         }
     }
+}
 
-    /// The same for a client whose requests are limited, whatever they are for.
+impl RateReached {
+    /// What a client is told whose requests are limited, whatever they are for.
     pub(crate) fn of_requests(&self) -> String {
-        match self {
-            Self::Rate(rate, wait) => {
-                let seconds = whole_seconds(*wait);
-                let rate = rate.of_requests();
-                format!("too many requests: a client may send at most {rate}\ntry again in {seconds} s")
-            }
-            Self::Concurrency(calls) => {
-                format!("too many requests: a client may run at most {} at once", count(calls, "request"))
-            }
-        }
+        let rate = self.rate.of_requests();
+        format!("too many requests: a client may send at most {rate}\ntry again in {} s", self.seconds())
+    }
+
+    /// The seconds to wait.
+    pub(crate) fn seconds(&self) -> u64 {
+        whole_seconds(self.wait)
     }
 }
 
@@ -65,8 +72,8 @@ pub(crate) fn whole_seconds(wait: Duration) -> u64 {
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rate(rate, wait) => {
-                write!(f, "may be called {rate}\ntry again in {} s", whole_seconds(*wait))
+            Self::Rate(reached) => {
+                write!(f, "may be called {}\ntry again in {} s", reached.rate, reached.seconds())
             }
             Self::Concurrency(1) => {
                 write!(f, "is already running for this caller\ntry again when it has ended")
@@ -97,19 +104,13 @@ mod tests {
     #[test]
     fn limits_are_told_in_words() {
         let told = |rate: &str| {
-            LimitReached::Rate(Rate::parse(rate).unwrap(), Duration::from_millis(1500)).of_requests()
+            RateReached { rate: Rate::parse(rate).unwrap(), wait: Duration::from_millis(1500) }.of_requests()
         };
         let expected = "too many requests: a client may send at most 3 requests in 1 hour\ntry again in 2 s";
         assert_eq!(told("3/1h"), expected);
         let expected =
             "too many requests: a client may send at most 1 request in 30 minutes\ntry again in 2 s";
         assert_eq!(told("1/30m"), expected);
-        let running = [1, 2].map(|calls| LimitReached::Concurrency(calls).of_requests());
-        assert_eq!(
-            running,
-            ["1 request", "2 requests"]
-                .map(|calls| format!("too many requests: a client may run at most {calls} at once"))
-        );
     }
 
     #[test]

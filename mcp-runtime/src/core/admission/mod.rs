@@ -11,9 +11,9 @@ mod rate_syntax;
 mod shares;
 mod usage;
 
-#[cfg(feature = "http")]
+#[cfg(feature = "auth")]
 pub(crate) use call_limits::whole_seconds;
-pub(crate) use call_limits::{CallerConcurrency, LimitReached};
+pub(crate) use call_limits::{CallerConcurrency, LimitReached, RateReached};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
 pub(crate) use owner::Owner;
 pub use rate::Rate;

@@ -13,7 +13,7 @@ use super::{
     subscriptions::NotificationStream,
 };
 use crate::core::{
-    admission::LimitReached,
+    admission::RateReached,
     arguments::BoxFuture,
     client_request::CallBinding,
     connection::{Access, ClientData, RequestContext, principal_digest},
@@ -315,11 +315,7 @@ impl Server {
 
     /// Answers a request of which another process decides whether its client may send it.
     #[cold]
-    fn route_once_taken(
-        &self,
-        request: Request<'_>,
-        taking: BoxFuture<Result<(), LimitReached>>,
-    ) -> Response {
+    fn route_once_taken(&self, request: Request<'_>, taking: BoxFuture<Result<(), RateReached>>) -> Response {
         let (server, text, revision) = (self.clone(), Box::<str>::from(request.text), request.revision);
         let context = RequestContext { rate_taken: true, ..request.context.clone() };
         Response::Pending(PendingReply::without_call(async move {

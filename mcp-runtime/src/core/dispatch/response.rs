@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::observation::Observation;
 use crate::core::{
-    admission::LimitReached,
+    admission::RateReached,
     arguments::BoxFuture,
     blocking::{CallPermit, WithPermits},
     context::{Context, PendingRequest},
@@ -210,9 +210,9 @@ impl Reply {
         ProtocolError::internal("the server has been dropped").into()
     }
 
-    /// The caller has reached a limit of the server.
-    pub(super) fn limited(reached: &LimitReached) -> Self {
-        Self::from(ProtocolError::internal(reached.of_requests())).because(reached.reason())
+    /// The caller has used up the rate of the server.
+    pub(super) fn limited(reached: &RateReached) -> Self {
+        Self::from(ProtocolError::internal(reached.of_requests())).because(Reason::RateLimited)
     }
 
     /// `403`: the caller may not do this.

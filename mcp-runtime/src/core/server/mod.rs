@@ -62,7 +62,7 @@ pub use transform::{ItemChanges, Transformed};
 
 use crate::{
     core::{
-        admission::{CallerConcurrency, LimitReached, Owner},
+        admission::{CallerConcurrency, Owner, RateReached},
         changes::{Hub, ListChanges},
         config::Options,
         connection::{AccessRules, RequestContext},
@@ -227,7 +227,7 @@ impl Server {
     }
 
     /// Counts one request towards the rate of its owner, if there is one.
-    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> Decision<Result<(), LimitReached>> {
+    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> Decision<Result<(), RateReached>> {
         match &self.0.rate {
             None => Decision::Made(Ok(())),
             Some(rate) => rate.take(&owner()),
@@ -238,7 +238,7 @@ impl Server {
     ///
     /// # Errors
     /// The owner has used up its rate, as far as this process knows.
-    pub(crate) fn take_rate_at_once(&self, owner: impl FnOnce() -> Owner) -> Result<(), LimitReached> {
+    pub(crate) fn take_rate_at_once(&self, owner: impl FnOnce() -> Owner) -> Result<(), RateReached> {
         self.0.rate.as_ref().map_or(Ok(()), |rate| rate.take_at_once(&owner()))
     }
 

@@ -18,7 +18,7 @@ use super::{
     shared::{Table, Take, Taken},
 };
 use crate::core::{
-    admission::{LimitReached, Owner, Rate, RateLimiter},
+    admission::{LimitReached, Owner, Rate, RateLimiter, RateReached},
     blocking::CallPermit,
     error::Failure,
     gates::{Decision, Gate},
@@ -85,7 +85,7 @@ impl CallerRate {
     }
 
     /// Counts one time of a caller.
-    pub(crate) fn take(&self, caller: &Owner) -> Decision<Result<(), LimitReached>> {
+    pub(crate) fn take(&self, caller: &Owner) -> Decision<Result<(), RateReached>> {
         let Some(shared) = self.0.shared.get() else { return Decision::Made(self.take_here(caller)) };
         // known to be refused by the store, or used up here alone: a flood does not reach the store
         if let Err(wait) = self.0.limiter.check(caller) {
@@ -113,7 +113,7 @@ impl CallerRate {
     ///
     /// # Errors
     /// The caller has used up the rate, as far as this process knows.
-    pub(crate) fn take_at_once(&self, caller: &Owner) -> Result<(), LimitReached> {
+    pub(crate) fn take_at_once(&self, caller: &Owner) -> Result<(), RateReached> {
         self.take_here(caller)?;
         if self.0.shared.get().is_some_and(|shared| shared.store.asking() != Asking::No) {
             self.tell_store(caller);
@@ -121,16 +121,16 @@ impl CallerRate {
         Ok(())
     }
 
-    fn take_here(&self, caller: &Owner) -> Result<(), LimitReached> {
+    fn take_here(&self, caller: &Owner) -> Result<(), RateReached> {
         self.0.limiter.take(caller).map_err(|wait| self.reached(wait))
     }
 
-    fn reached(&self, wait: Duration) -> LimitReached {
-        LimitReached::Rate(self.0.limiter.rate(), wait)
+    fn reached(&self, wait: Duration) -> RateReached {
+        RateReached { rate: self.0.limiter.rate(), wait }
     }
 
     /// The decision of the store; `None` if it does not decide.
-    async fn take_from_store(&self, caller: &Owner) -> Option<Result<(), LimitReached>> {
+    async fn take_from_store(&self, caller: &Owner) -> Option<Result<(), RateReached>> {
         let CallerRateInner { limiter, shared, .. } = &*self.0;
         let SharedCount { table, store } = shared.get()?;
         let asked = Instant::now();
@@ -172,7 +172,9 @@ impl fmt::Debug for CallerRate {
 
 impl Gate for CallerRate {
     fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
-        let entered = |taken: Result<(), LimitReached>| taken.map(|()| None).map_err(Failure::limited);
+        let entered = |taken: Result<(), RateReached>| {
+            taken.map(|()| None).map_err(|reached| Failure::limited(LimitReached::Rate(reached)))
+        };
         match self.take(caller) {
             Decision::Made(taken) => Decision::Made(entered(taken)),
             Decision::Awaited(taking) => Decision::Awaited(Box::pin(async move { entered(taking.await) })),

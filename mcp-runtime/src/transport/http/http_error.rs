@@ -6,16 +6,16 @@ use std::{borrow::Cow, sync::Arc};
 use http::{HeaderValue, Response, StatusCode, header};
 
 use super::response_body::{ResponseBody, error_response};
-#[cfg(feature = "auth")]
-use crate::auth::RefusedCaller;
 use crate::core::{
-    admission::{LimitReached, whole_seconds},
+    admission::RateReached,
     connection::Principal,
     dispatch::RefusedRequest,
     jsonrpc::ProtocolError,
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
     reason::Refusal,
 };
+#[cfg(feature = "auth")]
+use crate::{auth::RefusedCaller, core::admission::whole_seconds};
 
 /// The error of a request that is refused before dispatch.
 #[derive(Debug)]
@@ -128,12 +128,9 @@ impl HttpError {
     }
 
     /// `429`: a client sends more requests than its rate allows.
-    pub(super) fn too_many_requests(reached: LimitReached) -> Self {
-        let (refusal, retry_after) = match reached {
-            LimitReached::Rate(_, wait) => (Refusal::RateLimited, Some(whole_seconds(wait))),
-            LimitReached::Concurrency(_) => (Refusal::Concurrency, None),
-        };
-        Self { retry_after, ..Self::new(refusal, INTERNAL_ERROR, reached.of_requests()) }
+    pub(super) fn too_many_requests(reached: RateReached) -> Self {
+        let retry_after = Some(reached.seconds());
+        Self { retry_after, ..Self::new(Refusal::RateLimited, INTERNAL_ERROR, reached.of_requests()) }
     }
 
     pub(super) fn too_many_streams() -> Self {

@@ -136,11 +136,11 @@ pub fn tool(_: TokenStream) -> TokenStream {
     misplaced::report_derived_tool().into()
 }
 
-/// Marks variants of an error enum whose message the model may read; those of the others stay private.
+/// Marks variants of an error enum whose message the model may read; other messages stay private.
 ///
-/// It holds wherever a tool, resource or prompt fails with the error: returned, propagated with `?` into a `ToolError`,
-/// or inside a `Box<dyn Error + Send + Sync>`. The type implements `std::error::Error`, such as with `thiserror`, whose
-/// derive may be above or below.
+/// This applies wherever a tool, resource or prompt fails with the error: returned, propagated with `?` into
+/// a `ToolError`, or inside a `Box<dyn Error + Send + Sync>`. The type implements `std::error::Error`, such
+/// as with `thiserror`, whose derive may be above or below.
 ///
 /// ```text
 /// #[mcp_error]

@@ -221,8 +221,8 @@ mod tests {
         let digits = n.to_string();
         let mut out = String::new();
         for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) && digits.len() > 4 {
-                out.push(' ');
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                out.push(',');
             }
             out.push(digit);
         }

@@ -23,7 +23,7 @@ pub mod fuzzing;
 mod gate;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
-/// The command `install`, which adds servers to the clients of their users.
+/// The `install` command, which adds the server to the user's MCP clients.
 #[cfg(feature = "install")]
 pub mod install;
 mod misplaced;

@@ -180,7 +180,7 @@ def lint(server):
     found = mcp_assert("lint", "--strict")(server)
     server.has_tools(found["tools"])
     found = found["findings"]
-    return f"{len(found)} remarks", sorted({(f["code"], f["tool"]) for f in found})
+    return f"{len(found)} remark{'s' * (len(found) != 1)}", sorted({(f["code"], f["tool"]) for f in found})
 
 
 def ghost(server):
@@ -228,7 +228,7 @@ def table(scores, servers, entries, used):
         program, *rest = judge.split(" ", 1)
         name = f"`{program}` {versions[program]}" + (f", `{rest[0]}`" if rest else "")
         lines.append(f"| {name} | " + " | ".join(scores[judge, server] for server in servers) + " |")
-    lines += ["", "What they find, and why it stays:", "", "| judge | finding | in | reason |", "|---|---|---|---|"]
+    lines += ["", "Accepted findings:", "", "| judge | finding | in | reason |", "|---|---|---|---|"]
     for number, entry in enumerate(entries):
         codes = ", ".join(f"`{code}`" for code in entry["codes"])
         counts = ", ".join(f"`{server}` {used[number, server]}" for server in entry["servers"])

@@ -135,9 +135,7 @@ impl Server {
         let command = parse(arguments.into_iter())?;
         self.keys().read_environment().map_err(Error::build)?;
         if !self.store().is_shared() && std::env::var_os(SHARED).is_some() {
-            tracing::warn!(
-                "`{SHARED}` is set, and only `ServerBuilder::run` reads it: the server shares nothing"
-            );
+            tracing::warn!("`{SHARED}` is set, but only `.run()` reads it: this server has no shared store");
         }
         run_command(self, command)
     }

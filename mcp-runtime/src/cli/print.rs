@@ -33,11 +33,11 @@ trying it out
   call NAME [JSON]       call a tool with these arguments; in a terminal you answer what it asks
   read URI               read a resource
   prompt NAME [JSON]     get a prompt with these arguments
-  events NAME [JSON]     print what happens, one JSON object a line, until it is stopped
+  events NAME [JSON]     print occurrences of an event, one JSON object a line, until stopped
   schema                 print every descriptor that clients see, as JSON
 
-  --as SUBJECT           do it as this caller, who may have --scope SCOPE
-                         and --claim NAME=VALUE, each any number of times
+  --as SUBJECT           make the request as this caller, with any number of
+                         --scope SCOPE and --claim NAME=VALUE
 
   --help, --version
 

@@ -413,13 +413,13 @@ where
 macro_rules! impl_item_setters {
     ($builder:ident, $noun:literal) => {
         impl $builder {
-            /// Sets the wire's `title`.
+            /// Sets `title` on the wire.
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.item_mut().title = Some(title.into());
                 self
             }
 
-            /// Sets the wire's `description`.
+            /// Sets `description` on the wire.
             pub fn description(mut self, text: impl Into<String>) -> Self {
                 self.item_mut().description = Some(text.into());
                 self

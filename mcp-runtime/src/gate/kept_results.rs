@@ -135,7 +135,7 @@ impl KeepResults for KeptResults {
                 .and_then(|items| items.iter().map(ResourceContents::from_json).collect::<Option<Vec<_>>>());
             contents.map(Some).ok_or_else(|| {
                 if let Some(LogLine { suppressed }) = self.get_log.line() {
-                    tracing::error!(suppressed, "the store of results has something else than a result");
+                    tracing::error!(suppressed, "the result store holds a value that is not a result");
                 }
                 failed()
             })

@@ -66,11 +66,11 @@ pub type Outcome = Result<CallOutput, ToolError>;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum CallOutput {
-    /// Of `tools/call`.
+    /// The result of `tools/call`.
     Tool(ToolResult),
-    /// Of `resources/read`.
+    /// The result of `resources/read`.
     Resource(ResourceResult),
-    /// Of `prompts/get`.
+    /// The result of `prompts/get`.
     Prompt(PromptResult),
     /// The function asks its client for input, which a client of 2026-07-28 sends with a new request for the same call.
     InputRequired(PendingInput),
@@ -112,7 +112,7 @@ pub struct LayeredCall {
 pub(crate) struct LayeredCallParts {
     pub(crate) kind: ItemKind,
     pub(crate) name: Box<str>,
-    /// Of a resource.
+    /// The URI, for a resource.
     pub(crate) uri: Option<Box<str>>,
     /// Raw JSON of an object.
     pub(crate) arguments: Box<str>,
@@ -216,7 +216,7 @@ pub(crate) trait LayeredFunction: Send + Sync {
 #[derive(Clone)]
 pub struct Next {
     layers: Arc<[ItemLayer]>,
-    /// Of the next layer.
+    /// The index of the next layer.
     index: usize,
     function: Arc<dyn LayeredFunction>,
 }

@@ -49,7 +49,7 @@ impl Changes {
         self.acknowledged = self.next().await["params"].take();
     }
 
-    /// The part of the filter that the server accepted; for a stream of events, its start: the wire's `cursor` and
+    /// The part of the filter that the server accepted; for a stream of events, its start: `cursor` on the wire and
     /// `truncated`.
     #[must_use]
     pub fn acknowledged(&self) -> &Value {

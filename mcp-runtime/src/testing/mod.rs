@@ -95,7 +95,7 @@ impl TestServer {
         Self { client: self.client.with_revision(revision) }
     }
 
-    /// Declares these client capabilities, and responds to client requests: `answers` gets the wire's `method` and
+    /// Declares these client capabilities, and responds to client requests: `answers` gets `method` on the wire and
     /// `params`, and returns the result, or the message of an error.
     ///
     /// A call that returns `input_required` is retried with the responses until it completes. With a legacy
@@ -314,7 +314,7 @@ impl TestServer {
         }
     }
 
-    /// Subscribes to changes: `filter` is the wire's `notifications` of `subscriptions/listen`.
+    /// Subscribes to changes: `filter` is `notifications` on the wire of `subscriptions/listen`.
     ///
     /// A legacy client sends `resources/subscribe` for each of the URIs instead.
     ///

@@ -100,7 +100,7 @@ impl ServerBuilder {
     /// Builds the server and [serves stdio](Server::serve_stdio) with it.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build) and [`Server::serve_stdio`].
+    /// Returns the errors of [`build`](Self::build) and [`Server::serve_stdio`].
     pub fn serve_stdio(self) -> impl Future<Output = Result<()>> + Send {
         build_and_serve_stdio(self)
     }

@@ -161,7 +161,7 @@ impl Guesses {
             tracing::warn!(
                 suppressed,
                 address = %attempt.owner.as_str(),
-                "tokens are refused without being looked at: too many of this address were invalid\n\
+                "tokens from this address are refused unverified: too many were invalid\n\
                  if it is a proxy, set `.http(|http| http.trusted_proxies([..]))`"
             );
         }

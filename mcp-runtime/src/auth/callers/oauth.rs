@@ -154,7 +154,7 @@ impl Oauth {
         }
     }
 
-    /// Sets the URL at which clients reach the endpoint: the wire's `resource`. Tokens must be issued for it, by their
+    /// Sets the URL at which clients reach the endpoint: `resource` on the wire. Tokens must be issued for it, by their
     /// claim `aud`.
     /// It has no default, since the `Host` of a request proves nothing.
     pub fn resource(mut self, url: impl Into<String>) -> Self {
@@ -162,7 +162,7 @@ impl Oauth {
         self
     }
 
-    /// Sets the scopes that the authorization server can grant: the wire's `scopes_supported`.
+    /// Sets the scopes that the authorization server can grant: `scopes_supported` on the wire.
     ///
     /// An item that requires one of them is listed for everyone, and a call without it is `403` with the error
     /// `insufficient_scope`, so that the client can request it. An item that requires another scope is an error from
@@ -368,7 +368,7 @@ impl Oauth {
         self
     }
 
-    /// Sets how many valid tokens are remembered, until they expire or the keys change; 10 000 by default, and a twentieth
+    /// Sets how many valid tokens are remembered, until they expire or the keys change; 10,000 by default, and a twentieth
     /// of them for one principal. Other tokens are verified with each request.
     pub fn max_cached_tokens(mut self, tokens: usize) -> Self {
         self.cached_tokens = tokens;

@@ -51,7 +51,7 @@ pub trait Verifier: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Denied {
     pub(super) reason: DeniedReason,
-    /// The description for the client: the wire's `error_description`.
+    /// The description for the client: `error_description` on the wire.
     pub(super) description: Cow<'static, str>,
     /// The token is one that the authorization server has issued: no one has guessed it.
     pub(super) is_genuine: bool,

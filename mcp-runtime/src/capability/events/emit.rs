@@ -19,7 +19,7 @@ use crate::core::{
 /// Bytes of the id of an event, at most.
 const MAX_ID: usize = 256;
 
-/// Whether a text can be the wire's `eventId`.
+/// Whether a text can be `eventId` on the wire.
 pub(super) fn is_event_id(id: &str) -> bool {
     (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
 }
@@ -74,7 +74,7 @@ impl<E> Emit<E> {
         Self { server, data, id: None, recipients: None, descriptor: P::EVENT, event: PhantomData }
     }
 
-    /// Sets the wire's `eventId`: that of the source that the event is from, by which clients recognize an event that
+    /// Sets `eventId` on the wire: that of the source that the event is from, by which clients recognize an event that
     /// they get twice. Without it, the event gets a new id. Up to 256 visible characters of ASCII.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
@@ -178,7 +178,7 @@ impl<E> IntoFuture for Emit<E> {
 impl ServerHandle {
     /// Emits an event, which clients get that subscribe to it (preview: see [`event`](crate::event)).
     ///
-    /// It returns the wire's `eventId` once the event is kept for the subscribers, and does not wait for them: those of all
+    /// It returns `eventId` on the wire once the event is kept for the subscribers, and does not wait for them: those of all
     /// replicas, where these [share a store](crate::ServerBuilder::shared). Once the server is dropped, it does nothing.
     ///
     /// ```
@@ -213,7 +213,7 @@ impl ServerHandle {
         Emit::new(self.server(), payload)
     }
 
-    /// Notifies clients that the list of events has changed for a reason that the server does not see: the wire's
+    /// Notifies clients that the list of events has changed for a reason that the server does not see: on the wire,
     /// `notifications/events/list_changed` (preview).
     pub fn events_changed(&self) {
         self.publish(ItemList::Events);

@@ -82,7 +82,7 @@ impl EventLimits {
         self
     }
 
-    /// Sets how often clients should poll: the wire's `nextPollMs`; 5 seconds by default. The stream of an event that has
+    /// Sets how often clients should poll: `nextPollMs` on the wire; 5 seconds by default. The stream of an event that has
     /// [ended](crate::event::EventStream) is opened again after the same time.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);

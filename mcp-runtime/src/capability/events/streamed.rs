@@ -108,7 +108,7 @@ impl<T> StreamedEvent<T> {
         self
     }
 
-    /// Sets the wire's `eventId`, up to 256 visible characters of ASCII. Without it, the id is made of the position and of
+    /// Sets `eventId` on the wire, up to 256 visible characters of ASCII. Without it, the id is made of the position and of
     /// the payload, so that it is the same if the event is read again.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());

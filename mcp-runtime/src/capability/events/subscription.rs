@@ -391,7 +391,7 @@ impl SeenEvent {
         &self.occurrence.id
     }
 
-    /// Writes the members of the wire's `EventOccurrence`.
+    /// Writes the members of `EventOccurrence` on the wire.
     pub(crate) fn write(&self, object: &mut Object<'_>, name: &str, cursor: Option<&str>) {
         let Occurrence { id, timestamp, data, .. } = &*self.occurrence;
         object.str("eventId", id).str("name", name).str("timestamp", timestamp);

@@ -72,14 +72,14 @@ impl PromptArgument {
         &self.completion.argument
     }
 
-    /// Sets the wire's `title`.
+    /// Sets `title` on the wire.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets the wire's `description`.
+    /// Sets `description` on the wire.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = Some(text.into());

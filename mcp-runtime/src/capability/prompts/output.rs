@@ -30,7 +30,7 @@ impl PromptResult {
         Self { messages: messages.into_iter().collect(), ..Self::default() }
     }
 
-    /// Sets the wire's `description`.
+    /// Sets `description` on the wire.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());

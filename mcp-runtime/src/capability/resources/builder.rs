@@ -110,19 +110,19 @@ impl ResourceBuilder {
         &mut self.spec.annotations
     }
 
-    /// Sets the wire's `name`; the URI if not set.
+    /// Sets `name` on the wire; the URI if not set.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.spec.item.name = name.into();
         self
     }
 
-    /// Sets the wire's `mimeType`; by default that of what the handler returns.
+    /// Sets `mimeType` on the wire; by default that of what the handler returns.
     pub fn mime(mut self, mime: impl Into<String>) -> Self {
         self.spec.mime = Some(mime.into());
         self
     }
 
-    /// Sets the wire's `size`, in bytes; not of a template.
+    /// Sets `size` on the wire, in bytes; not of a template.
     pub fn size(mut self, bytes: u64) -> Self {
         self.spec.size = Some(bytes);
         self

@@ -71,7 +71,7 @@ impl ListedResource {
         }
     }
 
-    /// Sets the wire's `name`.
+    /// Sets `name` on the wire.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());

@@ -61,7 +61,7 @@ impl TaskOptions {
         self
     }
 
-    /// Sets how often clients should poll a task: the wire's `pollIntervalMs`; 1 second by default.
+    /// Sets how often clients should poll a task: `pollIntervalMs` on the wire; 1 second by default.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
         self
@@ -74,7 +74,7 @@ impl TaskOptions {
         self
     }
 
-    /// Sets how many tasks are kept, running or ended: 10 000 by default, at most half of them for one client. With a
+    /// Sets how many tasks are kept, running or ended: 10,000 by default, at most half of them for one client. With a
     /// [shared store](crate::ServerBuilder::shared), of all replicas together.
     pub fn max_kept(mut self, tasks: usize) -> Self {
         self.max_kept = tasks;

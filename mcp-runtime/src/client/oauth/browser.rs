@@ -13,7 +13,7 @@ const WATCHED: Duration = Duration::from_secs(2);
 /// to them: it is the authorization server's.
 pub(super) fn open_in_background(url: Url) {
     if !matches!(url.scheme(), "https" | "http") {
-        tracing::warn!("the URL of the login is not one of a page: no browser was opened");
+        tracing::warn!("the login URL is not `http:` or `https:`: no browser was opened");
         return;
     }
     // a process that is detached, so that Ctrl-C in a terminal leaves the browser alone

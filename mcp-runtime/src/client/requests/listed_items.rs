@@ -28,7 +28,7 @@ macro_rules! entries {
                 self.text("name").unwrap_or_default()
             }
 
-            /// The name for people: the wire's `title`, or the `title` of its annotations, or else its name.
+            /// The name for people: `title` on the wire, or the `title` of its annotations, or else its name.
             #[must_use]
             pub fn title(&self) -> &str {
                 let annotated = || self.0.get("annotations")?.get("title")?.as_str();
@@ -101,13 +101,13 @@ impl ToolInfo {
         self.0.get("outputSchema")
     }
 
-    /// A hint of the wire's `annotations`, such as `readOnlyHint`. Hints of a server that is not trusted mean nothing.
+    /// A hint of `annotations` on the wire, such as `readOnlyHint`. Hints of a server that is not trusted mean nothing.
     #[must_use]
     pub fn hint(&self, name: &str) -> Option<bool> {
         self.0.get("annotations")?.get(name)?.as_bool()
     }
 
-    /// Whether legacy clients must, may or must not call it as a task: the wire's `execution.taskSupport`.
+    /// Whether legacy clients must, may or must not call it as a task: `execution.taskSupport` on the wire.
     pub(in crate::client) fn task_support(&self) -> Option<&str> {
         self.0.get("execution")?.get("taskSupport")?.as_str()
     }

@@ -19,7 +19,7 @@ pub struct CallResult {
     pub content: Vec<Content>,
     /// The wire's `structuredContent`.
     pub structured: Option<Value>,
-    /// Whether the tool failed, and says so to the model: the wire's `isError`.
+    /// Whether the tool failed, and says so to the model: `isError` on the wire.
     pub is_error: bool,
     /// The wire's `_meta`.
     pub meta: Map<String, Value>,

@@ -58,7 +58,7 @@ impl SkillInfo {
         self.frontmatter().get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The URI of its `SKILL.md`: the wire's `uri`.
+    /// The URI of its `SKILL.md`: `uri` on the wire.
     #[must_use]
     pub fn uri(&self) -> &str {
         self.0.get("uri").and_then(Value::as_str).unwrap_or_default()
@@ -82,7 +82,7 @@ impl SkillInfo {
         self.0.get("frontmatter").unwrap_or(&Value::Null)
     }
 
-    /// Its files, `SKILL.md` among them; `None` if the server does not list them (the wire's `"dynamic"`), so that they
+    /// Its files, `SKILL.md` among them; `None` if the server does not list them (`"dynamic"` on the wire), so that they
     /// cannot be verified.
     #[must_use]
     pub fn files(&self) -> Option<Vec<SkillFileInfo<'_>>> {

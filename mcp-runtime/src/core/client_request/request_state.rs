@@ -131,7 +131,7 @@ impl StateSealer<'_> {
         data
     }
 
-    /// Writes the wire's `requestState`.
+    /// Writes `requestState` on the wire.
     ///
     /// # Errors
     /// The state is too large, or the call has had too many round trips.
@@ -168,7 +168,7 @@ impl StateSealer<'_> {
             .map_err(|_| ProtocolError::internal("the state of the call cannot be sealed"))
     }
 
-    /// Reads the wire's `requestState`; `None` if it was not sealed for this call, or has expired.
+    /// Reads `requestState` on the wire; `None` if it was not sealed for this call, or has expired.
     pub(crate) fn open(&self, text: &str, call: &CallBinding<'_>) -> Option<RequestState> {
         // base64 adds a third, so a longer text cannot be a state
         if text.len() > 2 * MAX_STATE {

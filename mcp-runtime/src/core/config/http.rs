@@ -436,25 +436,24 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default, a year
-    /// at most.
+    /// Sets how long a legacy session lasts, from `initialize` on; 24 hours by default, a year at most.
     pub fn session_lifetime(mut self, lifetime: Duration) -> Self {
         self.session_lifetime = lifetime.min(LONGEST);
         self
     }
 
-    /// Sets of how many handshake-era sessions something may be remembered: log levels, subscriptions, open streams;
-    /// 10 000 by default.
+    /// Sets how many legacy sessions may have stored state (log levels, subscriptions, open streams); 10,000
+    /// by default.
     ///
-    /// A session costs no memory otherwise. Of one too many the session that has been idle for longest is forgotten:
-    /// it goes on, without what it had set. Sessions with open streams are not forgotten.
+    /// Other sessions use no memory. Beyond the limit, the state of the longest-idle session is dropped; the
+    /// session itself continues. The state of sessions with open streams is kept.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions.max(1);
         self
     }
 
-    /// Sets of how many sessions it is remembered that they were started or have ended, which takes some 150 bytes each;
-    /// 50 000 by default, and [half](super::Limits::max_share_percent) of them for one client.
+    /// Sets how many sessions' start and end are recorded, at about 150 bytes each; 50,000 by default, and
+    /// [half](super::Limits::max_share_percent) of them for one client.
     ///
     /// A client whose share is full can start sessions, but not end them: `DELETE` is answered `405` until one expires.
     pub fn max_session_records(mut self, sessions: usize) -> Self {
@@ -479,7 +478,7 @@ impl HttpOptions {
         self
     }
 
-    /// Serves event streams to legacy clients that cannot be resumed after their connection broke.
+    /// Disables resumption: legacy clients cannot resume an event stream after its connection breaks.
     ///
     /// Their events have no ids and are not kept, and [`Context::close_stream`](crate::Context::close_stream) does
     /// nothing.
@@ -495,7 +494,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets of how many streams events are kept; 4096 by default.
+    /// Sets for how many streams events are kept; 4096 by default.
     pub fn max_event_streams(mut self, streams: usize) -> Self {
         self.event_bounds.streams = streams;
         self
@@ -701,9 +700,10 @@ impl HttpOptions {
 
     /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a separate path.
     ///
-    /// For clients that know no other; not at all by default. A client opens an event stream there with GET, and
-    /// sends its messages to the URL that the first event names. The stream is its session: it ends when the
-    /// connection does, and is not shared between replicas.
+    /// For clients that know no other; disabled by default. A client opens an event stream there with GET,
+    /// and sends its messages to the URL that the first event names. The stream is the session: it ends with
+    /// the connection. With a [shared store](crate::ServerBuilder::shared), any replica takes the client's
+    /// messages and passes them on to the process that has the stream.
     ///
     /// ```
     /// # fn main() -> mcp_runtime::Result<()> {

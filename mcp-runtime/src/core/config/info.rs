@@ -1,10 +1,10 @@
-//! The server's description of itself: the wire's `serverInfo` and `instructions`.
+//! The server's description of itself: `serverInfo` and `instructions` on the wire.
 
 #[cfg(feature = "http")]
 use super::MakeDocuments;
 use crate::core::content::Icon;
 
-/// The server's description of itself: the wire's `serverInfo` and `instructions`.
+/// The server's description of itself: `serverInfo` and `instructions` on the wire.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ServerInfo {
@@ -40,25 +40,25 @@ impl ServerInfo {
         }
     }
 
-    /// Sets the wire's `name`; by default the name of the crate that invokes `server!()`.
+    /// Sets `name` on the wire; by default the name of the crate that invokes `server!()`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets the wire's `version`; by default the version of the crate that invokes `server!()`.
+    /// Sets `version` on the wire; by default the version of the crate that invokes `server!()`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// Sets the name that users see: the wire's `title`. Clients before 2025-06-18 do not get it.
+    /// Sets the name that users see: `title` on the wire. Clients before 2025-06-18 do not get it.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets the wire's `description`, for users. Clients before 2025-11-25 do not get it.
+    /// Sets `description` on the wire, for users. Clients before 2025-11-25 do not get it.
     ///
     /// Models read [`instructions`](Self::instructions).
     pub fn description(mut self, text: impl Into<String>) -> Self {
@@ -66,13 +66,13 @@ impl ServerInfo {
         self
     }
 
-    /// Sets the wire's `websiteUrl`. Clients before 2025-11-25 do not get it.
+    /// Sets `websiteUrl` on the wire. Clients before 2025-11-25 do not get it.
     pub fn website(mut self, url: impl Into<String>) -> Self {
         self.website = Some(url.into());
         self
     }
 
-    /// Adds an icon, a URL or an [`Icon`], to the wire's `icons`. Clients before 2025-11-25 do not get them.
+    /// Adds an icon, a URL or an [`Icon`], to `icons` on the wire. Clients before 2025-11-25 do not get them.
     ///
     /// [`build`](crate::ServerBuilder::build) refuses icons that clients would reject.
     pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
@@ -80,7 +80,7 @@ impl ServerInfo {
         self
     }
 
-    /// Sets how models should use the server: the wire's `instructions`.
+    /// Sets how models should use the server: `instructions` on the wire.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self

@@ -242,8 +242,8 @@ impl Limits {
         self
     }
 
-    /// Sets how many callers each rate remembers, with 16 bytes for each; 65 536 by default. Of more callers, those that
-    /// have used least of the rate are forgotten.
+    /// Sets how many callers each rate remembers, with 16 bytes for each; 65,536 by default. Beyond that, the
+    /// callers that have used least of the rate are forgotten.
     pub fn max_rate_callers(mut self, callers: usize) -> Self {
         self.max_rate_callers = callers.max(1);
         self
@@ -267,8 +267,8 @@ impl Limits {
         self
     }
 
-    /// Sets how many calls of tools, resources and prompts one caller may run at once; not limited by default. More are
-    /// refused. Items have limits of their own besides.
+    /// Sets how many calls of tools, resources and prompts one caller may run at once; not limited by
+    /// default. More are refused. Items may set further limits.
     pub fn max_concurrency_per_caller(mut self, calls: usize) -> Self {
         self.max_concurrency_per_caller = Some(calls.max(1));
         self
@@ -346,8 +346,8 @@ impl Limits {
         self
     }
 
-    /// Sets after how long a connection is closed whose client takes nothing of what is written to it, over HTTP and on
-    /// byte streams; 30 s by default, a year at most.
+    /// Sets how long a client may read nothing before its connection is closed, over HTTP and on byte
+    /// streams; 30 s by default, a year at most.
     ///
     /// On stdio the server waits for the host, however long that takes.
     pub fn write_timeout(mut self, limit: Duration) -> Self {
@@ -453,7 +453,7 @@ impl ListOptions {
         self
     }
 
-    /// Sets how long clients of 2026-07-28 may cache lists: the wire's `ttlMs`; not at all by default.
+    /// Sets how long clients of 2026-07-28 may cache lists: `ttlMs` on the wire; not at all by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
@@ -495,9 +495,9 @@ impl ListOptions {
         self
     }
 
-    /// Makes every tool `strict`, also those of [mounted](crate::ServerBuilder::mount) builders and those that are made at
-    /// run time: unknown arguments and strings for other types are refused, and lists say so. Published by hand, an input
-    /// schema says itself which arguments are unknown.
+    /// Makes every tool `strict`, also those of [mounted](crate::ServerBuilder::mount) builders and those
+    /// that are made at run time: unknown arguments and strings for other types are refused, and lists say
+    /// so. A hand-written input schema decides itself whether unknown arguments are allowed.
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self

@@ -207,7 +207,7 @@ impl fmt::Debug for RequestContext {
     }
 }
 
-/// A client's name and version: the wire's `clientInfo`.
+/// A client's name and version: `clientInfo` on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct ClientInfo {

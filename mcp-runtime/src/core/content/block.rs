@@ -15,7 +15,7 @@ use crate::core::{
     protocol::Revision,
 };
 
-/// The author or the audience of content: the wire's `user` or `assistant`.
+/// The author or the audience of content: `user` or `assistant` on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `user`
@@ -59,21 +59,21 @@ macro_rules! impl_annotation_setters {
     ($($annotated:ident)*) => {$(
         #[allow(clippy::double_must_use, reason = "a builder is `must_use` as a type")]
         impl $annotated {
-            /// The intended audience: the wire's `annotations.audience`.
+            /// The intended audience: `annotations.audience` on the wire.
             #[must_use]
             pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::core::content::Role>) -> Self {
                 self.annotations_mut().audience = audience.into_iter().collect();
                 self
             }
 
-            /// The importance, from 0 to 1: the wire's `annotations.priority`.
+            /// The importance, from 0 to 1: `annotations.priority` on the wire.
             #[must_use]
             pub fn priority(mut self, priority: f64) -> Self {
                 self.annotations_mut().priority = Some(priority.clamp(0.0, 1.0));
                 self
             }
 
-            /// The time of the last change, in ISO 8601: the wire's `annotations.lastModified`; clients before 2025-06-18
+            /// The time of the last change, in ISO 8601: `annotations.lastModified` on the wire; clients before 2025-06-18
             /// do not see it.
             #[must_use]
             pub fn last_modified(mut self, time: impl Into<String>) -> Self {
@@ -89,28 +89,28 @@ pub(crate) use impl_annotation_setters;
 macro_rules! impl_resource_setters {
     ($described:ident) => {
         impl $described {
-            /// Sets the wire's `title`.
+            /// Sets `title` on the wire.
             #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.title = Some(title.into());
                 self
             }
 
-            /// Sets the wire's `description`.
+            /// Sets `description` on the wire.
             #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> Self {
                 self.description = Some(description.into());
                 self
             }
 
-            /// Sets the wire's `mimeType`.
+            /// Sets `mimeType` on the wire.
             #[must_use]
             pub fn mime(mut self, mime: impl Into<String>) -> Self {
                 self.mime = Some(mime.into());
                 self
             }
 
-            /// Sets the wire's `size`, in bytes.
+            /// Sets `size` on the wire, in bytes.
             #[must_use]
             pub fn size(mut self, bytes: u64) -> Self {
                 self.size = Some(bytes);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The background that an icon is designed for: the wire's `theme`.
+/// The background that an icon is designed for: `theme` on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Theme {
@@ -54,14 +54,14 @@ impl Icon {
         Self { src: src.into(), mime: None, sizes: Cow::Borrowed(&[]), theme: None }
     }
 
-    /// Sets the wire's `mimeType`, for a source whose own type is missing or too general.
+    /// Sets `mimeType` on the wire, for a source whose own type is missing or too general.
     #[must_use]
     pub fn mime(mut self, mime: impl Into<Cow<'static, str>>) -> Self {
         self.mime = Some(mime.into());
         self
     }
 
-    /// Sets the wire's `sizes`, in pixels: `48x48`, or `any` for scalable images; by default, the icon suits every size.
+    /// Sets `sizes` on the wire, in pixels: `48x48`, or `any` for scalable images; by default, the icon suits every size.
     #[must_use]
     pub fn sizes<S: Into<Cow<'static, str>>>(mut self, sizes: impl IntoIterator<Item = S>) -> Self {
         self.sizes = sizes.into_iter().map(Into::into).collect();

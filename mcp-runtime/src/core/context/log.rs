@@ -26,7 +26,7 @@ pub struct Log<'a, T> {
 }
 
 impl<'a, T: Serialize> Log<'a, T> {
-    /// Sets the wire's `logger`: the part of the program that logs.
+    /// Sets `logger` on the wire: the part of the program that logs.
     pub fn logger(mut self, name: impl Into<Cow<'a, str>>) -> Self {
         self.logger = Some(name.into());
         self

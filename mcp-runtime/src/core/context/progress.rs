@@ -64,13 +64,13 @@ impl<'a> Progress<'a> {
         Self { context, progress: progress.to_f64(), total: None, message: None, meta: Map::new() }
     }
 
-    /// The value at which the work is done: the wire's `total`.
+    /// The value at which the work is done: `total` on the wire.
     pub fn total(mut self, total: impl Amount) -> Self {
         self.total = Some(total.to_f64());
         self
     }
 
-    /// A description of the current step: the wire's `message`; clients before 2025-03-26 do not see it.
+    /// A description of the current step: `message` on the wire; clients before 2025-03-26 do not see it.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self

@@ -141,7 +141,7 @@ pub struct ClientLayer;
 /// A layer that sends the `tracing` events of a call to the client of that call, if the client requested them.
 ///
 /// The server must be built with [`client_logging`](crate::config::TelemetryOptions::client_logging). An event is a log message at its own level
-/// (`TRACE` is never sent), from its target (the wire's `logger`), with its message and fields as data. It is sent if
+/// (`TRACE` is never sent), from its target (`logger` on the wire), with its message and fields as data. It is sent if
 /// it was recorded on a thread that works for the call: in the annotated function itself, not in tasks that it spawned.
 /// Clients of 2026-07-28 request events with each call, others with `logging/setLevel`; without that they get none.
 ///

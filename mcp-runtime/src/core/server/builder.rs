@@ -344,7 +344,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the server's description: the wire's `serverInfo` and `instructions`. Name and version are those of
+    /// Sets the server's description: `serverInfo` and `instructions` on the wire. Name and version are those of
     /// the crate that invokes `server!()`.
     ///
     /// ```

@@ -102,10 +102,11 @@ impl ServerHandle {
 
     /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI, and notifies clients.
     ///
-    /// Clients read once what a server declares. One with a handle declares tools, resources with subscriptions, and prompts
-    /// from the start; what else an item needs is declared from when it is added: tasks with the first tool that has a
-    /// `task` option, completion with the first argument that completes. [`tasks`](crate::ServerBuilder::tasks) of the
-    /// builder declares tasks from the start, and any resource or prompt with an argument that completes declares completion.
+    /// Clients read the capabilities once. A server with a handle declares tools, resources with
+    /// subscriptions, and prompts from the start; other capabilities are declared when an item needs them:
+    /// tasks with the first tool that has a `task` option, completion with the first argument that completes.
+    /// [`tasks`](crate::ServerBuilder::tasks) of the builder declares tasks from the start, and any resource
+    /// or prompt with an argument that completes declares completion.
     ///
     /// # Errors
     /// Its definition is invalid, such as a schema that cannot be enforced, or an annotated item has its name, or the server
@@ -220,20 +221,19 @@ impl ServerHandle {
         Ok(())
     }
 
-    /// Notifies clients that the list of tools has changed for a reason that the server does not see: the wire's
+    /// Notifies clients that the list of tools has changed for a reason that the server does not see: on the wire,
     /// [`notifications/tools/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#list-changed-notification).
     pub fn tools_changed(&self) {
         self.publish(ItemList::Tools);
     }
 
-    /// Notifies clients that the list of prompts has changed: the wire's
+    /// Notifies clients that the list of prompts has changed: on the wire,
     /// [`notifications/prompts/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#list-changed-notification).
     pub fn prompts_changed(&self) {
         self.publish(ItemList::Prompts);
     }
 
-    /// Notifies clients that the list of resources has changed, such as what a template's `list` function returns: the
-    /// wire's
+    /// Notifies clients that the list of resources has changed, such as the result of a template's `list` function: on the wire,
     /// [`notifications/resources/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#list-changed-notification).
     pub fn resources_changed(&self) {
         self.publish(ItemList::Resources);
@@ -243,17 +243,17 @@ impl ServerHandle {
         self.0.upgrade().map(Server)
     }
 
-    /// Notifies the subscribers of this URI that its contents have changed: the wire's
+    /// Notifies the subscribers of this URI that its contents have changed: on the wire,
     /// [`notifications/resources/updated`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions).
     ///
     /// It is the whole URI, as clients read it. Scheme and host match ignoring case, the rest exactly.
     ///
-    /// A server that identifies its callers tells only subscribers that may read the resource at that moment: those with
-    /// its scopes, and those that see it. If its function sees who reads it, since it takes `&Principal`, a value of
-    /// `#[mcp(inject)]` or one of middleware, then what it returns may differ by caller, and the change is that of one of
-    /// them: unless `subscribe` names a function that has admitted the subscribers, only those of the principal are told
-    /// whose call reports the change, and none outside of a call. Name the others with
-    /// [`resource_updated_for`](Self::resource_updated_for).
+    /// On a server that identifies its callers, only subscribers that may read the resource at that moment
+    /// are notified: those with its scopes to which it is visible. If its function depends on the reader (it
+    /// takes `&Principal`, `#[mcp(inject)]` or a value of middleware), contents may differ by caller. Then
+    /// only subscribers of the principal whose call reports the change are notified, and none outside of a
+    /// call, unless a `subscribe` function admitted them. Use
+    /// [`resource_updated_for`](Self::resource_updated_for) to name others.
     pub fn resource_updated(&self, uri: &str) {
         self.publish_update(uri, None);
     }
@@ -261,12 +261,14 @@ impl ServerHandle {
     /// Notifies those subscribers of this URI for whose principal `concerns` returns `true`, such as those of a tenant. They
     /// must be allowed to read the resource as well.
     ///
-    /// It is asked for each subscriber, so it must be fast; if it panics, that subscriber is not told. Anonymous callers
-    /// are not told. A server that does not identify its callers, such as one on stdio, has one client, which is told.
+    /// It is called for each subscriber, so it must be fast; if it panics, that subscriber is not notified.
+    /// Anonymous callers are not notified. A server without callers, such as one on stdio, notifies its one
+    /// client.
     ///
-    /// The function is one of this process: subscribers of replicas that [share a store](crate::ServerBuilder::shared) are
-    /// not told. Call it at each replica, for example when an [event](crate::event) or a queue of your own reports there; or
-    /// call [`resource_updated`](Self::resource_updated), which tells all that may read the resource.
+    /// The function belongs to this process: subscribers at replicas that [share a
+    /// store](crate::ServerBuilder::shared) are not notified. Call it at each replica, for example when an
+    /// [event](crate::event) or a queue of your own reports there; or call
+    /// [`resource_updated`](Self::resource_updated), which tells all that may read the resource.
     ///
     /// ```
     /// use mcp_runtime::{Principal, ServerHandle, prelude::*};
@@ -300,8 +302,8 @@ impl ServerHandle {
         }
     }
 
-    /// Reads the [file with the keys](crate::config::Stores::keys_from_file) again: what is sealed from now on is sealed
-    /// with the keys in it, and only they open what clients bring.
+    /// Reads the [file with the keys](crate::config::Stores::keys_from_file) again: from now on only these
+    /// keys seal and open client state.
     ///
     /// # Errors
     /// The file cannot be read or contains an invalid key, or the keys are not from a file, or the server has been
@@ -362,8 +364,8 @@ impl ServerHandle {
     /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). The
     /// verdicts on its tokens are forgotten; a client may open new streams, if it is authenticated again.
     ///
-    /// Replicas that [share a store](crate::ServerBuilder::shared) do the same, also if the store is away at first. One that
-    /// is cut off from the store when it is told does not.
+    /// Replicas that [share a store](crate::ServerBuilder::shared) do the same, once the store is reachable.
+    /// A replica that is disconnected at that moment does not.
     pub fn end_streams_of(&self, principal: &Principal) {
         let Some(server) = self.server() else { return };
         if let Some(relay) = &server.0.relay {

@@ -212,13 +212,13 @@ impl ItemChanges {
         self
     }
 
-    /// Sets the wire's `title`.
+    /// Sets `title` on the wire.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets the wire's `description`.
+    /// Sets `description` on the wire.
     pub fn describe(mut self, text: impl Into<String>) -> Self {
         self.description = Some(text.into());
         self

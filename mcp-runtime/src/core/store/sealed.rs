@@ -178,7 +178,7 @@ impl SharedStore for Sealing {
             tracing::warn!(
                 table,
                 suppressed,
-                "what another version of this crate has put into the shared store is ignored"
+                "ignoring a value that another version of this crate wrote to the shared store"
             );
         }
     }

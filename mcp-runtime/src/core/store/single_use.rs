@@ -78,7 +78,7 @@ impl SingleUse {
             Err(error) => {
                 static LIMIT: LogLimit = LogLimit::new();
                 if let Some(LogLine { suppressed }) = LIMIT.line() {
-                    tracing::warn!(suppressed, %error, "whether a call was used cannot be looked up, so it is refused");
+                    tracing::warn!(suppressed, %error, "cannot check whether the call's responses were used already: the call is refused");
                 }
                 false
             }

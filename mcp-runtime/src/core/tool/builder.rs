@@ -105,14 +105,14 @@ impl ToolBuilder {
         &mut self.0
     }
 
-    /// Sets the wire's `inputSchema`, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
+    /// Sets `inputSchema` on the wire, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
     /// must conform to it, else adding the tool fails; `maxLength` is added to a `pattern` without one.
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.0.input_schema = Some(HandWrittenSchema { schema, is_trusted: false });
         self
     }
 
-    /// Sets the wire's `inputSchema` to one that was written for another program, such as OpenAPI's: it is published as
+    /// Sets `inputSchema` on the wire to one that was written for another program, such as OpenAPI's: it is published as
     /// it is. Arguments are checked against the part of it that can be enforced; the rest is for the handler to check.
     ///
     /// ```
@@ -131,13 +131,13 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the wire's `outputSchema`; results are validated against it.
+    /// Sets `outputSchema` on the wire; results are validated against it.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: false });
         self
     }
 
-    /// Sets the wire's `outputSchema` to one that was written for another program; results are validated against the
+    /// Sets `outputSchema` on the wire to one that was written for another program; results are validated against the
     /// part of it that can be enforced. See [`trusted_input_schema`](Self::trusted_input_schema).
     pub fn trusted_output_schema(mut self, schema: Value) -> Self {
         self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: true });

@@ -68,7 +68,7 @@ impl ToolResult {
         Ok(self)
     }
 
-    /// Marks the call as failed: the wire's `isError`.
+    /// Marks the call as failed: `isError` on the wire.
     #[must_use]
     pub fn failed(mut self) -> Self {
         self.is_error = true;

@@ -18,7 +18,7 @@ use crate::{
 };
 use schemars::{Schema, SchemaGenerator};
 
-/// Hints on a tool's behaviour: the wire's `annotations`; `None` leaves a hint out.
+/// Hints on a tool's behaviour: `annotations` on the wire; `None` leaves a hint out.
 ///
 /// See [tool annotations](https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -119,7 +119,7 @@ impl Endpoint {
         {
             tracing::warn!(
                 %proxy,
-                "a request of a trusted proxy has `{other}` and not `{named}`, so that its clients are not told apart\n\
+                "a trusted proxy sent `{other}` instead of `{named}`: its clients share one address\n\
                  if the proxy writes `{other}`, name it: `.http(|http| http.forwarded_header(\"{other}\"))`"
             );
         }

@@ -77,7 +77,7 @@ impl Server {
     /// the service beside the router can stop it.
     ///
     /// # Errors
-    /// Those of [`into_service`](Self::into_service).
+    /// Returns the errors of [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
     pub fn into_router(self) -> Result<axum::Router> {
         let warnings = self.warnings_of_urls();
@@ -350,7 +350,7 @@ impl ServerBuilder {
     /// Builds the server and makes a [service](Server::into_service) of it.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build) and [`Server::into_service`].
+    /// Returns the errors of [`build`](Self::build) and [`Server::into_service`].
     pub fn into_service(self) -> Result<HttpService> {
         self.build()?.into_service()
     }
@@ -358,7 +358,7 @@ impl ServerBuilder {
     /// Builds the server and makes a [router](Server::into_router) of it.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build) and [`Server::into_router`].
+    /// Returns the errors of [`build`](Self::build) and [`Server::into_router`].
     #[cfg(feature = "axum")]
     pub fn into_router(self) -> Result<axum::Router> {
         self.build()?.into_router()
@@ -367,7 +367,7 @@ impl ServerBuilder {
     /// Builds the server and [serves HTTP](Server::serve_http) with it.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build) and [`Server::serve_http`].
+    /// Returns the errors of [`build`](Self::build) and [`Server::serve_http`].
     pub fn serve_http(self, address: impl ToSocketAddrs) -> impl Future<Output = Result<()>> {
         let build = build_later(self);
         async move { build()?.serve_http(address).await }

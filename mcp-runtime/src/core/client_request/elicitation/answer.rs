@@ -13,7 +13,7 @@ use crate::{
 /// The most values of which an answer may consist.
 const MAX_VALUES: usize = 4000;
 
-/// The user's reaction to an elicitation: the wire's `action`, with the value if there is one.
+/// The user's reaction to an elicitation: `action` on the wire, with the value if there is one.
 ///
 /// See [response actions](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -77,7 +77,7 @@ pub struct ElicitUrl<'c> {
 }
 
 impl<'c> ElicitUrl<'c> {
-    /// Sets the wire's `elicitationId`, which only 2025-11-25 has; the default is random.
+    /// Sets `elicitationId` on the wire, which only 2025-11-25 has; the default is random.
     ///
     /// [`Context::elicitation_complete`] refers to it.
     pub fn id(mut self, id: impl Into<Cow<'c, str>>) -> Self {

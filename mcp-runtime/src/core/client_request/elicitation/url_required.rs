@@ -20,7 +20,7 @@ pub struct UrlElicitation {
 }
 
 impl UrlElicitation {
-    /// `id` names the visit: the wire's `elicitationId` in 2025-11-25, which
+    /// `id` names the visit: `elicitationId` on the wire in 2025-11-25, which
     /// [`Context::elicitation_complete`] refers to, and the key of the client request in 2026-07-28. `message` says what the
     /// visit is for. The URL is `http` or `https`, and must not hold secrets.
     pub fn new(id: impl Into<String>, message: impl Into<String>, url: impl Into<String>) -> Self {

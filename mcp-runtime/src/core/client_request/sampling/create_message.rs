@@ -13,7 +13,7 @@ use crate::core::{
 /// The default of `maxTokens`.
 const MAX_TOKENS: u32 = 1000;
 
-/// Whether a model must use the tools it was given: the wire's `toolChoice.mode`.
+/// Whether a model must use the tools it was given: `toolChoice.mode` on the wire.
 ///
 /// See [tool choice modes](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-choice-modes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum ToolChoice {
     None,
 }
 
-/// The context that a client should add in front of a conversation: the wire's `includeContext`.
+/// The context that a client should add in front of a conversation: `includeContext` on the wire.
 ///
 /// See [context inclusion](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#context-inclusion).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

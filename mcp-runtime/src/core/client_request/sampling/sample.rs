@@ -115,7 +115,7 @@ impl<'c> Sample<'c> {
         self.push_result(id.into(), content, false)
     }
 
-    /// Adds the failure of a tool that the model requested: the wire's `isError`.
+    /// Adds the failure of a tool that the model requested: `isError` on the wire.
     pub fn tool_failure(self, id: impl Into<String>, content: impl IntoContent) -> Self {
         self.push_result(id.into(), content, true)
     }
@@ -130,25 +130,25 @@ impl<'c> Sample<'c> {
         self
     }
 
-    /// Sets the wire's `systemPrompt`; clients may change or ignore it.
+    /// Sets `systemPrompt` on the wire; clients may change or ignore it.
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.params.system = Some(text.into());
         self
     }
 
-    /// Sets the wire's `maxTokens`; the default is 1000.
+    /// Sets `maxTokens` on the wire; the default is 1000.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.params.max_tokens = tokens;
         self
     }
 
-    /// Sets the wire's `temperature`; its range depends on the model.
+    /// Sets `temperature` on the wire; its range depends on the model.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.params.temperature = Some(temperature);
         self
     }
 
-    /// Adds a text that ends the answer: one of the wire's `stopSequences`.
+    /// Adds a text that ends the answer: one of `stopSequences` on the wire.
     pub fn stop(mut self, text: impl Into<String>) -> Self {
         self.params.stop.push(text.into());
         self
@@ -178,7 +178,7 @@ impl<'c> Sample<'c> {
         self
     }
 
-    /// Requests context from servers in front of the conversation: the wire's `includeContext`.
+    /// Requests context from servers in front of the conversation: `includeContext` on the wire.
     ///
     /// Deprecated by the protocol. From 2025-11-25 on it is sent only to clients that declare `sampling.context`.
     pub fn context(mut self, context: SampleContext) -> Self {
@@ -186,7 +186,7 @@ impl<'c> Sample<'c> {
         self
     }
 
-    /// Adds a member to the wire's `metadata`, for the model's provider.
+    /// Adds a member to `metadata` on the wire, for the model's provider.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.params.metadata.insert(key.into(), value.into());
         self

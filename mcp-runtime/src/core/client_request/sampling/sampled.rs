@@ -1,4 +1,4 @@
-//! The answer of a client's model: the wire's `CreateMessageResult`.
+//! The answer of a client's model: `CreateMessageResult` on the wire.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::core::content::Role;
 
-/// The answer of a client's model: the wire's `CreateMessageResult`.
+/// The answer of a client's model: `CreateMessageResult` on the wire.
 ///
 /// See [result fields](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#result-fields).
 #[derive(Debug, Clone, PartialEq)]

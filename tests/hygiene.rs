@@ -465,6 +465,23 @@ fn the_tables_of_the_readme_and_of_the_guide_have_every_option_and_no_other() {
     }
 }
 
+#[test]
+fn the_table_of_features_has_every_feature_of_the_manifest_and_no_other() {
+    let page = fs::read_to_string(root().join("docs/transports.md")).expect("the page");
+    let (_, section) = page.split_once("\n## Features\n").expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let listed = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    let listed: BTreeSet<String> = section.lines().filter_map(listed).collect();
+    let manifest = fs::read_to_string(root().join("mcp-runtime/Cargo.toml")).expect("the manifest");
+    let (_, table) = manifest.split_once("\n[features]\n").expect("the features");
+    let table = table.split("\n[").next().unwrap_or_default();
+    let named = table.lines().filter_map(|line| line.split_once(" = [")).map(|(name, _)| name);
+    let named = named.filter(|name| *name != "default" && !name.starts_with(['_', '#', ' ']));
+    let named: BTreeSet<String> = named.map(str::to_owned).collect();
+    assert!(named.len() > 15, "{named:?}");
+    assert_eq!(listed, named);
+}
+
 /// A file without its modules of unit tests: those with a body, which ends at the first `}` in the first column. A module in
 /// a file of its own is a line, and what follows it counts.
 fn without_unit_tests(text: &str) -> String {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures servers of three tools with Redis and an HTTP service behind them: the workload of a published comparison of
-languages, adapted, and the same tools as 2026-07-28 calls them.
+"""Measures servers of three tools with Redis and an HTTP service behind them: a workload adapted from the TM Dev Lab MCP
+server benchmark v2, a published comparison of languages, and the same tools as 2026-07-28 calls them.
 
     tests/bench/shop.py                        # build, three rounds of 30 s, print the tables
     tests/bench/shop.py --no-build --rounds 1 --seconds 5
@@ -11,8 +11,8 @@ Each round runs every server once, in an order that differs from round to round,
 answer is checked. A table is written only of three rounds of 30 s at least. Needs Linux, cargo, Node, Python 3.11 and
 `redis-server`; everything stays on 127.0.0.1.
 
-Adapted: 50 connections of a driver of ours instead of k6's virtual users, no ramp, shorter runs, one machine for all
-processes, and an HTTP service in Rust.
+Differences from it: 50 connections of the driver in `shop/driver` instead of k6's virtual users, no ramp, shorter runs, one
+machine for all processes, and an HTTP service in Rust. The numbers of the two cannot be compared.
 """
 
 import argparse

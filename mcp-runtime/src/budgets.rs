@@ -1,6 +1,6 @@
 //! Every budget of a server, in one list: the resource that it limits, its default in the code, the option that sets it,
 //! the clients that share it, and the response beyond it. A test compares the list with that of the page about limits;
-//! another test finds bounds that the list leaves out.
+//! another test finds bounds that the list leaves out. The numbers are in `docs/limits.md`.
 
 use crate::{
     capability::{events::EventLimits, tasks::TaskOptions},

@@ -31,6 +31,8 @@ struct Issuer {
     /// Uses of a refresh token that had been used.
     reused: AtomicUsize,
     refuses_refresh: AtomicUsize,
+    /// The status that refuses every request for a token, which is not answered otherwise; zero means none.
+    busy: AtomicUsize,
     /// How many requests an access token is good for; zero means any number.
     lifetime: AtomicUsize,
     used: AtomicUsize,
@@ -66,6 +68,10 @@ impl Issuer {
 
     fn token(&self, form: &[(String, String)]) -> Response<Body> {
         let value = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let busy = self.busy.load(Ordering::SeqCst);
+        if busy > 0 {
+            return reply(u16::try_from(busy).unwrap(), &[], &json!({ "error": "slow_down" }));
+        }
         self.state.lock().unwrap().push(value("resource").unwrap_or_default().to_owned());
         if value("grant_type") == Some("authorization_code") {
             assert!(value("code_verifier").is_some_and(|verifier| verifier.len() >= 43));
@@ -225,6 +231,29 @@ async fn an_old_token_is_renewed_and_a_refused_renewal_authorizes_again() {
     issuer.refuses_refresh.store(1, Ordering::SeqCst);
     drop(connect(&url, folder.tokens()).await.unwrap());
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_busy_token_endpoint_is_an_error_and_costs_no_grant() {
+    let folder = Folder::new("busy");
+    let (issuer, url) = serve().await;
+    drop(connect(&url, folder.tokens()).await.unwrap());
+    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
+    kept["renew_at"] = 1.into();
+    folder.tokens().save(&url, &kept).unwrap();
+    for status in [429, 408, 503] {
+        issuer.busy.store(status, Ordering::SeqCst);
+        let error = connect(&url, folder.tokens()).await.expect_err("the token cannot be renewed");
+        let Error::Authorization { cause } = &error else { panic!("{error:?}") };
+        assert!(
+            matches!(**cause, Error::Http { status: got, .. } if usize::from(got) == status),
+            "{error:?}"
+        );
+        assert_eq!(folder.tokens().load(&url).unwrap().unwrap()["refresh_token"], "secret-refresh-1");
+    }
+    issuer.busy.store(0, Ordering::SeqCst);
+    drop(connect(&url, folder.tokens()).await.unwrap());
+    assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.refreshed.load(Ordering::SeqCst)), (1, 1));
 }
 
 #[tokio::test]

@@ -33,7 +33,8 @@ macro_rules! reasons {
             }
         }
 
-        /// Why an HTTP request was refused before its method was looked at: a reason that has a status.
+        /// Why an HTTP request was refused: a reason that has a status. Most are found before the method is looked at; not the
+        /// scopes of an item, nor an event that needs a caller.
         #[cfg(feature = "http")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) struct Refusal {

@@ -187,7 +187,7 @@ impl StreamConnection {
         }
     }
 
-    /// Serves one message.
+    /// Serves one message. Its size is bounded where it was read: a line by `stdio.max_line`, a body by `http.max_body`.
     pub(crate) fn serve_text(&mut self, text: &[u8], out: &mut OutputBuffer) {
         // most messages begin with their brace
         if text.first() != Some(&b'{') && text.trim_ascii_start().is_empty() {

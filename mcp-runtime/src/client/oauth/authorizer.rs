@@ -20,7 +20,7 @@ use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
@@ -844,7 +844,9 @@ impl Authorizer {
                 break (reply.status, String::from_utf8_lossy(&reply.body).into_owned());
             }
         };
-        if status.is_client_error() {
+        // a busy server says nothing of the grant, which may be used again
+        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+        if status.is_client_error() && !is_busy {
             return Err(Error::Unauthorized { challenge: Some(refusal("no token", &text).to_string()) });
         }
         if !status.is_success() {

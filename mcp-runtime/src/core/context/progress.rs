@@ -86,6 +86,8 @@ impl<'a> Progress<'a> {
     ///
     /// In a [task](crate::Context::start_task) it sets the task's status message instead, whether or not the client
     /// requested progress: the message, or else the values.
+    // Dropped here: without a `progressToken`, if a value is not finite or not above the last one, and after the call. Dropped
+    // later, if the client does not read or takes no event stream: `ClientConnection::notify` in `core/connection/mod.rs`.
     pub fn send(self) {
         let inner = self.context.inner();
         if let Some(task) = self.context.client_requests().task() {

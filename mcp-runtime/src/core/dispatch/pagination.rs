@@ -1,6 +1,7 @@
 //! Lists in pages: `tools/list`, `prompts/list`, `resources/templates/list`, `skills/list`, and the pages of every other
 //! list. A cursor says where the next page begins; it is sealed, so that a client can only send it back, and only for
-//! the same list with the same access.
+//! the same list with the same access: `seal_cursor` seals the index of the next entry, eight bytes, with the server's keys for
+//! cursors, without an expiry. Every replica with these keys opens it.
 //!
 //! See [pagination](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination).
 

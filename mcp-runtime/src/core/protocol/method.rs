@@ -1,5 +1,6 @@
 //! The methods of requests from clients, as data: their revisions, and the parameter that the header `Mcp-Name` repeats.
-//! The handlers of the methods are elsewhere, so that code which reads a name here does not link a handler.
+//! They are answered by `answer` in the `capability.rs` that has the method in `methods`, and five by `route` in
+//! `core/dispatch/request.rs`; not here, so that code which reads a name does not link what answers it.
 
 use super::Revision;
 

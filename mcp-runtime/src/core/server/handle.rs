@@ -101,6 +101,7 @@ impl ServerHandle {
     }
 
     /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI, and notifies clients.
+    /// It changes this process alone: where replicas share a store, each of them has to add it.
     ///
     /// Clients read the capabilities once. A server with a handle declares tools, resources with
     /// subscriptions, and prompts from the start; other capabilities are declared when an item needs them:
@@ -145,7 +146,8 @@ impl ServerHandle {
         Ok(found)
     }
 
-    /// Adds and removes any number of items as one change: all of it or nothing, with one notification for each list.
+    /// Adds and removes any number of items as one change: all of it or nothing, with one notification for each list. Like
+    /// [`add`](Self::add), it changes this process alone.
     ///
     /// The closure gets a value with the methods `add`, `remove_tool`, `remove_resource` and `remove_prompt`. Only clients
     /// that can see one of the added or removed items are notified.

@@ -1,4 +1,5 @@
-//! The tasks of a process that has stopped: each is run again by one other process, if its tool allows that, or is
+//! The tasks of a process that has stopped: each is run again by one other process, if its tool has
+//! `restart` (the rules: `restart_errors` in `capability/tasks/continuation.rs`) and that process has the tool and room, or is
 //! `failed`. Each process looks after the next two that are there in the list of them all, and after those
 //! between. One that is missing is waited for, for half a lease in which the store was there all the time, since it may be
 //! the store that was away. After that, it may take some seconds until the others have reached it again.

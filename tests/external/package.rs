@@ -36,11 +36,11 @@ pub fn python(requirements: &str) -> Result<PathBuf, Missing> {
         return Err(missing());
     }
     let dir = fill_once("python", &format!("{version:?} {requirements}"), |dir| {
-        install(Command::new("python3").args(["-m", "venv"]).arg(dir));
+        install(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(dir));
         let list = dir.join("requirements.txt");
         write(&list, requirements);
-        let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--requirement"];
-        install(Command::new(python_in(dir)).args(pip).arg(&list));
+        let quiet = ["install", "--disable-pip-version-check", "--quiet", "--requirement"];
+        install(pip_for(dir).args(quiet).arg(&list));
     });
     Ok(python_in(&dir))
 }
@@ -110,6 +110,24 @@ pub fn fill_once(kind: &str, key: &str, fill: impl FnOnce(&Path)) -> PathBuf {
 fn install(command: &mut Command) {
     let finished = child::run(command, "", INSTALL);
     let _ = finished.unwrap_or_else(|error| panic!("{command:?}: {error}")).or_panic("installing packages");
+}
+
+/// The machine's pip for a Python without one, since a copy of pip takes seconds of a processor; that copy where the machine's
+/// pip is missing, or too old for it.
+fn pip_for(dir: &Path) -> Command {
+    let python = python_in(dir);
+    let of_machine = || {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "--python"]).arg(&python);
+        pip
+    };
+    if child::run(of_machine().arg("--version"), "", ASK).is_ok_and(|finished| finished.success) {
+        return of_machine();
+    }
+    install(Command::new(&python).args(["-m", "ensurepip"]));
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip"]);
+    pip
 }
 
 fn python_in(dir: &Path) -> PathBuf {

@@ -301,6 +301,24 @@ fn packages_come_from_the_usual_registries() {
     assert!(locks > 0, "no `Cargo.lock` was found");
 }
 
+/// A tag can be moved to other code, which would run with the token of the registry. Dependabot raises the commits.
+#[test]
+fn actions_of_workflows_are_named_by_their_commits() {
+    let is_commit = |text: &str| text.len() == 40 && text.chars().all(|c| c.is_ascii_hexdigit());
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for (name, text) in texts().filter(|(name, _)| name.starts_with(".github/workflows/")) {
+        for line in text.lines().filter_map(|line| line.split_once("uses: ")).map(|(_, action)| action) {
+            checked += 1;
+            let commit = line.split_once('@').map(|(_, rest)| rest.split(' ').next().unwrap_or_default());
+            if !commit.is_some_and(is_commit) {
+                wrong.push(format!("{name}: `{line}` is not `ACTION@COMMIT # VERSION`"));
+            }
+        }
+    }
+    report(&wrong);
+    assert!(checked > 5, "only {checked} actions were found");
+}
+
 #[test]
 fn source_files_open_with_a_module_doc() {
     let sources = || texts().filter(|(name, _)| name.ends_with(".rs") && name.contains("/src/"));

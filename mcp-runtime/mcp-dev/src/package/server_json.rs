@@ -19,6 +19,9 @@ const MAX_PUBLISHER_META: usize = 4 << 10;
 const MAX_DESCRIPTION: usize = 100;
 const MAX_TITLE: usize = 100;
 const MAX_ICON: usize = 255;
+/// How many keywords crates.io takes of a crate, and characters of one.
+const MAX_KEYWORDS: usize = 5;
+const MAX_KEYWORD: usize = 20;
 
 pub(super) fn command(shared: impl IntoIterator<Item = Arg>) -> Command {
     Command::new("server-json")
@@ -191,7 +194,27 @@ fn of_cargo(info: &CrateInfo, name: &str, problems: &mut Vec<String>) -> Vec<Val
             "the README of the crate does not say whose it is: add the visible line `mcp-name: {name}`"
         ));
     }
+    if info.keywords.len() > MAX_KEYWORDS {
+        problems.push(format!(
+            "`keywords` of the crate are {}, and crates.io takes at most {MAX_KEYWORDS}: leave some out",
+            info.keywords.len()
+        ));
+    }
+    for keyword in info.keywords.iter().filter(|keyword| !is_keyword(keyword)) {
+        problems.push(format!(
+            "crates.io refuses the keyword `{keyword}`: write at most {MAX_KEYWORD} characters, ASCII letters, digits, `_`, `-` \
+             and `+`, of which the first is a letter or a digit"
+        ));
+    }
     vec![json!({ "registryType": "cargo", "identifier": info.name, "version": info.version })]
+}
+
+/// Whether crates.io takes a keyword.
+fn is_keyword(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_-+".contains(c);
+    text.len() <= MAX_KEYWORD
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_allowed)
 }
 
 /// Whether a README has the name where its readers see it: the registry of crates leaves comments out.

@@ -99,7 +99,7 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
     } });
     fs::write(made.path("schema.json"), schema.to_string()).expect("a file");
     let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
-    let with = |own: &str, package: &str| {
+    let with_manifest = |manifest: &str, own: &str, package: &str| {
         let text = manifest
             .replace("title = \"Listed\"\n", "")
             .replace("[package.metadata.mcp]", &format!("[package.metadata.mcp]\n{own}"));
@@ -153,7 +153,8 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
     fs::create_dir_all(made.path("dist")).expect("a folder");
     fs::write(made.path("dist/listed-0.1.0-linux-x64.mcpb"), "abc").expect("a file");
     fs::write(made.path("dist/listed-0.1.01.mcpb"), "another version").expect("a file");
-    with(
+    with_manifest(
+        &manifest,
         "packages = [\"npm\", \"mcpb\", \"oci\"]\noci = \"ghcr.io/ada/listed\"\nremotes = [\"https://example.com/mcp\"]",
         "repository = \"https://github.com/ada/listed\"",
     );
@@ -178,7 +179,11 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
     // everything that is wrong, at once
     let before = written();
     let long = "x".repeat(101);
-    with(
+    let keywords = "keywords = [\"mcp\", \"modelcontextprotocol\"]";
+    assert!(manifest.contains(keywords), "{manifest}");
+    let too_many = "keywords = [\"model-context-protocol\", \"-mcp\", \"modelcontextprotocol\", \"c++\", \"4\", \"six\"]";
+    with_manifest(
+        &manifest.replace(keywords, too_many),
         &format!(
             "packages = [\"cargo\", \"mcpb\", \"oci\", \"deb\"]\ntitle = \"{long}\"\nremotes = [\"http://localhost/mcp\"]"
         ),
@@ -204,8 +209,14 @@ fn the_file_for_the_registry_has_settings_and_packages_and_what_it_refuses_is_sa
         "`deb` is not a kind",
         "`title` has 101 characters, of at most 100",
         "`http://localhost/mcp` is not a public URL",
+        "`keywords` of the crate are 6, and crates.io takes at most 5",
+        "the keyword `model-context-protocol`: write at most 20 characters",
+        "the keyword `-mcp`",
     ] {
         assert!(found.contains(part), "{part}: {found}");
+    }
+    for taken in ["`modelcontextprotocol`:", "`c++`:", "`4`:", "`six`:"] {
+        assert!(!found.contains(taken), "{taken}: {found}");
     }
     assert_eq!(line(&[]).status.code(), Some(1));
     assert_eq!(written(), before, "nothing was written");

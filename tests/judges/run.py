@@ -222,7 +222,7 @@ def fits(entry, judge, server, code, item):
 
 def table(scores, servers, entries, used):
     lists = [HERE / "requirements.txt", HERE / "ghostprobe/requirements.txt"]
-    versions = dict(line.split("==") for file in lists for line in file.read_text().split())
+    versions = dict(line.split("==") for file in lists for line in file.read_text().splitlines() if "==" in line)
     lines = ["| judge | " + " | ".join(f"`{name}`" for name in servers) + " |", "|---|" + "---|" * len(servers)]
     for judge in JUDGES:
         program, *rest = judge.split(" ", 1)

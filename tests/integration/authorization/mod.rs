@@ -8,6 +8,7 @@ mod keys;
 mod misconfigured;
 mod owners;
 mod principal;
+mod providers;
 mod scopes;
 mod test_kit;
 mod tokens;

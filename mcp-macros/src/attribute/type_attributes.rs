@@ -141,7 +141,7 @@ const SERDE: &[&str] = &[
     "variant_identifier",
     "with",
 ];
-/// Those that serde does not have.
+/// Options of schemars that serde does not have.
 const SCHEMARS: &[&str] = &[
     "contains",
     "deprecated",

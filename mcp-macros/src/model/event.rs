@@ -14,7 +14,7 @@ use crate::syntax::types::{peel, type_to_string};
 
 #[derive(Default)]
 pub(crate) struct EventOptions {
-    /// Of [`known::DELIVERY`]; empty for all.
+    /// Ways of delivery from [`known::DELIVERY`]; empty for all.
     pub(crate) deliver: Vec<&'static str>,
     /// Called before the first subscription with the same arguments.
     subscribed: Option<Path>,

@@ -113,7 +113,7 @@ pub(crate) const PARAMETER: &[&str] = &[
     "raw",
     "secret",
 ];
-/// Those of the function of an event.
+/// Options of the parameters of an event's function.
 pub(crate) const EVENT_PARAMETER: &[&str] = &[
     "payload",
     "position",
@@ -130,7 +130,7 @@ pub(crate) const EVENT_PARAMETER: &[&str] = &[
     "inject",
     "secret",
 ];
-/// Of a field of `#[mcp_config]`.
+/// Options of a field of `#[mcp_config]`.
 #[cfg(feature = "config")]
 pub(crate) const SETTING: &[&str] = &[
     "name",

@@ -16,25 +16,29 @@ use crate::{
 };
 
 pub(crate) fn commands() -> [(Command, Run); 5] {
-    let name = |placeholder: &'static str| Arg::new("name").required(true).value_name(placeholder);
-    let json = || Arg::new("json").value_name("JSON").help("Its arguments, as an object");
+    let name = |placeholder: &'static str, help: &'static str| {
+        Arg::new("name").required(true).value_name(placeholder).help(help)
+    };
+    let json = || Arg::new("json").value_name("JSON").help("The arguments, as a JSON object");
     let as_json =
-        || Arg::new("as-json").long("json").action(ArgAction::SetTrue).help("Prints all of it, as JSON");
-    let call = "Calls a tool; in a terminal you answer what it asks";
+        || Arg::new("as-json").long("json").action(ArgAction::SetTrue).help("Print everything as JSON");
+    let call = "Call a tool; in a terminal you answer its requests";
     [
-        (server::command("list", "Lists what a server offers", vec![as_json()]), |arguments| {
+        (server::command("list", "List what a server offers", vec![as_json()]), |arguments| {
             connect(arguments, "list")
         }),
-        (server::command("call", call, vec![name("TOOL"), json(), as_json()]), |arguments| {
-            connect(arguments, "call")
-        }),
-        (server::command("read", "Reads a resource", vec![name("URI")]), |arguments| {
+        (
+            server::command("call", call, vec![name("TOOL", "The tool's name"), json(), as_json()]),
+            |arguments| connect(arguments, "call"),
+        ),
+        (server::command("read", "Read a resource", vec![name("URI", "The resource's URI")]), |arguments| {
             connect(arguments, "read")
         }),
-        (server::command("prompt", "Gets a prompt", vec![name("PROMPT"), json()]), |arguments| {
-            connect(arguments, "prompt")
-        }),
-        (server::command("schema", "Prints everything that clients see, as JSON", Vec::new()), |arguments| {
+        (
+            server::command("prompt", "Get a prompt", vec![name("PROMPT", "The prompt's name"), json()]),
+            |arguments| connect(arguments, "prompt"),
+        ),
+        (server::command("schema", "Print everything that clients see, as JSON", Vec::new()), |arguments| {
             connect(arguments, "schema")
         }),
     ]

@@ -19,11 +19,11 @@ pub(crate) fn command() -> Command {
         .value_parser(clap::value_parser!(u32).range(1..));
     server::command(
         "doctor",
-        "Reports items that clients refuse or truncate, mistakes that mislead models, and the tokens of the lists",
+        "Report items that clients refuse or truncate, mistakes that mislead models, and the tokens of the lists",
         vec![
-            budget.help("The most that the lists may cost a model; fails above it"),
-            Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Fails on warnings too"),
-            Arg::new("as-json").long("json").action(ArgAction::SetTrue).help("Prints all of it, as JSON"),
+            budget.help("Fail if the lists cost a model more tokens"),
+            Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Fail on warnings too"),
+            Arg::new("as-json").long("json").action(ArgAction::SetTrue).help("Print everything as JSON"),
         ],
     )
 }

@@ -8,7 +8,7 @@ use crate::{Outcome, dev, report};
 
 pub(crate) fn command() -> Command {
     Command::new("install")
-        .about("Adds a server to a client of this machine: `mcp-dev install --help`")
+        .about("Add a server to a client on this machine: `mcp-dev install --help`")
         .disable_help_flag(true)
         .arg(
             Arg::new("arguments")

@@ -23,12 +23,12 @@ const NOT_COMPARED: &str =
     "settings and scopes are not compared: the server does not print them (`schema --json`)\n";
 
 pub(crate) fn command() -> Command {
-    let check = "Writes nothing; the exit code is 1 if something breaks, and 3 if anything else differs";
+    let check = "Write nothing; the exit code is 1 for breaking changes, and 3 if anything else differs";
     server::command(
         "lock",
-        "Writes what models and clients depend on into mcp.lock.json, or says what has changed",
+        "Write what models and clients depend on into mcp.lock.json, or report what has changed",
         vec![
-            Arg::new("file").long("file").value_name("FILE").help("Another file"),
+            Arg::new("file").long("file").value_name("FILE").help("The lock file, instead of mcp.lock.json"),
             Arg::new("check").long("check").action(ArgAction::SetTrue).help(check),
         ],
     )

@@ -43,7 +43,9 @@ fn main() -> ExitCode {
     let names: Vec<String> = parsers.iter().map(|parser| parser.get_name().to_owned()).collect();
     let matches = Command::new("mcp-dev")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("For authors of MCP servers: calls servers in any language, examines them, and adds them to clients")
+        .about(
+            "For authors of MCP servers: call servers in any language, examine them, and add them to clients",
+        )
         .subcommand_required(true)
         .subcommands(parsers)
         .get_matches_from(dev::with_default_command(std::env::args_os()));

@@ -54,26 +54,26 @@ const TAKEN: [&str; 26] = [
 
 pub(crate) fn command() -> Command {
     Command::new("new")
-        .about("Makes a crate with a server that builds, is tested, has a lock and can be packaged")
+        .about("Make a crate with a server that builds, is tested, has a lock file and can be packaged")
         .arg(
             Arg::new("folder")
                 .required(true)
                 .value_name("NAME")
-                .help("Its name, or a folder that ends with it"),
+                .help("The crate's name, or a folder that ends with it"),
         )
         .arg(
             Arg::new("path")
                 .long("path")
                 .value_name("FOLDER")
-                .help("The folder of `mcp-runtime`, instead of its release"),
+                .help("Depend on `mcp-runtime` in this folder instead of its release"),
         )
         .arg(
             Arg::new("owner")
                 .long("owner")
                 .value_name("NAMESPACE")
-                .help("Whose it is in the registry, such as io.github.ada"),
+                .help("The namespace in the registry, such as io.github.ada"),
         )
-        .arg(Arg::new("author").long("author").value_name("NAME").help("Who has written it"))
+        .arg(Arg::new("author").long("author").value_name("NAME").help("The author"))
 }
 
 /// # Errors

@@ -42,8 +42,8 @@ pub(crate) fn command(name: &'static str, about: &'static str, own: Vec<Arg>) ->
     Command::new(name).about(about).after_help(HELP).args(own).args([
         Arg::new("http").long("http").value_name("URL").help("The server at this URL"),
         env.help("A variable of the server's process"),
-        header.help("A header of requests to its URL; MCP_TOKEN is sent as a bearer token"),
-        timeout.help("The longest that a request may take"),
+        header.help("A header of requests to the URL; MCP_TOKEN is sent as a bearer token"),
+        timeout.help("The time limit of a request"),
         // positional arguments are in this order, and this one is the last
         Arg::new("server").last(true).num_args(0..).value_name("SERVER").help("The server"),
     ])

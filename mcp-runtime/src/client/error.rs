@@ -62,11 +62,11 @@ pub enum Error {
     },
     /// A JSON-RPC error.
     Protocol {
-        /// The wire's `code`.
+        /// `code` on the wire.
         code: i64,
-        /// The wire's `message`.
+        /// `message` on the wire.
         message: String,
-        /// The wire's `data`.
+        /// `data` on the wire.
         data: Option<Value>,
     },
     /// The time is over for a request, or for everything that a call causes; the server was notified that it is cancelled.

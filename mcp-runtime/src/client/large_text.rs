@@ -24,7 +24,7 @@ pub(in crate::client) async fn run_elsewhere<T: Send + 'static>(
 /// Parses a text with `parse`; a large text is parsed on a thread that may block.
 ///
 /// # Errors
-/// Those of `parse`.
+/// Returns the errors of `parse`.
 pub(in crate::client) async fn parse_text<S, T>(
     text: S,
     parse: impl FnOnce(&str) -> Result<T, Error> + Send + 'static,

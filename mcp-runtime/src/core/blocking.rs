@@ -17,13 +17,13 @@ use crate::core::{admission, context::Context, error::Failure, sync::Mutex};
 /// A permit that a call holds while it runs.
 #[derive(Debug)]
 pub(crate) enum CallPermit {
-    /// Of a tool's `max_concurrency`.
+    /// A permit of a tool's `max_concurrency`.
     Concurrency(#[allow(dead_code, reason = "held for its drop")] OwnedSemaphorePermit),
-    /// Of the calls that one caller may run at once.
+    /// A permit of the calls that one caller may run at once.
     Caller(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
-    /// Of a budget.
+    /// A permit of a budget.
     Budget(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
-    /// Of what a call has become that has left its request.
+    /// The continuation of a call that has left its request, such as a task.
     Outside(#[allow(dead_code, reason = "held for its drop")] Arc<dyn fmt::Debug + Send + Sync>),
 }
 

@@ -189,7 +189,7 @@ impl KeyRing {
     /// Replaces the keys by those that are in the file now.
     ///
     /// # Errors
-    /// Those of [`from_file`](Self::from_file), or the keys are not from a file. The keys are unchanged then.
+    /// Returns the errors of [`from_file`](Self::from_file), or the keys are not from a file. The keys are unchanged then.
     pub(crate) fn reload(&self) -> Result<(), String> {
         let Some(file) = &self.0.file else {
             return Err(
@@ -224,7 +224,7 @@ impl KeyRing {
     /// Replaces a random key by the keys in the environment variable, if that is set.
     ///
     /// # Errors
-    /// Those of [`from_environment`](Self::from_environment).
+    /// Returns the errors of [`from_environment`](Self::from_environment).
     #[cfg(feature = "cli")]
     pub(crate) fn read_environment(&self) -> Result<(), String> {
         if !self.is_random() {

@@ -10,7 +10,7 @@
 //! They are put together in this order by `make_gates` in `core/server/assemble.rs`, and entered by `stage` of
 //! `core/dispatch/item_call.rs`. A caller is the [`Owner`] of a request: its principal, or else the address that it comes
 //! from. A call that fails here is answered as one whose function has failed ([`Failure::limited`]); only the rate of a
-//! *server* refuses a request, before its method is looked at: `take_rate` in `route` of `core/dispatch/request.rs`, over HTTP
+//! *server* refuses a request, before its method is examined: `take_rate` in `route` of `core/dispatch/request.rs`, over HTTP
 //! before its body is read, in `transport/http/service.rs`.
 //!
 //! Arguments are decoded after the gates, so that calls with wrong ones count; refusals for scopes, headers or features of the

@@ -76,13 +76,13 @@ impl fmt::Display for Location {
 /// The options that the attribute of any kind of item sets.
 #[derive(Clone, Copy)]
 pub struct ItemDescriptor {
-    /// The wire's `name`, without the prefix of a mount.
+    /// `name` on the wire, without the prefix of a mount.
     pub name: &'static str,
-    /// The wire's `title`.
+    /// `title` on the wire.
     pub title: Option<&'static str>,
-    /// The wire's `description`.
+    /// `description` on the wire.
     pub description: Option<&'static str>,
-    /// The wire's `icons`.
+    /// `icons` on the wire.
     pub icons: &'static [Icon],
     /// JSON text of `_meta`.
     pub meta: Option<&'static str>,
@@ -161,7 +161,7 @@ impl fmt::Debug for ItemDescriptor {
 /// An item's name, texts and conditions, whether an attribute or a builder describes it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ItemSpec {
-    /// The wire's `name`, with the prefix of its mount.
+    /// `name` on the wire, with the prefix of its mount.
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,

@@ -12,17 +12,17 @@ use crate::{
 /// The output of a function.
 #[derive(Debug)]
 pub enum ItemOutput {
-    /// Of a tool.
+    /// The result of a tool.
     Tool(ToolResult),
-    /// Of a resource.
+    /// The result of a resource.
     Resource(ResourceResult),
-    /// Of a prompt.
+    /// The result of a prompt.
     Prompt(PromptResult),
     /// The values of an argument, of its `complete` function.
     Values(Vec<String>),
-    /// Of the `list` functions of templates: encoded entries, and where the next page begins.
+    /// The result of a template's `list` function: encoded entries, and where the next page begins.
     Entries(Vec<Vec<u8>>, Option<Vec<u8>>),
-    /// Of an item that only its capability knows.
+    /// The result of an item that only its capability knows.
     Other(Box<dyn Any + Send>),
     /// The request that its layers pass on if the function needs the client's input.
     InputRequired(PendingInput),

@@ -3,7 +3,7 @@
 //!
 //! The name beside a reason is the HTTP status of a request that is refused for it: those that have one are a [`Refusal`]
 //! too, from which the response takes it. The comment of such a reason names the file that refuses and a name in it, and a test
-//! looks for both. The status of a reply to a request whose method was looked at is `Status` of `core/dispatch/response.rs`: of
+//! looks for both. The status of a reply to a request whose method was examined is `Status` of `core/dispatch/response.rs`: of
 //! a failure it is `200` in legacy revisions, except `403` and `503`.
 
 macro_rules! reasons {
@@ -33,7 +33,7 @@ macro_rules! reasons {
             }
         }
 
-        /// Why an HTTP request was refused: a reason that has a status. Most are found before the method is looked at; not the
+        /// Why an HTTP request was refused: a reason that has a status. Most are found before the method is examined; not the
         /// scopes of an item, nor an event that needs a caller.
         #[cfg(feature = "http")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]

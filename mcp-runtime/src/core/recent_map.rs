@@ -9,7 +9,7 @@ pub(crate) struct RecentMap<K, V> {
     /// Added or used since [`trim`](Self::trim) has dropped entries the last time.
     recent: HashMap<K, V>,
     older: HashMap<K, V>,
-    /// Of the recent ones.
+    /// Bytes of the recent entries.
     bytes: usize,
     max_entries: usize,
     max_bytes: usize,

@@ -14,7 +14,7 @@ const PREFIX: &str = "whsec_";
 /// Signatures of a message that are looked at: of two secrets, and of two schemes.
 #[cfg(feature = "client")]
 const MAX_SIGNATURES: usize = 8;
-/// Of the decoded secret.
+/// The length of the decoded secret, in bytes.
 #[cfg(feature = "events-webhook")]
 const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(

@@ -65,7 +65,7 @@ impl HttpClient {
     }
 
     /// Clients that connect to these addresses alone, and through no proxy, and differ in what they keep; they trust these
-    /// authorities besides those of the operating system. `limit` is for opening one connection.
+    /// authorities in addition to those of the operating system. `limit` is for opening one connection.
     ///
     /// # Errors
     /// TLS cannot be set up.
@@ -170,7 +170,7 @@ impl HttpRequest {
 pub(crate) struct HttpResponse {
     head: Parts,
     body: Incoming,
-    /// Of a compressed body.
+    /// The decoder of a compressed body.
     #[cfg(feature = "client")]
     decoder: Option<Box<BodyDecoder>>,
 }

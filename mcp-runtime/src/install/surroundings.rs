@@ -25,7 +25,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// The surroundings of this process.
     ///
     /// # Errors
     /// The home directory or the current folder is unknown.

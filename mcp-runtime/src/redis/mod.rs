@@ -72,7 +72,7 @@ impl Redis {
         Self { target, link: Arc::default(), prefix: "mcp".into() }
     }
 
-    /// Trusts these authorities as well, besides those of the operating system: certificates in PEM. For a URL with TLS.
+    /// Trusts these authorities in addition to those of the operating system: certificates in PEM. For a URL with TLS.
     #[cfg(feature = "redis-tls")]
     #[must_use]
     pub fn root_certificates(mut self, pem: &str) -> Self {

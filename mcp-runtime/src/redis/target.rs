@@ -55,7 +55,7 @@ struct Sentinels {
 #[cfg(feature = "redis-tls")]
 #[derive(Clone, Default)]
 struct Tls {
-    /// Authorities besides those of the operating system.
+    /// Authorities in addition to those of the operating system.
     roots: Vec<CertificateDer<'static>>,
     /// Made for the first connection, since the authorities of the operating system take a while to read.
     config: Arc<OnceLock<Result<Arc<rustls::ClientConfig>, String>>>,

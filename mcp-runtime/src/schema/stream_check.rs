@@ -22,7 +22,7 @@ use super::value_hash::{HashOf, ItemHashes, ValueHasher};
 /// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
 
-/// Of each node, whether it can be checked while the text is parsed; for the others a value is built.
+/// Whether each node can be checked while the text is parsed; for the others a value is built.
 pub(super) fn streamed(nodes: &[SchemaNode]) -> Vec<bool> {
     let streams = |node: &SchemaNode| {
         let choices = node.choices.as_ref().is_none_or(|choices| {

@@ -17,7 +17,7 @@ pub(crate) use super::compile::UnsupportedKeyword;
 #[derive(Debug)]
 pub(crate) struct Validator {
     nodes: Vec<SchemaNode>,
-    /// Of each node, whether it can be checked while a text is parsed.
+    /// Whether each node can be checked while a text is parsed.
     streamed: Vec<bool>,
     hasher: ValueHasher,
     null_is_absent: bool,

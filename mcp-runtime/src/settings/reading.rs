@@ -88,7 +88,7 @@ pub(super) struct ConfigSchema<'c> {
 }
 
 impl<'c> ConfigSchema<'c> {
-    /// Of a server of that name.
+    /// The reader for a server of that name.
     pub(super) fn new(config: &'c ConfigType, server: &str) -> Self {
         let schema = (config.schema)();
         let prefix = variable_prefix(config.name.unwrap_or(server));

@@ -218,7 +218,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// The sources of this process.
     pub(super) fn of_process() -> Self {
         use etcetera::BaseStrategy as _;
         let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));

@@ -28,7 +28,7 @@ pub struct Changes {
 
 pub(super) enum ChangeSource {
     Stream(Box<NotificationStream>),
-    /// Of a legacy client.
+    /// The subscriber of a legacy client.
     Session(Subscriber),
 }
 

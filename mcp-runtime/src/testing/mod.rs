@@ -410,7 +410,7 @@ impl TestServer {
         Reply { reply, causes }
     }
 
-    /// The wire's `capabilities` of the server.
+    /// `capabilities` on the wire of the server.
     pub async fn capabilities(&self) -> Value {
         self.client.discover().await["capabilities"].take()
     }

@@ -29,7 +29,7 @@ impl From<MemoryReply> for Reply {
 }
 
 impl Reply {
-    /// The wire's `result`; null for an error.
+    /// `result` on the wire; null for an error.
     #[must_use]
     pub fn value(&self) -> &Value {
         self.reply.result()

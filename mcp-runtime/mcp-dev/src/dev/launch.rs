@@ -81,7 +81,7 @@ struct State {
 pub(super) struct Launcher(watch::Receiver<State>);
 
 impl Launcher {
-    /// Of a server that runs elsewhere.
+    /// The launch of a server that runs elsewhere.
     pub(super) fn none() -> Self {
         Self(watch::channel(State::default()).1)
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// A line of either side.
 pub(super) enum Line {
     One(Value),
-    /// Of 2025-03-26.
+    /// A batch of 2025-03-26.
     Batch(Vec<Value>),
     /// Not JSON, or neither an object nor a list.
     Other,

@@ -37,7 +37,7 @@ const HOLD: Duration = Duration::from_secs(60);
 
 const HELP: &str = "\
 Without `--` and a command, the server is the program of the crate in this folder: it is built, and built again when a file
-of it is saved. A command is started again when a file changes that one of its words or `--watch` names.
+of it is saved. A command is restarted when a file named on its command line, or by `--watch`, changes.
 
   mcp-dev install claude-code     a client that keeps its connection while you work
   mcp-dev -- python3 server.py
@@ -56,47 +56,47 @@ pub(crate) fn command() -> Command {
     };
     Command::new("dev")
         .about(
-            "Stays between a client and a server that is built and started again on every save; the default",
+            "Connect a client to a server that is rebuilt and restarted on every save; the default",
         )
         .after_help(HELP)
         .args([
-            text("dir", "DIR", "The folder of the crate or command, in place of this one"),
+            text("dir", "DIR", "The folder of the crate or command, instead of this one"),
             text("package", "NAME", "The package of the workspace").short('p'),
             text("bin", "NAME", "The program of the crate"),
-            text("example", "NAME", "An example of the crate, in place of a program"),
+            text("example", "NAME", "An example of the crate, instead of a program"),
             text("features", "LIST", "Features of the crate"),
-            flag("release", "Builds with optimizations"),
+            flag("release", "Build with optimizations"),
             text("arg", "WORD", "An argument of the crate's program")
                 .action(ArgAction::Append)
                 .allow_hyphen_values(true),
             text("env", "K=V", "A variable of the server's process").action(ArgAction::Append),
-            text("watch", "PATH", "A file or folder whose changes start the command again")
+            text("watch", "PATH", "A file or folder whose changes restart the command")
                 .action(ArgAction::Append),
             flag(
                 "retry-safe",
-                "Sends calls of read-only and idempotent tools to the new process, in place of an error",
+                "Send calls of read-only and idempotent tools to the new process instead of failing them",
             ),
             text(
                 "log",
                 "FILE",
-                "Appends what passes to this file, one JSON object a line; secrets are masked",
+                "Append messages to this file, one JSON object a line; secrets are masked",
             ),
-            text("secret", "NAME", "An argument that log and page mask, besides those that a schema marks")
+            text("secret", "NAME", "An argument to mask in the log and the page, in addition to those that a schema marks")
                 .action(ArgAction::Append),
-            flag("values", "Log and page mask nothing"),
+            flag("values", "Mask nothing in the log and the page"),
             text(
                 "list-wait",
                 "SECONDS",
-                "How long calls wait at first until the loop knows from the list of tools which arguments to mask: 5 unless told, 0 not at all",
+                "How long the first calls wait for the list of tools, which says what to mask; 0 for not at all [default: 5]",
             )
             .value_parser(clap::value_parser!(u64).range(..=600)),
-            text("port", "PORT", "The port of the page, in place of a free one")
+            text("port", "PORT", "The port of the page, instead of a free one")
                 .value_parser(clap::value_parser!(u16).range(1..)),
-            flag("no-page", "Leaves the page out"),
+            flag("no-page", "Serve no page"),
             text(
                 "http",
                 "PORT",
-                "Clients connect over HTTP to this port of 127.0.0.1, 8080 unless told; the server gets another one, as `--http 127.0.0.1:{port}` or where its command has {port}",
+                "Serve clients over HTTP at this port of 127.0.0.1, 8080 by default; the server gets another one, as `--http 127.0.0.1:{port}` or where its command has {port}",
             )
             .num_args(0..=1)
             .default_missing_value("8080")
@@ -104,24 +104,24 @@ pub(crate) fn command() -> Command {
             text(
                 "hold",
                 "SECONDS",
-                "With --http: how long requests wait for a server that is built or started: 60 unless told",
+                "With --http: how long requests wait for a server that is built or started [default: 60]",
             )
             .requires("http")
             .value_parser(clap::value_parser!(u64).range(..=3600)),
-            text("max-held", "COUNT", "With --http: how many requests wait: 128 unless told")
+            text("max-held", "COUNT", "With --http: how many requests may wait [default: 128]")
                 .requires("http")
                 .value_parser(clap::value_parser!(u16)),
             text(
                 "max-sessions",
                 "COUNT",
-                "With --http: sessions that are kept, the ones that were used last: 256 unless told",
+                "With --http: how many sessions are kept [default: 256]",
             )
             .requires("http")
             .value_parser(clap::value_parser!(u16).range(1..)),
             text(
                 "listen",
                 "PORT",
-                "Of a server that runs elsewhere: the port for clients, in place of a free one",
+                "With a URL: the port for clients, instead of a free one",
             )
             .value_parser(clap::value_parser!(u16).range(1..)),
             Arg::new("url").value_name("URL").help("A server that runs elsewhere"),
@@ -225,7 +225,7 @@ struct Options {
     log: Option<PathBuf>,
     secrets: Vec<String>,
     shows_values: bool,
-    /// Of the page; 0 is any.
+    /// The port of the page; 0 for any.
     port: Option<u16>,
     /// The words that start the server.
     command: Vec<String>,

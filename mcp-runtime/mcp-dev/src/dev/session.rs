@@ -67,7 +67,7 @@ pub(super) struct KnownTools(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     tools: HashMap<String, Value>,
-    /// Of the program whose schemas they are.
+    /// The generation of the program whose schemas they are.
     generation: u64,
 }
 
@@ -83,7 +83,7 @@ impl KnownTools {
         }
     }
 
-    /// Of the program whose schemas are known.
+    /// The generation of the program whose schemas are known.
     pub(super) fn generation(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).generation
     }
@@ -195,7 +195,7 @@ pub(super) struct Session {
     handshake: Option<Handshake>,
     started: Option<Instant>,
     starts: u64,
-    /// Of the program that was started last.
+    /// The generation of the program that was started last.
     generation: u64,
     failures: u32,
     counter: u64,

@@ -26,14 +26,14 @@ pub(crate) fn command() -> Command {
             .long("manifest-path")
             .value_name("FILE")
             .default_value("Cargo.toml")
-            .help("The crate"),
-        Arg::new("bin").long("bin").value_name("NAME").help("Its program, if it has several"),
-        target.help("A target that is built: target/TRIPLE/release; without one, this machine's"),
-        binary.help("The program of a target, at another place"),
+            .help("The manifest of the crate"),
+        Arg::new("bin").long("bin").value_name("NAME").help("The program, if the crate has several"),
+        target.help("A target to package, from target/TRIPLE/release; this machine's by default"),
+        binary.help("The program of a target, if it is elsewhere"),
         Arg::new("schema")
             .long("schema")
             .value_name("FILE")
-            .help("What `schema --json` of the server prints, instead of starting it"),
+            .help("The output of the server's `schema --json`, instead of starting it"),
         Arg::new("out").long("out").value_name("FOLDER").default_value("dist").help("Where the packages go"),
     ];
     let each = Arg::new("each")
@@ -41,7 +41,7 @@ pub(crate) fn command() -> Command {
         .action(ArgAction::SetTrue)
         .help("A bundle for each target, instead of one for all");
     Command::new("package")
-        .about("Makes packages of the built programs of a crate")
+        .about("Make packages of the built programs of a crate")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
@@ -64,7 +64,7 @@ pub(crate) fn command() -> Command {
                 _ => argument,
             });
             server_json::command(
-                used.chain([program.help("The program of this machine, in place of target/release/NAME")]),
+                used.chain([program.help("The program of this machine, instead of target/release/NAME")]),
             )
         })
 }
@@ -148,7 +148,7 @@ fn read_schema(file: &str) -> Result<Value, Failure> {
     Ok(serde_json::from_str(&text).map_err(|error| format!("`{file}` is not JSON: {error}"))?)
 }
 
-/// Of what kind the value of a setting is.
+/// The kind of a setting's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,

@@ -25,14 +25,14 @@ const MAX_KEYWORD: usize = 20;
 
 pub(super) fn command(shared: impl IntoIterator<Item = Arg>) -> Command {
     Command::new("server-json")
-        .about("The file by which the registry of servers lists this one")
+        .about("Write the file by which the registry lists the server")
         .args(shared)
         .arg(Arg::new("file").long("file").value_name("FILE").default_value("server.json").help("The file"))
         .arg(
             Arg::new("check")
                 .long("check")
                 .action(ArgAction::SetTrue)
-                .help("Writes nothing; the exit code is 1 if the file is another"),
+                .help("Write nothing; the exit code is 1 if the file differs"),
         )
 }
 

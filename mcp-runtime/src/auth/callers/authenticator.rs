@@ -37,7 +37,7 @@ use crate::core::{
     store::SingleUse,
 };
 
-/// The longest token that is looked at.
+/// The longest token that is examined.
 const MAX_TOKEN: usize = 16 << 10;
 
 /// A way to authenticate callers, as [`ServerBuilder::auth`](crate::ServerBuilder::auth) takes it: [`Oauth`],

@@ -76,7 +76,7 @@ pub(super) struct JoseHeader {
     /// Extensions that must be understood; none is.
     #[serde(default)]
     crit: Option<serde::de::IgnoredAny>,
-    /// Of a DPoP proof.
+    /// The key of a DPoP proof.
     pub(super) jwk: Option<JsonWebKey>,
 }
 
@@ -182,7 +182,7 @@ pub(super) struct JsonWebKey {
 #[derive(Debug, Clone)]
 pub(super) struct VerifyingKey {
     material: KeyMaterial,
-    /// Of the algorithms that the key is suited for, the one that it is used with.
+    /// The algorithm that the key is used with, one of those that it is suited for.
     algorithm: Option<SigningAlgorithm>,
 }
 

@@ -1,6 +1,6 @@
 //! Slows guesses: an address has a rate of tokens that are refused. Once it is used up, tokens that were accepted from
 //! this address before are verified as always, so that a guesser does not lock out the others behind its address; a token
-//! that is new there is refused without being looked at, and is looked at if it comes again after the time that it was
+//! that is new there is refused without being looked at, and is examined if it comes again after the time that it was
 //! told, within a separate rate. Nothing that is kept contains a token, and all of it has a fixed size.
 
 use std::{
@@ -90,7 +90,7 @@ pub(super) struct Attempt {
     token: TokenDigest,
     /// Accepted from this address before: no guess, whatever becomes of it.
     is_known: bool,
-    /// Whether the rate was looked at already.
+    /// Whether the rate was examined already.
     is_late: bool,
     _turn: Option<OwnedSemaphorePermit>,
 }
@@ -318,7 +318,7 @@ mod tests {
         Denied::invalid_token("unknown")
     }
 
-    /// Presents a token that the method accepts or not: `Ok` if it was looked at.
+    /// Presents a token that the method accepts or not: `Ok` if it was examined.
     fn present(guesses: &Guesses, owner: &Owner, token: &str, is_good: bool) -> Result<(), Entrance> {
         match guesses.enter(owner, token) {
             Entrance::Verify(attempt) => {

@@ -165,7 +165,7 @@ impl KeySource {
         })
     }
 
-    /// A number that rises when keys change, so that what was verified with them is looked at again; `None` if no key may
+    /// A number that rises when keys change, so that what was verified with them is examined again; `None` if no key may
     /// be used. The keys are fetched again in the background once they are old: the caller need not look up any key.
     pub(super) fn generation(self: &Arc<Self>) -> Option<u64> {
         let now = Instant::now();

@@ -70,7 +70,7 @@ pub struct Oauth {
     pub(super) resource: Option<String>,
     audiences: Vec<String>,
     pub(super) scopes: Vec<String>,
-    /// Those that clients are not told of.
+    /// Scopes that are not published to clients.
     pub(super) unlisted_scopes: Vec<String>,
     pub(super) required_scopes: Vec<String>,
     algorithms: Vec<SigningAlgorithm>,

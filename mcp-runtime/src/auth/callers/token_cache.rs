@@ -74,7 +74,7 @@ pub(super) struct TokenCache {
 #[derive(Debug)]
 struct CachedTokens {
     table: TokenTable,
-    /// Of the keys that the tokens were verified with.
+    /// The generation of the keys that the tokens were verified with.
     generation: u64,
     entries: usize,
 }

@@ -25,9 +25,9 @@ pub(super) type Recipients = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
 
 /// Something that has happened, as it was emitted.
 pub(crate) struct Occurrence {
-    /// The wire's `eventId`.
+    /// `eventId` on the wire.
     pub(super) id: Box<str>,
-    /// The wire's `timestamp`.
+    /// `timestamp` on the wire.
     pub(super) timestamp: Box<str>,
     /// JSON of the payload.
     pub(super) data: Box<str>,
@@ -441,7 +441,7 @@ impl EventRings {
         self.rings.lock().get(&key).cloned()
     }
 
-    /// Those that are read.
+    /// The rings that have readers.
     pub(super) fn used(&self) -> Vec<Arc<EventRing>> {
         let rings = self.rings.lock();
         rings.values().filter(|ring| ring.is_used.load(Ordering::Relaxed)).cloned().collect()

@@ -2,7 +2,7 @@
 //! end of it in its ring, from which its subscriptions read. An event that was appended reaches every replica once, at the
 //! same position, so that a cursor of one is read by another. While the store cannot be reached, events wait in the replica
 //! that emits them, and are appended in order when it is back; in place of those that there was no room for, all
-//! subscribers are told of a gap.
+//! subscribers are notified of a gap.
 
 use std::{
     collections::VecDeque,
@@ -62,7 +62,7 @@ pub(super) struct EventLog {
 #[derive(Default)]
 struct Unsent {
     waiting: VecDeque<UnsentEvent>,
-    /// Of those that wait.
+    /// Bytes of events that wait.
     bytes: usize,
     /// Whether some had to go.
     has_gap: bool,

@@ -385,7 +385,7 @@ impl SeenEvent {
         self.occurrence.cost()
     }
 
-    /// The wire's `eventId`.
+    /// `eventId` on the wire.
     #[cfg(feature = "events-webhook")]
     pub(super) fn id(&self) -> &str {
         &self.occurrence.id

@@ -66,7 +66,7 @@ impl PromptArgument {
         }
     }
 
-    /// The wire's `name`.
+    /// `name` on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.completion.argument
@@ -148,7 +148,7 @@ impl PromptDef {
         PromptBuilder { item, arguments: Vec::new() }
     }
 
-    /// The wire's `name`.
+    /// `name` on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.item.name

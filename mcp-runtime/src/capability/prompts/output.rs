@@ -17,9 +17,9 @@ use crate::core::{
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PromptResult {
-    /// The wire's `description`; without it, the prompt's own.
+    /// `description` on the wire; without it, the prompt's own.
     pub description: Option<String>,
-    /// The wire's `messages`, in order.
+    /// `messages` on the wire, in order.
     pub messages: Vec<Message>,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
 }

@@ -43,7 +43,7 @@ pub(crate) trait ResourceSource: Send + Sync {
     /// The existing owner of that URI, which no item may have then.
     fn owner_of(&self, uri: &str) -> Option<String>;
 
-    /// Those with `scopes`, for an error message.
+    /// Resources with `scopes`, for an error message.
     fn scoped(&self) -> Vec<String>;
 }
 

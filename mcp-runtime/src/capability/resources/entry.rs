@@ -41,7 +41,7 @@ pub(crate) struct ResourceEntry {
     pub(crate) state: Arc<Extensions>,
     /// The prefix of its service or mount; may be empty.
     prefix: String,
-    /// Of the variables that complete.
+    /// Completions of the variables that have one.
     completions: Vec<ArgumentCompletion>,
 }
 

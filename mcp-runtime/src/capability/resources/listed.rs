@@ -35,23 +35,23 @@ use crate::core::{
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ListedResource {
-    /// The wire's `uri`.
+    /// `uri` on the wire.
     pub uri: String,
-    /// The wire's `name`; the URI if not set.
+    /// `name` on the wire; the URI if not set.
     pub name: Option<String>,
-    /// The wire's `title`.
+    /// `title` on the wire.
     pub title: Option<String>,
-    /// The wire's `description`; the template's if not set.
+    /// `description` on the wire; the template's if not set.
     pub description: Option<String>,
-    /// The wire's `mimeType`; the template's if not set.
+    /// `mimeType` on the wire; the template's if not set.
     pub mime: Option<String>,
-    /// The wire's `size`, in bytes.
+    /// `size` on the wire, in bytes.
     pub size: Option<u64>,
-    /// The wire's `icons`; the template's if empty.
+    /// `icons` on the wire; the template's if empty.
     pub icons: Vec<Icon>,
-    /// The wire's `annotations`; each one that is not set is inherited from the template.
+    /// `annotations` on the wire; each one that is not set is inherited from the template.
     pub annotations: Annotations,
-    /// The wire's `_meta`, besides the template's.
+    /// `_meta` on the wire, besides the template's.
     pub meta: Map<String, Value>,
 }
 

@@ -20,7 +20,7 @@ use crate::core::{
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceResult {
-    /// The wire's `contents`, in order.
+    /// `contents` on the wire, in order.
     pub contents: Vec<ResourceContents>,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
 }
@@ -90,7 +90,7 @@ pub(crate) fn write_resource_result(
     note = "for your own type: `Json<{Self}>`, or `impl IntoResourceResult for {Self}`"
 )]
 pub trait IntoResourceResult {
-    /// The wire's `mimeType` if neither the attribute nor the contents set one.
+    /// `mimeType` on the wire if neither the attribute nor the contents set one.
     const MIME: Option<&'static str> = None;
 
     /// The contents.

@@ -21,13 +21,13 @@ pub struct ResourceDescriptor {
     pub item: ItemDescriptor,
     /// The URI, or the template of URIs (RFC 6570).
     pub uri: Option<&'static str>,
-    /// The wire's `mimeType`.
+    /// `mimeType` on the wire.
     pub mime: Option<&'static str>,
     /// `annotations.audience`
     pub audience: &'static [&'static str],
     /// `annotations.priority`, from 0 to 1.
     pub priority: Option<f32>,
-    /// The wire's `size`, in bytes.
+    /// `size` on the wire, in bytes.
     pub size: Option<u64>,
     /// Milliseconds, and whether caches may share it.
     pub cache: Option<(u64, bool)>,
@@ -53,7 +53,7 @@ pub(crate) struct ResourceSpec {
     pub(crate) item: ItemSpec,
     /// The URI or template, with the prefix of its mount.
     pub(crate) uri: String,
-    /// The wire's `mimeType`.
+    /// `mimeType` on the wire.
     pub(crate) mime: Option<String>,
     pub(crate) annotations: Annotations,
     /// Bytes.

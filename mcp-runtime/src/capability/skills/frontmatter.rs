@@ -155,7 +155,7 @@ struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
     /// Anchored values, and their sizes.
     anchors: HashMap<usize, (Value, Size)>,
-    /// Of everything that was read so far.
+    /// The size of everything read so far.
     size: Size,
     /// The line of the last event, in the file.
     line: usize,

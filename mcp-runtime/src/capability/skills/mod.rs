@@ -34,7 +34,7 @@ pub(crate) struct Skill {
     pub(crate) description: String,
     /// All members of the frontmatter, as JSON.
     pub(crate) frontmatter: Map<String, Value>,
-    /// Those of its directory.
+    /// The scopes of its directory.
     pub(crate) scopes: Arc<[String]>,
     /// Its location on disk, for messages.
     pub(crate) directory: PathBuf,

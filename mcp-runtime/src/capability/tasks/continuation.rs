@@ -155,7 +155,7 @@ impl Continuation for ResumedTask {
 /// The function of a tool continues as a task.
 struct ContinueAsTask {
     tasks: Arc<Tasks>,
-    /// Those that the call enters outside of its request.
+    /// The gates that the call enters outside of its request.
     gates: Option<Arc<Gates>>,
     /// Whether another replica may run the function again.
     restarts: bool,

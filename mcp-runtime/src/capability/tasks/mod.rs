@@ -39,7 +39,7 @@ pub(crate) struct Tasks {
     running: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     permits: Arc<Shares>,
     options: TaskOptions,
-    /// Those of this process.
+    /// The tasks of this process.
     table: TaskTable,
     /// Set if replicas share their tasks.
     replicas: Option<Replicas>,

@@ -19,7 +19,7 @@ const LEASE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5 
 pub struct TaskOptions {
     /// How long a task is kept after a client has requested it, or it has ended.
     pub(super) ttl: Duration,
-    /// The wire's `pollIntervalMs`.
+    /// `pollIntervalMs` on the wire.
     pub(super) poll_interval: Duration,
     /// How many may run at once.
     pub(crate) max_running: usize,

@@ -68,12 +68,12 @@ struct SharedTask {
 /// How long a function waits until the store has what it must not do twice.
 const SAVE: Duration = Duration::from_secs(2);
 
-/// Whose task it is.
+/// The owner of a task.
 #[derive(Debug)]
 pub(super) struct TaskOwners {
     /// The digest of the principal, who alone may request the task; `None` where callers are not identified.
     pub(super) owner: Option<Arc<str>>,
-    /// Whose share of the store it uses.
+    /// The owner whose share of the store it uses.
     pub(super) sharer: Owner,
 }
 
@@ -154,7 +154,7 @@ pub(crate) enum TaskEnd {
 }
 
 impl TaskEnd {
-    /// The wire's `error`.
+    /// `error` on the wire.
     fn error(&self) -> Option<Cow<'_, ProtocolError>> {
         match self {
             Self::Replied(reply) => reply.error().map(Cow::Borrowed),
@@ -240,7 +240,7 @@ impl TaskState {
         }
     }
 
-    /// The wire's `statusMessage`: the error's message, or the last progress message.
+    /// `statusMessage` on the wire: the error's message, or the last progress message.
     fn status_message(&self) -> Option<String> {
         match &self.end {
             None => self.message.clone(),
@@ -653,7 +653,7 @@ pub(super) enum Filled {
     Lost,
 }
 
-/// Of a task that replicas share.
+/// Methods of a task that replicas share.
 impl RunningTask {
     /// Whether another process may have changed the record, which has to be read.
     pub(super) fn take_reload(&self) -> bool {

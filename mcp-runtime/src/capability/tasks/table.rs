@@ -18,7 +18,7 @@ pub(crate) struct TaskRecord {
     pub(super) json: Box<str>,
     /// From then on it may be forgotten.
     pub(super) expires: SystemTime,
-    /// Whose share of the table it uses.
+    /// The owner whose share of the table it uses.
     pub(super) sharer: Owner,
 }
 

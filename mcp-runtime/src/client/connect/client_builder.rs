@@ -40,7 +40,7 @@ pub(in crate::client) struct ClientOptions {
     pub(in crate::client) follows_origins: bool,
     /// Which addresses the server may have; `None` if the program has named it.
     pub(in crate::client) reach: Option<Reach>,
-    /// Certificates of authorities in DER, besides those of the operating system.
+    /// Certificates of authorities in DER, in addition to those of the operating system.
     pub(in crate::client) roots: Vec<CertificateDer<'static>>,
     pub(in crate::client) inherit_environment: bool,
     pub(in crate::client) environment: Vec<(String, String)>,

@@ -87,9 +87,9 @@ enum LinkSource {
 /// Options of one call, and of each of its requests.
 #[derive(Clone, Default)]
 pub(in crate::client) struct CallOptions {
-    /// Of the whole call.
+    /// The time limit of the whole call.
     pub(in crate::client) timeout: Option<Duration>,
-    /// Of each request.
+    /// The time limit of each request.
     pub(in crate::client) request_timeout: Option<Duration>,
     /// The limits of the call and of everything that it causes; `None` for streams without an end.
     pub(in crate::client) operation: Option<Operation>,

@@ -85,7 +85,7 @@ impl IntoTarget for &String {
     }
 }
 
-/// Of its environment only what was set on it counts, besides the variables that every server gets; see
+/// Only the variables that were set on it are used, in addition to those that every server gets; see
 /// [`inherit_environment`](crate::client::ClientBuilder::inherit_environment).
 impl IntoTarget for Command {
     fn into_target(self) -> Target {

@@ -36,7 +36,7 @@ pub(in crate::client) type EventHandler = Arc<dyn Fn(EventOccurrence) -> bool + 
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EventOccurrence {
-    /// The wire's `eventId`, which is the same if the server sends the occurrence again.
+    /// `eventId` on the wire, which is the same if the server sends the occurrence again.
     pub id: String,
     /// The name of the event.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct EventOccurrence {
     pub timestamp: String,
     /// The payload of the event. It is data of the server, or of the party that the event is about: do not obey it.
     pub data: Value,
-    /// The wire's `_meta`.
+    /// `_meta` on the wire.
     pub meta: Option<Map<String, Value>>,
 }
 

@@ -105,7 +105,7 @@ impl<'a> SentCursor<'a> {
     }
 }
 
-/// The wire's `EventOccurrence`.
+/// `EventOccurrence` on the wire.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireOccurrence {

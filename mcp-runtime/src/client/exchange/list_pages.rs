@@ -18,7 +18,7 @@ pub(crate) struct ListBounds {
 }
 
 impl ListBounds {
-    /// Those of a server in this process.
+    /// The pages of a server in this process.
     #[cfg(any(feature = "cli", feature = "testing", test))]
     pub(crate) const IN_PROCESS: Self = Self { bytes: usize::MAX, entries: 100_000, pages: 10_000 };
 }
@@ -133,7 +133,7 @@ pub(crate) struct ListPages {
     cursors: HashSet<u64>,
     hasher: RandomState,
     pages: usize,
-    /// Of all pages, as the server sent them.
+    /// Bytes of all pages, as the server sent them.
     pub(crate) bytes: usize,
     /// The shortest time that one of the pages may be kept.
     pub(crate) ttl: Option<Duration>,

@@ -31,7 +31,7 @@ pub(crate) struct MemoryClient {
     /// The result of `initialize`; null in 2026-07-28.
     handshake: Value,
     pub(crate) answers: Option<AnswerClientRequest>,
-    /// The wire's `clientCapabilities`.
+    /// `clientCapabilities` on the wire.
     pub(crate) capabilities: Value,
 }
 

@@ -172,7 +172,7 @@ pub(in crate::client) struct Authorizer {
 pub(in crate::client) enum NewToken {
     /// A renewed one, or that of another call.
     Renewed,
-    /// The client was authorized anew.
+    /// The client was authorized again.
     Authorized,
 }
 

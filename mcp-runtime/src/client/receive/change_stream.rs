@@ -1,5 +1,5 @@
 //! Subscriptions to changes. A legacy server gets a request for each resource; a server of 2026-07-28 one
-//! `subscriptions/listen` for everything, which is opened anew when what is wanted changes, without a gap, and after the
+//! `subscriptions/listen` for everything, which is reopened when what is wanted changes, without a gap, and after the
 //! stream has broken.
 //!
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).

@@ -66,7 +66,7 @@ where
 pub struct FormRequest {
     /// The message to show to the user.
     pub message: String,
-    /// The wire's `requestedSchema`: an object of strings, numbers, booleans and choices.
+    /// `requestedSchema` on the wire: an object of strings, numbers, booleans and choices.
     pub schema: Value,
 }
 
@@ -78,7 +78,7 @@ pub struct UrlRequest {
     pub message: String,
     /// The URL. Show it to the user, and do not open it without consent.
     pub url: String,
-    /// The wire's `elicitationId`, of revisions before 2026-07-28.
+    /// `elicitationId` on the wire, of revisions before 2026-07-28.
     pub id: Option<String>,
 }
 
@@ -163,7 +163,7 @@ impl SampleAnswer {
         }))
     }
 
-    /// The wire's `CreateMessageResult`.
+    /// `CreateMessageResult` on the wire.
     #[must_use]
     pub fn from_value(result: Value) -> Self {
         Self(result)

@@ -22,7 +22,7 @@ macro_rules! entries {
                 self.0.get(key)?.as_str()
             }
 
-            /// The wire's `name`.
+            /// `name` on the wire.
             #[must_use]
             pub fn name(&self) -> &str {
                 self.text("name").unwrap_or_default()
@@ -35,13 +35,13 @@ macro_rules! entries {
                 self.text("title").or_else(annotated).unwrap_or_else(|| self.name())
             }
 
-            /// The wire's `description`.
+            /// `description` on the wire.
             #[must_use]
             pub fn description(&self) -> Option<&str> {
                 self.text("description")
             }
 
-            /// The wire's `_meta`.
+            /// `_meta` on the wire.
             #[must_use]
             pub fn meta(&self) -> Option<&Map<String, Value>> {
                 self.0.get("_meta")?.as_object()
@@ -75,13 +75,13 @@ impl EventInfo {
         self.0.get("delivery").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// The wire's `inputSchema`: that of the arguments of a subscription; null if the server sent none.
+    /// `inputSchema` on the wire: that of the arguments of a subscription; null if the server sent none.
     #[must_use]
     pub fn input_schema(&self) -> &Value {
         self.0.get("inputSchema").unwrap_or(&Value::Null)
     }
 
-    /// The wire's `payloadSchema`: that of what an occurrence says; null if the server sent none.
+    /// `payloadSchema` on the wire: that of what an occurrence says; null if the server sent none.
     #[must_use]
     pub fn payload_schema(&self) -> &Value {
         self.0.get("payloadSchema").unwrap_or(&Value::Null)
@@ -89,13 +89,13 @@ impl EventInfo {
 }
 
 impl ToolInfo {
-    /// The wire's `inputSchema`; null if the server sent none.
+    /// `inputSchema` on the wire; null if the server sent none.
     #[must_use]
     pub fn input_schema(&self) -> &Value {
         self.0.get("inputSchema").unwrap_or(&Value::Null)
     }
 
-    /// The wire's `outputSchema`.
+    /// `outputSchema` on the wire.
     #[must_use]
     pub fn output_schema(&self) -> Option<&Value> {
         self.0.get("outputSchema")
@@ -114,19 +114,19 @@ impl ToolInfo {
 }
 
 impl ResourceInfo {
-    /// The wire's `uri`.
+    /// `uri` on the wire.
     #[must_use]
     pub fn uri(&self) -> &str {
         self.text("uri").unwrap_or_default()
     }
 
-    /// The wire's `mimeType`.
+    /// `mimeType` on the wire.
     #[must_use]
     pub fn mime_type(&self) -> Option<&str> {
         self.text("mimeType")
     }
 
-    /// The wire's `size`, in bytes.
+    /// `size` on the wire, in bytes.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         self.0.get("size")?.as_u64()
@@ -134,13 +134,13 @@ impl ResourceInfo {
 }
 
 impl TemplateInfo {
-    /// The wire's `uriTemplate`.
+    /// `uriTemplate` on the wire.
     #[must_use]
     pub fn uri_template(&self) -> &str {
         self.text("uriTemplate").unwrap_or_default()
     }
 
-    /// The wire's `mimeType`.
+    /// `mimeType` on the wire.
     #[must_use]
     pub fn mime_type(&self) -> Option<&str> {
         self.text("mimeType")

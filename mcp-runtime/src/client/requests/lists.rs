@@ -40,7 +40,7 @@ pub(in crate::client) struct ListCaches {
 struct KeptList {
     caller: Caller,
     entries: Vec<Arc<Value>>,
-    /// Of its pages, as the server sent them.
+    /// Bytes of its pages, as the server sent them.
     bytes: usize,
     /// `None`: until the server reports a change.
     until: Option<Instant>,

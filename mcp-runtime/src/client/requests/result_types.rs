@@ -17,11 +17,11 @@ use crate::{
 pub struct CallResult {
     /// The blocks; kinds that this crate does not know are [`Content::Unknown`].
     pub content: Vec<Content>,
-    /// The wire's `structuredContent`.
+    /// `structuredContent` on the wire.
     pub structured: Option<Value>,
     /// Whether the tool failed, and says so to the model: `isError` on the wire.
     pub is_error: bool,
-    /// The wire's `_meta`.
+    /// `_meta` on the wire.
     pub meta: Map<String, Value>,
     /// The tool's output schema, if the client has listed the tool.
     pub(in crate::client) output_schema: Option<Arc<Validator>>,
@@ -103,7 +103,7 @@ impl CallResult {
 pub struct ReadResult {
     /// Its items: most resources have one, directories have several.
     pub contents: Vec<ResourceContents>,
-    /// The wire's `_meta`.
+    /// `_meta` on the wire.
     pub meta: Map<String, Value>,
 }
 
@@ -157,11 +157,11 @@ impl ReadResult {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RenderedPrompt {
-    /// The wire's `description`.
+    /// `description` on the wire.
     pub description: Option<String>,
     /// Its messages.
     pub messages: Vec<Message>,
-    /// The wire's `_meta`.
+    /// `_meta` on the wire.
     pub meta: Map<String, Value>,
 }
 

@@ -29,7 +29,7 @@ const MAX_TASK_ID: usize = 4096;
 pub struct TaskProgress {
     /// `working`, `input_required`, `completed`, `failed` or `cancelled`.
     pub status: String,
-    /// The wire's `statusMessage`.
+    /// `statusMessage` on the wire.
     pub message: Option<String>,
 }
 
@@ -39,10 +39,10 @@ pub struct RunningToolTask {
     tool: String,
     id: String,
     poll: Duration,
-    /// Of 2025-11-25, whose tasks have a result of their own method.
+    /// A task of 2025-11-25, whose result is fetched by a separate method.
     is_legacy: bool,
     cancels: bool,
-    /// Of the call that drives it.
+    /// The options of the call that drives it.
     options: CallOptions,
     /// Receives the progress of the call, which is the task's as well.
     progress: Option<Arc<ProgressRegistration>>,
@@ -126,7 +126,7 @@ pub(in crate::client) fn created_task(
 }
 
 impl RunningToolTask {
-    /// The wire's `taskId`: another client of the same server can go on with it.
+    /// `taskId` on the wire: another client of the same server can go on with it.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id

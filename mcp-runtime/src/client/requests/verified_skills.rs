@@ -37,11 +37,11 @@ pub struct SkillInfo(Arc<Value>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct SkillFileInfo<'a> {
-    /// The wire's `uri`.
+    /// `uri` on the wire.
     pub uri: &'a str,
-    /// The wire's `digest`: `sha256:` and 64 hexadecimal digits.
+    /// `digest` on the wire: `sha256:` and 64 hexadecimal digits.
     pub digest: &'a str,
-    /// The wire's `size`, in bytes.
+    /// `size` on the wire, in bytes.
     pub size: u64,
 }
 

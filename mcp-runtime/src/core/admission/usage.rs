@@ -15,13 +15,13 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// Of which one owner may use this percentage.
+    /// A limit of which one owner may use this percentage.
     pub(crate) fn new(limit: usize, percent: u8) -> Self {
         let share = (limit as u128 * u128::from(percent.min(100))).div_ceil(100);
         Self { limit, share: usize::try_from(share).unwrap_or(limit), alone: limit }
     }
 
-    /// Of which one owner may use half.
+    /// A limit of which one owner may use half.
     #[cfg(any(feature = "auth", feature = "events-webhook", test))]
     pub(crate) fn half(limit: usize) -> Self {
         Self::new(limit, 50)

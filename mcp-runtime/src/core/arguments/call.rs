@@ -959,7 +959,7 @@ pub fn blocking<R: Send + 'static>(
 /// Runs a plain function on the blocking pool, once what it takes has been awaited.
 ///
 /// # Errors
-/// Those of `body`.
+/// Returns the errors of `body`.
 pub async fn on_thread<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {

@@ -39,7 +39,7 @@ pub(crate) fn decode_object<R: 'static>(
     }
 }
 
-/// The errors of the members of a refused object, besides the `violations` of its schema: one line for each mistake, which
+/// The errors of the members of a refused object, in addition to the `violations` of its schema: one line for each mistake, which
 /// begins with its path.
 pub(crate) fn object_errors(
     args: &[&'static dyn AnyArg],

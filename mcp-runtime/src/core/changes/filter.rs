@@ -25,7 +25,7 @@ impl ListChanges {
         self.0 & (1 << list as u8) != 0
     }
 
-    /// Those in it, in the order of [`ItemList::ALL`].
+    /// The lists in it, in the order of [`ItemList::ALL`].
     pub(crate) fn iter(self) -> impl Iterator<Item = ItemList> {
         ItemList::ALL.iter().copied().filter(move |list| self.contains(*list))
     }
@@ -51,7 +51,7 @@ pub(crate) struct Filter {
 
 #[derive(Debug)]
 struct SubscribedUris {
-    /// The subscriber's spelling by normalised URI: nearly always the same text, which is kept once.
+    /// The subscriber's spelling by normalized URI: nearly always the same text, which is kept once.
     by_key: HashMap<Arc<str>, Arc<str>>,
     /// For the bytes of all of them.
     permit: Permit,
@@ -145,7 +145,7 @@ impl Filter {
     }
 
     /// The change as this subscriber gets it; `None` if it is not subscribed to it. URIs of published changes are
-    /// normalised, but the subscriber gets its own spelling, since it may compare URIs as text.
+    /// normalized, but the subscriber gets its own spelling, since it may compare URIs as text.
     pub(super) fn select(&self, change: &Change) -> Option<Change> {
         let select_if = |subscribed: bool| subscribed.then(|| change.clone());
         match change {

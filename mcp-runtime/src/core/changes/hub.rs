@@ -70,7 +70,7 @@ struct OpenStream {
 #[derive(Debug)]
 struct SubscriberEntry {
     filter: Arc<Filter>,
-    /// Of a legacy session, the caller that has opened its newest stream.
+    /// The caller that opened the newest stream of a legacy session.
     caller: RwLock<Option<Arc<Principal>>>,
     access_rules: Option<Arc<AccessRules>>,
     queue: Mutex<ChangeQueue>,

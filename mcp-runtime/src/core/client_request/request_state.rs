@@ -82,7 +82,7 @@ impl Retry {
 #[derive(Debug, Clone)]
 pub(crate) struct CallBinding<'a> {
     pub(crate) method: &'static str,
-    /// Of the tool or prompt; the URI of a resource.
+    /// The name of the tool or prompt; the URI of a resource.
     pub(crate) name: &'a str,
     /// Raw JSON.
     pub(crate) arguments: &'a str,

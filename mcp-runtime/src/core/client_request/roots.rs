@@ -40,9 +40,9 @@ impl Context {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
-    /// The wire's `uri`, which begins with `file://`.
+    /// `uri` on the wire, which begins with `file://`.
     pub uri: String,
-    /// The wire's `name`, for people.
+    /// `name` on the wire, for people.
     pub name: Option<String>,
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct ReadinessCheck {
 /// The endpoints for health probes.
 #[derive(Clone)]
 pub(crate) struct HealthOptions {
-    /// Of liveness and readiness; `None` if neither is served.
+    /// The paths of liveness and readiness; `None` if neither is served.
     pub(crate) paths: Option<(String, String)>,
     pub(crate) checks: Vec<ReadinessCheck>,
     /// Whether one of them is that the shared store answers.
@@ -90,7 +90,7 @@ impl HealthOptions {
     }
 }
 
-/// Documents at paths of their own, beside the endpoint; they are public.
+/// Documents at separate paths, beside the endpoint; they are public.
 pub(crate) trait Documents: fmt::Debug + Send + Sync {
     /// The path of each.
     fn paths(&self) -> &[String];
@@ -146,7 +146,7 @@ pub struct HttpOptions {
     pub(crate) max_streams: usize,
     /// How long one of them stays open.
     pub(crate) max_stream_age: Duration,
-    /// Of those, the ones that wait for their clients to come back.
+    /// How many of them may wait for their clients to come back.
     pub(crate) max_waiting: usize,
     /// Bytes of bodies that are not complete yet.
     pub(crate) max_unfinished_bytes: usize,
@@ -342,7 +342,7 @@ fn is_authority(text: &str) -> bool {
 impl HttpOptions {
     /// Serves requests for these hosts, instead of those for this machine's own names.
     ///
-    /// An entry is a host (`mcp.example.com`, any port) or a host with a port. `X-Forwarded-Host` is not looked at.
+    /// An entry is a host (`mcp.example.com`, any port) or a host with a port. `X-Forwarded-Host` is ignored.
     pub fn allowed_hosts(mut self, hosts: impl Texts) -> Self {
         self.allowed_hosts.extend(hosts.into_texts());
         self

@@ -41,7 +41,7 @@ pub(crate) struct Options {
     pub(crate) lists: ListOptions,
     pub(crate) stdio: StdioOptions,
     pub(crate) stores: Stores,
-    /// Those of capabilities and of the authentication of callers, by type.
+    /// Options of capabilities and of the authentication of callers, by type.
     pub(crate) of_capabilities: Extensions,
     pub(crate) telemetry: TelemetryOptions,
     /// Whether failures show their cause to the client.
@@ -157,17 +157,17 @@ pub struct Limits {
     /// Callers that each rate remembers.
     pub(crate) max_rate_callers: usize,
     pub(crate) max_consumed_calls: usize,
-    /// For functions without a time limit of their own.
+    /// For functions without their own time limit.
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency_per_caller: Option<usize>,
-    /// Bytes of a result, for items without a limit of their own.
+    /// Bytes of a result, for items without their own limit.
     pub(crate) max_result: Option<ResultLimit>,
     /// How long a larger result is kept, and by what.
     pub(crate) keep_results: Option<(Duration, OpenResults)>,
     /// Opens what this needs.
     pub(crate) open: Option<Open>,
     pub(crate) max_kept_bytes: usize,
-    /// Those of capabilities, by type.
+    /// Limits of capabilities, by type.
     pub(crate) of_capabilities: Extensions,
 }
 

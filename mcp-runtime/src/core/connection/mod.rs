@@ -181,7 +181,7 @@ pub(crate) struct RequestContext {
 }
 
 impl RequestContext {
-    /// Whose share of each limit the request uses.
+    /// The owner whose share of each limit the request uses.
     pub(crate) fn owner(&self) -> Owner {
         find_owner(self.caller.as_deref(), self.access_rules.is_some(), self.address)
     }
@@ -191,7 +191,7 @@ impl RequestContext {
     }
 }
 
-/// Whose share of each limit a request uses: the caller's, else that of its address.
+/// The owner whose share of each limit a request uses: the caller, or else its address.
 pub(crate) fn find_owner(caller: Option<&Principal>, authenticated: bool, address: Option<IpAddr>) -> Owner {
     match (principal_digest(caller), address) {
         (Some(digest), _) => Owner::principal(digest),
@@ -211,11 +211,11 @@ impl fmt::Debug for RequestContext {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct ClientInfo {
-    /// The wire's `name`.
+    /// `name` on the wire.
     pub name: String,
-    /// The wire's `title`.
+    /// `title` on the wire.
     pub title: Option<String>,
-    /// The wire's `version`.
+    /// `version` on the wire.
     #[serde(default)]
     pub version: String,
 }

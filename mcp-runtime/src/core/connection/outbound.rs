@@ -38,7 +38,7 @@ pub(crate) struct Outbound {
 struct OutboundQueue {
     messages: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Those of `bytes` that are not charged.
+    /// The part of `bytes` that is not charged.
     uncharged: usize,
     /// For the others, of the owner's share.
     permit: Option<Permit>,

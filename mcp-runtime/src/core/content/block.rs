@@ -46,11 +46,11 @@ impl Role {
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Annotations {
-    /// The wire's `audience`.
+    /// `audience` on the wire.
     pub audience: Vec<Role>,
-    /// The wire's `priority`, 0 to 1.
+    /// `priority` on the wire, 0 to 1.
     pub priority: Option<f64>,
-    /// The wire's `lastModified`, an ISO 8601 time; clients before 2025-06-18 do not see it.
+    /// `lastModified` on the wire, an ISO 8601 time; clients before 2025-06-18 do not see it.
     pub last_modified: Option<String>,
 }
 
@@ -207,7 +207,7 @@ impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Text {
-    /// The wire's `text`.
+    /// `text` on the wire.
     pub text: Cow<'static, str>,
     pub(super) common: CommonFields,
 }
@@ -266,7 +266,7 @@ macro_rules! define_media {
         #[non_exhaustive]
         pub struct $block {
             pub(crate) data: BinaryData,
-            /// The wire's `mimeType`.
+            /// `mimeType` on the wire.
             pub mime: Cow<'static, str>,
             pub(super) common: CommonFields,
         }
@@ -282,7 +282,7 @@ macro_rules! define_media {
                 Self { data: BinaryData::Base64(data.into()), mime: mime.into(), common: CommonFields::default() }
             }
 
-            /// The wire's `data`.
+            /// `data` on the wire.
             #[must_use]
             pub fn to_base64(&self) -> Cow<'_, str> {
                 self.data.to_base64()
@@ -307,19 +307,19 @@ define_media! {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceLink {
-    /// The wire's `uri`.
+    /// `uri` on the wire.
     pub uri: String,
-    /// The wire's `name`.
+    /// `name` on the wire.
     pub name: String,
-    /// The wire's `title`.
+    /// `title` on the wire.
     pub title: Option<String>,
-    /// The wire's `description`.
+    /// `description` on the wire.
     pub description: Option<String>,
-    /// The wire's `mimeType`.
+    /// `mimeType` on the wire.
     pub mime: Option<String>,
-    /// The wire's `size`, in bytes.
+    /// `size` on the wire, in bytes.
     pub size: Option<u64>,
-    /// The wire's `icons`.
+    /// `icons` on the wire.
     pub icons: Vec<Icon>,
     pub(super) common: CommonFields,
 }
@@ -346,7 +346,7 @@ impl_resource_setters!(ResourceLink);
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Embedded {
-    /// The wire's `resource`.
+    /// `resource` on the wire.
     pub resource: ResourceContents,
     pub(super) common: CommonFields,
 }

@@ -38,13 +38,13 @@ impl Theme {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Icon {
-    /// The wire's `src`.
+    /// `src` on the wire.
     pub src: Cow<'static, str>,
-    /// The wire's `mimeType`.
+    /// `mimeType` on the wire.
     pub mime: Option<Cow<'static, str>>,
-    /// The wire's `sizes`; empty if the icon suits every size.
+    /// `sizes` on the wire; empty if the icon suits every size.
     pub sizes: Cow<'static, [Cow<'static, str>]>,
-    /// The wire's `theme`; `None` if the icon suits every background.
+    /// `theme` on the wire; `None` if the icon suits every background.
     pub theme: Option<Theme>,
 }
 

@@ -30,9 +30,9 @@ pub(crate) enum ResourceBody {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceContents {
-    /// The wire's `uri`; the requested URI if not set.
+    /// `uri` on the wire; the requested URI if not set.
     pub uri: Option<String>,
-    /// The wire's `mimeType`; the attribute's if not set.
+    /// `mimeType` on the wire; the attribute's if not set.
     pub mime: Option<String>,
     pub(crate) body: ResourceBody,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
@@ -54,14 +54,14 @@ impl ResourceContents {
         Self { uri: None, mime: None, body: ResourceBody::Blob(BinaryData::Base64(data.into())), meta: None }
     }
 
-    /// The wire's `uri`; the requested URI by default.
+    /// `uri` on the wire; the requested URI by default.
     #[must_use]
     pub fn uri(mut self, uri: impl Into<String>) -> Self {
         self.uri = Some(uri.into());
         self
     }
 
-    /// The wire's `mimeType`.
+    /// `mimeType` on the wire.
     #[must_use]
     pub fn mime(mut self, mime: impl Into<String>) -> Self {
         self.mime = Some(mime.into());
@@ -100,7 +100,7 @@ impl ResourceContents {
         item.into()
     }
 
-    /// The wire's `text`, of text contents.
+    /// `text` on the wire, of text contents.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match &self.body {
@@ -109,7 +109,7 @@ impl ResourceContents {
         }
     }
 
-    /// The wire's `blob`, of binary contents.
+    /// `blob` on the wire, of binary contents.
     #[must_use]
     pub fn to_base64(&self) -> Option<Cow<'_, str>> {
         match &self.body {

@@ -42,9 +42,9 @@ pub enum ClientRequestError {
     Refused {
         /// The key of the request.
         key: Box<str>,
-        /// The wire's `code`.
+        /// `code` on the wire.
         code: i64,
-        /// The wire's `message`.
+        /// `message` on the wire.
         message: String,
     },
     /// No response arrived in time.

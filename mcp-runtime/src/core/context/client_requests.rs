@@ -120,7 +120,7 @@ pub(crate) struct InputRequest {
 pub(crate) struct Retry {
     /// Absent if the client sent no `requestState`.
     pub(crate) state: Option<RequestState>,
-    /// The wire's `inputResponses`.
+    /// `inputResponses` on the wire.
     pub(crate) responses: HashMap<String, RawJson>,
 }
 

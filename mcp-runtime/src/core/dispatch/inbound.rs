@@ -246,7 +246,7 @@ pub(crate) struct OpenRequests<'a> {
     pub(crate) client: ClientId,
     pub(crate) in_flight: &'a InFlight,
     pub(crate) pending: &'a PendingRequests,
-    /// Those of the same client at other replicas, where these share a store.
+    /// Open requests of the same client at other replicas, where these share a store.
     pub(crate) elsewhere: Option<&'a dyn OpenElsewhere>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) enum ObservedItem {
     /// The method has none.
     None,
     Tool(Arc<ToolEntry>),
-    /// Of a capability.
+    /// An entry of a capability.
     Other(Arc<dyn ObservedEntry>),
     /// A resource that is not registered, such as a file of a skill.
     Unregistered,
@@ -486,13 +486,13 @@ fn host_of(connection: Option<&dyn ClientConnection>) -> Option<(&str, Option<u1
     Some(port.map_or((host, None), |(name, port)| (name, Some(port))))
 }
 
-/// A request that was refused before its method was looked at.
+/// A request that was refused before its method was examined.
 #[derive(Debug, Clone)]
 pub(crate) struct RefusedRequest {
     pub(crate) reason: Reason,
-    /// Of HTTP.
+    /// The HTTP status.
     pub(crate) status: Option<u16>,
-    /// Those that the caller lacks.
+    /// The scopes that the caller lacks.
     pub(crate) scopes: Box<str>,
     /// The caller, if only the refusal knows it.
     pub(crate) caller: Option<Arc<Principal>>,
@@ -505,7 +505,7 @@ impl RefusedRequest {
 }
 
 impl Server {
-    /// Records a request that was refused before its method was looked at.
+    /// Records a request that was refused before its method was examined.
     pub(crate) fn record_refusal(
         &self,
         refused: &RefusedRequest,

@@ -94,13 +94,13 @@ pub(crate) enum ResultBody {
         requests: Vec<PendingRequest>,
         state: String,
     },
-    /// Of a capability.
+    /// The result of a capability.
     Other(Box<dyn WriteResult>),
 }
 
 /// A result that only the capability knows whose method it is of.
 pub(crate) trait WriteResult: fmt::Debug + Send + Sync {
-    /// The wire's `resultType`.
+    /// `resultType` on the wire.
     fn result_type(&self) -> &'static str {
         "complete"
     }
@@ -250,7 +250,7 @@ impl Server {
 /// and no earlier than the blocking threads of that call.
 pub(crate) struct PendingReply {
     reply: WithPermits<BoxFuture<Reply>>,
-    /// Of the call, if it runs a user's function; unset once it has completed.
+    /// The context of the call, if it runs a user's function; unset once it has completed.
     context: Option<Context>,
     /// Observes the request until it has its reply.
     observation: Option<Box<Observation>>,

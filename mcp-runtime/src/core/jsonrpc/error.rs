@@ -15,11 +15,11 @@ use crate::core::protocol;
 /// See the [error codes](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#error-codes).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProtocolError {
-    /// The wire's `code`.
+    /// `code` on the wire.
     pub code: i64,
-    /// The wire's `message`.
+    /// `message` on the wire.
     pub message: String,
-    /// The wire's `data`, omitted if `None`.
+    /// `data` on the wire, omitted if `None`.
     pub data: Option<Value>,
 }
 

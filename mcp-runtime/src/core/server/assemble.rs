@@ -54,7 +54,7 @@ pub(crate) struct Assembly<'a> {
     pub(crate) resource_failed: bool,
     /// Whether the pages of tools were looked for among the resources.
     pub(crate) found_pages: bool,
-    /// Those that the server has had before, and those that are opened now.
+    /// Capabilities that the server had before, and those that are opened now.
     lasting: Capabilities,
     catalogs: Vec<Box<dyn AnyCatalog>>,
 }

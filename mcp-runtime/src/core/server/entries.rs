@@ -141,7 +141,7 @@ impl<E: Entry> Entries<E> {
         }
     }
 
-    /// Those with `scopes`, for an error message.
+    /// Entries with `scopes`, for an error message.
     pub(crate) fn scoped(&self) -> Vec<String> {
         let scoped = self.all.iter().filter(|entry| !entry.item().scopes.is_empty());
         scoped.map(|entry| format!("{} `{}`", E::KIND.noun(), entry.name())).collect()

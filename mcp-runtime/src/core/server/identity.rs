@@ -7,11 +7,11 @@ use crate::core::{
     protocol::{META_SERVER_INFO, Revision},
 };
 
-/// The wire's `serverInfo`, and `instructions`.
+/// `serverInfo` on the wire, and `instructions`.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     info: ServerInfo,
-    /// The wire's `serverInfo` for each revision.
+    /// `serverInfo` on the wire for each revision.
     by_revision: Vec<String>,
     /// `serverInfo` with nothing but name and version.
     pub(crate) brief: String,

@@ -27,10 +27,10 @@ pub(super) enum BuilderItem {
         this: Option<Arc<dyn Any + Send + Sync>>,
         /// The service as state, for functions that an attribute names.
         service: Extensions,
-        /// Those of the service.
+        /// The transforms of the service.
         transforms: Vec<Transform>,
     },
-    /// Of a mounted builder, with the state of that builder.
+    /// An item of a mounted builder, with the state of that builder.
     Mounted(RegisteredItem),
 }
 
@@ -110,12 +110,12 @@ pub(crate) struct RegisteredItem {
     /// Joined prefixes of services and mounts, outermost first; empty for none.
     pub(crate) prefix: String,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
-    /// Of the builder that it was registered with.
+    /// The state of the builder that it was registered with.
     pub(crate) state: Arc<Extensions>,
     pub(crate) requested: Arc<[TypeId]>,
-    /// Those of the builders that it was registered with and its own, outermost first.
+    /// The layers of the builders that it was registered with and its own, outermost first.
     pub(crate) layers: Arc<[ItemLayer]>,
-    /// Those of its service and of the builders that it was registered with, innermost first.
+    /// The transforms of its service and of the builders that it was registered with, innermost first.
     pub(crate) transforms: Arc<[Transform]>,
     /// The rates of the builders that it was mounted with, innermost first.
     pub(crate) mount_rates: Vec<CallerRate>,

@@ -89,7 +89,7 @@ struct ServerInner {
     identity: Arc<Identity>,
     options: Options,
     settings: Arc<Settings>,
-    /// Those of the program, if it has some.
+    /// The settings of the program, if it has some.
     #[cfg(feature = "config")]
     #[cfg_attr(
         not(any(feature = "cli", feature = "http", feature = "stdio")),
@@ -184,7 +184,7 @@ impl Server {
         self.0.identity.version()
     }
 
-    /// The wire's `instructions`.
+    /// `instructions` on the wire.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.0.identity.instructions()

@@ -171,7 +171,7 @@ pub(crate) trait Lasting: Capability {
         Self: Sized;
 }
 
-/// A capability with the items of one kind, which is made anew whenever the items of the server change.
+/// A capability with the items of one kind, which is rebuilt whenever the items of the server change.
 pub(crate) trait Catalog: Capability + Default {
     /// All items have been added.
     fn finish(&mut self, assembly: &mut Assembly<'_>);
@@ -193,7 +193,7 @@ impl Capabilities {
         self.all.push(capability);
     }
 
-    /// Those of both.
+    /// The capabilities of both.
     pub(super) fn and(mut self, others: &Self) -> Self {
         self.by_type = self.by_type.with(&others.by_type);
         self.all.extend(others.all.iter().cloned());

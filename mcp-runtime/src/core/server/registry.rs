@@ -12,7 +12,7 @@ pub(crate) struct Registry {
     pub(crate) tool_pages: PageCache,
     /// Capabilities besides the tools.
     pub(crate) capabilities: Capabilities,
-    /// Those of them that stay when the items change.
+    /// Capabilities that stay when the items change.
     pub(super) lasting: Capabilities,
 }
 

@@ -254,7 +254,7 @@ impl ItemChanges {
 
     /// Hides an argument from clients, and gives the function this value whatever they send.
     ///
-    /// Of several items in one transform, those without the argument stay as they are.
+    /// Items of the transform without this argument are unchanged.
     pub fn fix(self, name: &str, value: impl Into<Value>) -> Self {
         self.argument(name, ArgumentChange::Fix(value.into()))
     }

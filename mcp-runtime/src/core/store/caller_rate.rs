@@ -183,7 +183,7 @@ impl Gate for CallerRate {
 }
 
 impl RateStore {
-    /// Of a server that keeps what it remembers in this store.
+    /// The rates of a server with this store.
     pub(crate) fn new(store: &SealedStore) -> Self {
         let shared = |store: &Arc<_>| RateStoreInner { store: Arc::clone(store), lost: Mutex::default() };
         Self(store.shared_store().map(shared).map(Arc::new))

@@ -9,7 +9,7 @@ use crate::core::{admission::Owner, content::ResourceContents, crypto::KeyRing, 
 /// The reader of a result.
 #[derive(Debug, Clone)]
 pub(crate) struct ResultReader {
-    /// Whose share of the store it uses.
+    /// The owner whose share of the store it uses.
     pub(crate) owner: Owner,
     /// A digest of the principal; `None` without one.
     pub(crate) caller: Option<Arc<str>>,

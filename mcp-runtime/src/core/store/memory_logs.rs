@@ -52,7 +52,7 @@ impl LogTables {
     }
 }
 
-/// Those of one table.
+/// The logs of one table.
 #[derive(Debug)]
 struct MemoryLogs {
     logs: HashMap<Arc<str>, MemoryLog>,

@@ -51,7 +51,7 @@ struct Sealing {
 }
 
 impl SealedStore {
-    /// Of the replicas of a server.
+    /// The store that the replicas of a server share.
     pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
         Self::of(Arc::new(Sealing::new(backend, keys, server)))
     }

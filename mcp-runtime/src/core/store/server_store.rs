@@ -83,7 +83,7 @@ impl SealedStore {
         Self { memory: Arc::default(), memory_logs: Arc::default(), shared: None }
     }
 
-    /// Of the replicas of a server.
+    /// The store that the replicas of a server share.
     pub(super) fn of(shared: Arc<dyn SharedStore>) -> Self {
         Self { shared: Some(shared), ..Self::in_memory() }
     }

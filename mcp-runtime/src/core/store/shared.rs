@@ -213,7 +213,7 @@ pub struct Value {
 pub struct Write<'a> {
     /// The value.
     pub bytes: &'a [u8],
-    /// Whose share of the table it uses.
+    /// The owner whose share of the table it uses.
     pub owner: &'a str,
     /// For how long it is kept.
     pub expires_in: Duration,
@@ -257,7 +257,7 @@ pub enum Written {
 /// The amount to take from a rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Take<'a> {
-    /// Whose rate it is, and whose share of the table the key uses.
+    /// The owner of the rate, whose share of the table the key uses.
     pub owner: &'a str,
     /// The rate, from then on also of what was taken before.
     pub rate: Rate,
@@ -286,7 +286,7 @@ pub struct Append<'a> {
     pub position: u64,
     /// The entry.
     pub bytes: &'a [u8],
-    /// Whose share of the table a new log uses.
+    /// The owner whose share of the table a new log uses.
     pub owner: &'a str,
     /// How many entries the log may have.
     pub max_entries: usize,

@@ -76,7 +76,7 @@ impl ToolDef {
         ToolBuilder(ToolSpec { item, ..ToolSpec::default() })
     }
 
-    /// The wire's `name`.
+    /// `name` on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.spec.item.name

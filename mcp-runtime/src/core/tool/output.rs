@@ -30,7 +30,7 @@ pub struct ToolResult {
     pub(crate) structured: Option<String>,
     pub(crate) is_error: bool,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
-    /// Of a page: JSON text of the position at which the next begins, until it is sealed.
+    /// JSON text of the position at which the next page begins, until it is sealed.
     pub(crate) next_page: Option<Box<str>>,
 }
 
@@ -86,7 +86,7 @@ impl ToolResult {
         &mut self.content
     }
 
-    /// The wire's `structuredContent`, if it was set.
+    /// `structuredContent` on the wire, if it was set.
     #[must_use]
     pub fn structured_content(&self) -> Option<Value> {
         self.structured.as_deref().and_then(|json| serde_json::from_str(json).ok())

@@ -140,9 +140,9 @@ pub(crate) struct ToolSpec {
     pub(crate) item: ItemSpec,
     /// The noun for it in messages, if the function is not that of a tool.
     pub(crate) noun: Option<&'static str>,
-    /// The wire's `inputSchema`; an annotated tool's comes from its parameters.
+    /// `inputSchema` on the wire; an annotated tool's comes from its parameters.
     pub(super) input_schema: Option<HandWrittenSchema>,
-    /// The wire's `outputSchema`; an annotated tool's comes from its return type.
+    /// `outputSchema` on the wire; an annotated tool's comes from its return type.
     pub(super) output_schema: Option<HandWrittenSchema>,
     pub(crate) hints: Hints,
     /// The arguments that are cursors, of a tool made at run time; an annotated tool's are known by their types.

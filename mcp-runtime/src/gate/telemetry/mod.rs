@@ -158,7 +158,7 @@ impl Telemetry {
         let _uncounted = (transport, revision, lasted);
     }
 
-    /// A request was refused before its method was looked at; over HTTP with this status.
+    /// A request was refused before its method was examined; over HTTP with this status.
     pub(crate) fn refuse(&self, status: Option<u16>, reason: &'static str) {
         #[cfg(feature = "metrics")]
         if let Some(metrics) = &self.metrics {

@@ -24,7 +24,7 @@ pub(super) struct ObservedStore {
 pub(super) struct Reached {
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "only Prometheus has the gauge"))]
     backend: Arc<dyn Shared>,
-    /// Of a store that does not say so itself: whether its last operation was answered.
+    /// Whether the last operation was answered, for a store that does not report its connection.
     answered: AtomicBool,
 }
 

@@ -34,12 +34,12 @@ pub(super) struct PrometheusMetrics {
     #[cfg(feature = "auth")]
     issuers: HistogramVec,
     dropped: IntCounter,
-    /// Of a server whose replicas share a store.
+    /// The metrics of a store that replicas share.
     store: OnceLock<StoreMetrics>,
-    /// Those of `operations` that have series of their own, by the digests of their labels.
+    /// The series of `operations`, by the digests of their labels.
     series: RwLock<HashMap<u64, Histogram>>,
     hasher: RandomState,
-    /// Those whose tasks have series of their own.
+    /// Tools whose tasks have separate series.
     task_tools: RwLock<HashSet<String>>,
 }
 

@@ -430,7 +430,7 @@ fn is_null(schema: &Value) -> bool {
     schema.get("type").is_some_and(|name| name == "null")
 }
 
-/// The forms of a schema besides null.
+/// The forms of a schema other than null.
 fn alternatives<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
     match union(schema) {
         Some(all) => all.iter().map(|one| resolve(root, one)).filter(|one| !is_null(one)).collect(),
@@ -449,7 +449,7 @@ fn accepts_null(root: &Value, schema: &Value) -> bool {
     }
 }
 
-/// The types besides null; `None` without a restriction.
+/// The types other than null; `None` without a restriction.
 fn types(schema: &Value) -> Option<BTreeSet<String>> {
     let names = match schema.get("type")? {
         Value::Array(names) => names.clone(),
@@ -458,7 +458,7 @@ fn types(schema: &Value) -> Option<BTreeSet<String>> {
     Some(names.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(str::to_owned).collect())
 }
 
-/// The only values besides null, as JSON.
+/// The only values other than null, as JSON.
 fn values(schema: &Value) -> Option<BTreeSet<String>> {
     if let Some(value) = schema.get("const") {
         return Some(BTreeSet::from([value.to_string()]));

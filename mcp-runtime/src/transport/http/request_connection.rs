@@ -76,7 +76,7 @@ impl RequestConnection {
         &self.sender
     }
 
-    /// Whose share of each limit the request uses.
+    /// The owner whose share of each limit the request uses.
     pub(super) fn owner(&self) -> Owner {
         match (self.caller.get(), &self.sender.peer) {
             (None, Some(peer)) => peer.owner.clone(),

@@ -219,7 +219,7 @@ pub(super) fn event_stream_response(body: ResponseBody) -> Response<ResponseBody
     response
 }
 
-/// Marks the response to a request whose method was looked at, so that it was recorded there.
+/// Marks the response to a request whose method was examined, so that it was recorded there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DispatchReply;
 

@@ -290,7 +290,7 @@ impl HttpHandler {
         response
     }
 
-    /// Records a response that refuses the request before its method was looked at; others, dispatch records.
+    /// Records a response that refuses the request before its method was examined; others, dispatch records.
     fn record(&self, connection: &RequestConnection, response: &Response<ResponseBody>) {
         if response.extensions().get::<DispatchReply>().is_none() {
             let address = connection.sender().peer.as_ref().map(|peer| peer.address);

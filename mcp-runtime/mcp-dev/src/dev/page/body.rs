@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 pub(in crate::dev) enum Body {
     Whole(Option<Bytes>),
     Parts(mpsc::Receiver<Bytes>),
-    /// Of another body, which may break.
+    /// The chunks of another body, which may break.
     Passed(mpsc::Receiver<io::Result<Bytes>>),
 }
 

@@ -63,9 +63,9 @@ pub(super) struct OwnSession {
 
 struct Connected {
     client: Client,
-    /// Those of the process of this session.
+    /// Stray lines of the process of this session.
     lines: StrayLines,
-    /// Of the program that it has shaken hands with.
+    /// The generation of the program at its handshake.
     generation: u64,
     _end: DropGuard,
 }

@@ -49,7 +49,7 @@ pub(super) struct End {
 #[derive(Clone, Default)]
 pub(super) struct State {
     pub(super) running: Option<Arc<Running>>,
-    /// Of the last process.
+    /// The end of the last process.
     pub(super) end: Option<Arc<End>>,
     /// Whether none can be expected soon, and why.
     pub(super) failure: Option<Arc<str>>,

@@ -37,7 +37,7 @@ use crate::{
 const MAX_BODY: usize = 256 << 10;
 /// Events of a subscription that are being delivered, or wait to be delivered again.
 const MAX_OUTSTANDING: usize = 32;
-/// Of those, how many are sent at once.
+/// How many of them are sent at once.
 const MAX_AT_ONCE: usize = 4;
 /// Between the first attempts; the next pause is three times as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);

@@ -330,7 +330,7 @@ impl Reached {
 }
 
 impl DurableWebhooks {
-    /// Those of a server, if it shares a store.
+    /// The webhooks of a server, if it shares a store.
     pub(super) fn of(server: &Server, max_subscriptions: usize) -> Option<Arc<Self>> {
         let store = server.store();
         // without randomness, subscriptions are not delivered: the store cannot be written either
@@ -585,7 +585,7 @@ struct Keeper {
     parts: Vec<KnownPart>,
     /// The replicas that deliver the other parts, as they were last seen.
     holders: BTreeMap<u8, String>,
-    /// Whether messages of other replicas may have been lost, so that every subscription is looked at.
+    /// Whether messages of other replicas may have been lost, so that every subscription is examined.
     has_missed: bool,
 }
 

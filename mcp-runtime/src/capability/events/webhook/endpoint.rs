@@ -83,7 +83,7 @@ pub(super) struct Message<'a> {
 /// The client and the limits with which all subscriptions of a server send.
 pub(super) struct Endpoints {
     reach: Reach,
-    /// Authorities that are trusted besides those of the operating system.
+    /// Authorities that are trusted in addition to those of the operating system.
     roots: Vec<CertificateDer<'static>>,
     clients: OnceLock<Result<Clients, String>>,
     turns: Arc<Turns>,

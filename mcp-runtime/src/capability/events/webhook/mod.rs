@@ -77,7 +77,7 @@ pub(super) struct WebhookLimits {
     challenges: Result<Rate, String>,
     host_challenges: Result<Rate, String>,
     on_loopback: bool,
-    /// Authorities of endpoints besides those of the operating system; `None` if they are not in PEM.
+    /// Authorities of endpoints in addition to those of the operating system; `None` if they are not in PEM.
     roots: Option<Vec<CertificateDer<'static>>>,
 }
 
@@ -170,7 +170,7 @@ pub(super) struct Webhooks {
     challenges: RateLimiter,
     /// By host.
     host_challenges: RateLimiter,
-    /// Those that replicas share; set when a request or the start of the server needs it.
+    /// Subscriptions that replicas share; set when a request or the start of the server needs it.
     durable: OnceLock<Option<Arc<DurableWebhooks>>>,
     /// Delivers them on this replica.
     keeper: Mutex<Option<RunningKeeper>>,
@@ -201,7 +201,7 @@ pub(super) struct Webhook {
     key: WebhookKey,
     /// When it was made, in milliseconds since 1970; one that replaces an ended one is later.
     since: u64,
-    /// The wire's `id`.
+    /// `id` on the wire.
     id: Box<str>,
     name: Box<str>,
     url: Url,
@@ -213,7 +213,7 @@ pub(super) struct Webhook {
     token: CancellationToken,
     /// Cancelled when its principal has lost access; the endpoint is told.
     revoked: CancellationToken,
-    /// Of what one process may have; the shared store counts by itself.
+    /// The place among the subscriptions of one process; the shared store counts by itself.
     _permit: Option<Permit>,
 }
 

@@ -58,7 +58,7 @@ const MAX_CONFLICTS: usize = 4;
 /// The purpose from which ids of subscriptions are derived.
 const ID_PURPOSE: &str = "events/subscription";
 
-/// The wire's `delivery`.
+/// `delivery` on the wire.
 #[derive(Deserialize)]
 struct WireDelivery {
     mode: Option<String>,
@@ -76,7 +76,7 @@ struct Subscribe {
     secret: Secret,
 }
 
-/// The wire's `ttlMs`.
+/// `ttlMs` on the wire.
 #[derive(Clone, Copy)]
 enum AskedLifetime {
     OfServer,
@@ -92,7 +92,7 @@ struct SubscribeResult {
     refresh_before: Option<SystemTime>,
     cursor: String,
     truncated: bool,
-    /// Of a subscription that was renewed.
+    /// The delivery status of a renewed subscription.
     status: Option<DeliveryStatus>,
 }
 
@@ -352,7 +352,7 @@ impl EventCall<Subscribe> {
         Ok(SubscribeResult { id: id.into(), refresh_before, cursor, truncated, status: None })
     }
 
-    /// The wire's `id`: the same for the same subscription, on every replica.
+    /// `id` on the wire: the same for the same subscription, on every replica.
     fn id(&self, key: &WebhookKey) -> String {
         let digest = self.server.keys().keyed_digest(ID_PURPOSE, key);
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

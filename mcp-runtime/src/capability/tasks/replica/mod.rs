@@ -60,7 +60,7 @@ use crate::core::{
 const TRIES: usize = 16;
 /// Messages to other processes that were not sent yet; what is beyond is found by the records.
 const MAX_UNSENT: usize = 1024;
-/// Of one process, in one message.
+/// Ids of one process in one message.
 const MAX_IDS: usize = 64;
 /// After a failure.
 const RETRY: Duration = Duration::from_millis(250);

@@ -25,7 +25,7 @@ pub(crate) const STOPPED: &str = "the server that ran it has stopped";
 pub(crate) struct StoredTask {
     /// A digest of the caller that it belongs to; absent where callers are not told apart.
     pub(crate) owner: Option<Arc<str>>,
-    /// Whose share of the store it uses.
+    /// The owner whose share of the store it uses.
     pub(crate) share: Arc<str>,
     /// Times are milliseconds since 1970.
     pub(crate) created: u64,
@@ -34,7 +34,7 @@ pub(crate) struct StoredTask {
     /// In milliseconds, as the replica has it that created the task.
     pub(crate) ttl: u64,
     pub(crate) poll_interval: u64,
-    /// The wire's `statusMessage`.
+    /// `statusMessage` on the wire.
     pub(crate) message: Option<String>,
     /// Client requests without a response.
     pub(crate) requests: Vec<StoredRequest>,
@@ -47,7 +47,7 @@ pub(crate) struct StoredTask {
     /// Whether that process has given it up.
     #[serde(default)]
     pub(crate) is_released: bool,
-    /// The processes whose subscribers are told of changes.
+    /// The processes whose subscribers are notified of changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) watchers: Vec<Arc<str>>,
     /// The call, if another process may run it again.
@@ -69,9 +69,9 @@ pub(crate) struct StoredRequest {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StoredEnd {
-    /// The wire's `result`.
+    /// `result` on the wire.
     Result(RawJson),
-    /// The wire's `error`.
+    /// `error` on the wire.
     Error(RawJson),
     Cancelled,
 }

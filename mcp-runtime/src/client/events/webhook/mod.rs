@@ -56,7 +56,7 @@ pub struct PendingWebhook {
     lifetime: AskedLifetime,
 }
 
-/// The wire's `ttlMs`.
+/// `ttlMs` on the wire.
 #[derive(Debug, Clone, Copy)]
 enum AskedLifetime {
     OfServer,
@@ -92,7 +92,7 @@ impl fmt::Debug for WebhookSubscription {
 }
 
 impl WebhookSubscription {
-    /// The wire's `id`: the header `X-MCP-Subscription-Id` of its messages. It is not secret.
+    /// `id` on the wire: the header `X-MCP-Subscription-Id` of its messages. It is not secret.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id

@@ -127,7 +127,7 @@ struct RouteState {
     secret: Secret,
     /// The last one that the server has confirmed, if that is another one: it is accepted until a newer one is confirmed.
     confirmed: Option<Secret>,
-    /// Those before, and until when they are accepted; the oldest first.
+    /// Previous secrets, and until when they are accepted; the oldest first.
     previous: VecDeque<(Secret, Instant)>,
     cursor: Option<String>,
     seen: SeenIds,

@@ -27,7 +27,7 @@ pub enum Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// The wire's `action`: `accept`, `decline` or `cancel`.
+    /// `action` on the wire: `accept`, `decline` or `cancel`.
     #[must_use]
     pub const fn action(&self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl<T> fmt::Debug for Answering<'_, T> {
     }
 }
 
-/// The wire's `ElicitResult`; its content matters only if the user agreed.
+/// `ElicitResult` on the wire; its content matters only if the user agreed.
 #[derive(Deserialize)]
 struct ElicitResult {
     action: String,

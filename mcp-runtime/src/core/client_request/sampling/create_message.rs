@@ -63,7 +63,7 @@ pub(super) struct CreateMessageParams {
 pub(super) struct SamplingTool {
     pub(super) name: String,
     pub(super) description: String,
-    /// The wire's `inputSchema`.
+    /// `inputSchema` on the wire.
     pub(super) schema: Value,
 }
 

@@ -1,4 +1,4 @@
-//! The wire's `messages`: the content allowed in each revision, and the rules about uses of tools and their results.
+//! `messages` on the wire: the content allowed in each revision, and the rules about uses of tools and their results.
 
 use std::collections::HashSet;
 

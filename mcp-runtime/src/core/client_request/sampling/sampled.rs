@@ -12,13 +12,13 @@ use crate::core::content::Role;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Sampled {
-    /// The wire's `role`; usually the assistant.
+    /// `role` on the wire; usually the assistant.
     pub role: Role,
-    /// The wire's `content`.
+    /// `content` on the wire.
     pub content: Vec<SampledBlock>,
-    /// The wire's `model`: the name of the model.
+    /// `model` on the wire: the name of the model.
     pub model: String,
-    /// The wire's `stopReason`, where the client knows it: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or
+    /// `stopReason` on the wire, where the client knows it: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or
     /// another.
     pub stop_reason: Option<String>,
 }
@@ -33,14 +33,14 @@ pub enum SampledBlock {
     Image {
         /// The image itself, decoded.
         bytes: Vec<u8>,
-        /// The wire's `mimeType`.
+        /// `mimeType` on the wire.
         mime: String,
     },
     /// `"type": "audio"`
     Audio {
         /// The audio itself, decoded.
         bytes: Vec<u8>,
-        /// The wire's `mimeType`.
+        /// `mimeType` on the wire.
         mime: String,
     },
     /// `"type": "tool_use"`
@@ -53,13 +53,13 @@ pub enum SampledBlock {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolUse {
-    /// The wire's `id`, which the result must name.
+    /// `id` on the wire, which the result must name.
     pub id: String,
     /// The tool's `name`.
     pub name: String,
-    /// The wire's `input`, as the model wrote it: not checked against the tool's schema.
+    /// `input` on the wire, as the model wrote it: not checked against the tool's schema.
     pub input: Map<String, Value>,
-    /// The wire's `_meta`, which is returned to the model unchanged.
+    /// `_meta` on the wire, which is returned to the model unchanged.
     pub(super) meta: Option<Value>,
 }
 

@@ -87,7 +87,7 @@ impl Legacy {
     /// that.
     ///
     /// # Errors
-    /// Those of [`Sessions::check_shared`].
+    /// Returns the errors of [`Sessions::check_shared`].
     pub(super) async fn check_shared(
         &self,
         server: &Server,

@@ -656,7 +656,7 @@ struct SentEvents {
     ended: bool,
 }
 
-/// Those of a server, if they share a store.
+/// The other replicas of a server, if they share a store.
 pub(super) fn open_replicas(server: &Server) -> Option<Arc<dyn OtherReplicas>> {
     let replicas = Replicas {
         peers: server.peers()?,

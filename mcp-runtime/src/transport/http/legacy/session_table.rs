@@ -333,7 +333,7 @@ impl<S> SessionData<S> {
 pub(crate) struct SessionGuard<S> {
     table: Arc<SessionTable<S>>,
     pub(crate) uid: SessionUid,
-    /// Whose share of the table and of the logs the session uses.
+    /// The owner whose share of the table and of the logs the session uses.
     pub(crate) owner: Owner,
     pub(crate) data: Arc<SessionData<S>>,
 }

@@ -148,7 +148,7 @@ impl Sessions {
     /// The session that a request names, without using it.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find).
+    /// Returns the errors of [`find`](Self::find).
     pub(super) fn peek(
         &self,
         headers: &ProtocolHeaders<'_>,

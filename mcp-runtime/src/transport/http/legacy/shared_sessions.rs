@@ -17,7 +17,7 @@ use crate::core::{
 
 /// Seconds by which the clocks of replicas may differ.
 const CLOCK_SKEW: u64 = 60;
-/// How often a change is made anew because another one came first.
+/// How often a change is rebuilt because another one came first.
 const ATTEMPTS: usize = 32;
 /// For how long it is kept which process has the standalone streams of a session, unless the process says so again.
 const CLAIM: Duration = Duration::from_secs(15 * 60);

@@ -43,7 +43,7 @@ impl fmt::Debug for SseReplicas {
     }
 }
 
-/// Those of a server, if its replicas share a store.
+/// The other replicas of a server, if they share a store.
 pub(super) fn open_sse_replicas(
     server: &Server,
     streams: &Arc<OpenSseStreams>,

@@ -320,6 +320,16 @@ fn actions_of_workflows_are_named_by_their_commits() {
 }
 
 #[test]
+fn the_changelog_has_no_history_before_the_first_release() {
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).expect("the CHANGELOG");
+    let released = changelog.lines().any(|line| line.starts_with("## [") && line.contains("] - 20"));
+    let kinds = ["- added:", "- changed:", "- fixed:", "- breaking:"];
+    let history = changelog.lines().filter(|line| kinds.iter().any(|kind| line.starts_with(kind)));
+    let history: Vec<String> = history.map(|line| format!("{line}: nobody has used a release without it")).collect();
+    report(if released { &[] } else { &history });
+}
+
+#[test]
 fn source_files_open_with_a_module_doc() {
     let sources = || texts().filter(|(name, _)| name.ends_with(".rs") && name.contains("/src/"));
     let is_documented = |text: &str| text.starts_with("//!") || text.starts_with("#![doc = include_str!(");

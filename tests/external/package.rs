@@ -1,4 +1,4 @@
-//! Installs pinned packages from npm and PyPI by name, fill_once per manifest.
+//! Installs pinned packages from npm and PyPI by name, once per manifest.
 
 use std::{
     fs,
@@ -85,7 +85,7 @@ pub fn node(least: u32) -> Result<PathBuf, Missing> {
     Ok(dir.join("node_modules").join(package).join("bin/node"))
 }
 
-/// Creates a directory that is filled fill_once for all processes and runs, and again when `key` changes.
+/// Creates a directory that is filled once for all processes and runs, and again when `key` changes.
 ///
 /// # Panics
 ///

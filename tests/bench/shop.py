@@ -277,7 +277,8 @@ def table(head, rows):
 def tables(runs, servers, rounds, seconds):
     parts = [
         f"{page.machine()}; {rounds} interleaved rounds of {seconds:g} s, median (lowest–highest).",
-        f"A session of 2025-11-25 for each call, {CONNECTIONS} connections (adapted from a published comparison; times in ms):",
+        f"A session of 2025-11-25 for each call, {CONNECTIONS} connections (adapted from the TM Dev Lab MCP server benchmark v2; "
+        "times in ms):",
         table(
             ["", "CPU per call", "calls/s", "p50", "p99", "MiB idle", "MiB loaded"],
             [

@@ -246,7 +246,7 @@ fn a_url_in_the_environment_that_names_no_store_is_an_error_that_does_not_repeat
 fn a_server_that_was_built_before_shares_nothing_and_says_so() {
     let output = fixture().arg("list").env("MCP_SHARED", "redis://:sesame@127.0.0.1").output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && message.contains("the server shares nothing"), "{message}");
+    assert!(output.status.success() && message.contains("this server has no shared store"), "{message}");
     assert!(message.contains("`MCP_SHARED`") && !message.contains("sesame"), "{message}");
 }
 

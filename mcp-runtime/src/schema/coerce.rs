@@ -54,6 +54,9 @@ impl Visits {
     }
 }
 
+/// The keywords that apply other schemas to the value itself.
+const IN_PLACE: [&str; 7] = ["$ref", "allOf", "anyOf", "dependentSchemas", "if", "not", "oneOf"];
+
 /// The keywords of a subschema that apply others, to its value or to what is in that.
 #[derive(Default)]
 struct Keywords<'s> {
@@ -81,6 +84,9 @@ impl<'s> Keywords<'s> {
         let properties = map.get("properties").and_then(Value::as_object);
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let constants = properties.into_iter().flatten();
+        // without keywords in place, only those of the object evaluate its members, as in the compiled schema
+        let has_others = IN_PLACE.iter().any(|keyword| map.contains_key(*keyword));
+        let unevaluated = map.get("unevaluatedProperties").filter(|_| !has_others);
         Self {
             types: Cell::new(None),
             target: reference.and_then(|reference| walk::resolve(root, reference)).map(|(_, schema)| schema),
@@ -94,7 +100,7 @@ impl<'s> Keywords<'s> {
                 .flatten()
                 .filter_map(|(pattern, schema)| Some((TextPattern::linked(pattern).ok()?, schema)))
                 .collect(),
-            additional_properties: map.get("additionalProperties"),
+            additional_properties: map.get("additionalProperties").or(unevaluated),
             constants: constants
                 .filter_map(|(name, property)| Some((name.as_str(), property.get("const")?)))
                 .collect(),
@@ -399,6 +405,8 @@ mod tests {
         assert_eq!(coerced(&untagged, json!({"n": "1"}), false), json!({"n": "1"}));
         let map = json!({"additionalProperties": {"type": "integer"}});
         assert_eq!(coerced(&map, json!({"x": "1"}), false), json!({"x": 1}));
+        let rest = json!({"properties": {"y": {}}, "unevaluatedProperties": {"type": "integer"}});
+        assert_eq!(coerced(&rest, json!({"x": 1.0, "y": 1.0}), true), json!({"x": 1, "y": 1.0}));
     }
 
     #[test]

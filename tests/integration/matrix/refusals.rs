@@ -94,7 +94,25 @@ fn forge_state(attempt: &mut Attempt) {
     attempt.params["requestState"] = json!("forged");
 }
 
+/// A call without the parameter that `Mcp-Name` repeats; the header is missing as well, which is found before the body is read.
+fn unnamed(refusal: &'static str, make: fn(&mut Attempt)) -> [Fault; 2] {
+    let has_header = |cell| cell == (Transport::Http, Protocol::Modern);
+    let header = Fault { applies: has_header, ..Fault::new("`Mcp-Name` is missing", make) };
+    [
+        header,
+        Fault { applies: |cell| cell != (Transport::Http, Protocol::Modern), ..Fault::new(refusal, make) },
+    ]
+}
+
 fn methods() -> [Method; 3] {
+    let remove_name = |attempt: &mut Attempt| {
+        attempt.params.as_object_mut().unwrap().remove("name");
+    };
+    let [tool_header, tool_name] = unnamed("`name` is missing", remove_name);
+    let [prompt_header, prompt_name] = unnamed("`name` is missing", remove_name);
+    let [resource_header, resource_uri] = unnamed("`uri` is missing", |attempt| {
+        attempt.params.as_object_mut().unwrap().remove("uri");
+    });
     let token = || {
         Fault::new("`progressToken` is neither", |attempt| {
             attempt.params["_meta"]["progressToken"] = json!({});
@@ -109,10 +127,9 @@ fn methods() -> [Method; 3] {
         name: "tools/call",
         params: || json!({ "name": "guarded_tool", "arguments": { "region": "eu", "count": 3 } }),
         faults: vec![
+            tool_header,
             token(),
-            Fault::new("`name` is missing", |attempt| {
-                attempt.params.as_object_mut().unwrap().remove("name");
-            }),
+            tool_name,
             Fault::new("`arguments` is not an object", |attempt| attempt.params["arguments"] = json!([])),
             Fault::new("unknown tool", |attempt| attempt.params["name"] = json!("nothing")),
             Fault {
@@ -134,10 +151,9 @@ fn methods() -> [Method; 3] {
         name: "resources/read",
         params: || json!({ "uri": "guarded://3" }),
         faults: vec![
+            resource_header,
             token(),
-            Fault::new("`uri` is missing", |attempt| {
-                attempt.params.as_object_mut().unwrap().remove("uri");
-            }),
+            resource_uri,
             Fault::new("unknown resource", |attempt| attempt.params["uri"] = json!("guarded:/3")),
             features(),
             state(),
@@ -150,10 +166,9 @@ fn methods() -> [Method; 3] {
         name: "prompts/get",
         params: || json!({ "name": "guarded_prompt", "arguments": { "count": "3" } }),
         faults: vec![
+            prompt_header,
             token(),
-            Fault::new("`name` is missing", |attempt| {
-                attempt.params.as_object_mut().unwrap().remove("name");
-            }),
+            prompt_name,
             Fault::new("`arguments` is not an object", |attempt| attempt.params["arguments"] = json!([])),
             Fault::new("unknown prompt", |attempt| attempt.params["name"] = json!("nothing")),
             features(),

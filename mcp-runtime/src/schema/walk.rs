@@ -6,9 +6,11 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// Keywords whose value is one schema.
-const SINGLE: [&str; 10] = [
+const SINGLE: [&str; 12] = [
     "items",
+    "additionalItems",
     "contains",
+    "contentSchema",
     "additionalProperties",
     "propertyNames",
     "not",
@@ -18,10 +20,12 @@ const SINGLE: [&str; 10] = [
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
-/// Keywords whose value is an array of schemas.
-const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-/// Keywords whose value is an object of schemas, by names that are not keywords.
-const MAPS: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+/// Keywords whose value is an array of schemas; `items` is one in older dialects.
+const LISTS: [&str; 5] = ["allOf", "anyOf", "oneOf", "prefixItems", "items"];
+/// Keywords whose value is an object of schemas, by names that are not keywords. In `dependencies`, of older dialects, some
+/// are lists of names.
+const MAPS: [&str; 6] =
+    ["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
 
 /// Visits the direct subschemas of a schema with the relative JSON pointer of each.
 pub(crate) fn subschemas<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut(String, &'a Value)) {

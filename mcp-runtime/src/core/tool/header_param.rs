@@ -104,6 +104,10 @@ mod tests {
             json!({ "anyOf": [a] }),
             json!({ "if": a }),
             json!({ "additionalProperties": a }),
+            json!({ "items": [a] }),
+            json!({ "additionalItems": a }),
+            json!({ "contentSchema": a }),
+            json!({ "dependencies": { "b": ["c"], "d": a } }),
             json!({ "anyOf": [{ "properties": { "b": a } }] }),
         ] {
             assert!(headers_of(&json!({ "a": unreachable })).is_err(), "{unreachable}");

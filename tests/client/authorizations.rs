@@ -419,12 +419,222 @@ async fn redirects_of_documents_and_token_endpoints_are_not_followed() {
             })
             .await;
             let (oauth, _) = user(agree);
-            // without the metadata of the resource, the server is its own authorization server
-            let connected = connect(oauth, &site.url).await;
-            assert_eq!(connected.is_ok(), path.contains("protected"), "{path}: {connected:?}");
+            assert!(connect(oauth, &site.url).await.is_err(), "{path}");
         }
     }
     assert_eq!(connections.load(Ordering::SeqCst), 0);
+}
+
+/// The metadata of the protected resource in [`honest`].
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
+
+#[tokio::test]
+async fn a_server_is_its_own_authorization_server_only_where_it_has_no_metadata() {
+    // the server that is its own has nothing but the addresses of 2025-03-26
+    let bare = |seen: &Seen| match seen.path.as_str() {
+        "/.well-known/oauth-authorization-server" => Some(reply(404, &[], &json!({}))),
+        _ => None,
+    };
+    for (status, is_absent) in
+        [(404, true), (405, true), (401, true), (302, false), (429, false), (500, false), (503, false)]
+    {
+        let site = Site::start(move |seen| {
+            bare(seen).or_else(|| (seen.path == RESOURCE_METADATA).then(|| reply(status, &[], &json!({}))))
+        })
+        .await;
+        let (oauth, visits) = user(agree);
+        let connected = connect(oauth, &site.url).await;
+        assert_eq!(connected.is_ok(), is_absent, "{status}: {connected:?}");
+        assert_eq!(visits.load(Ordering::SeqCst), usize::from(is_absent), "{status}");
+    }
+    // the server's own metadata is there, but not now
+    let site = Site::start(|seen| match seen.path.as_str() {
+        RESOURCE_METADATA => Some(reply(404, &[], &json!({}))),
+        "/.well-known/oauth-authorization-server" => Some(reply(503, &[], &json!({}))),
+        _ => None,
+    })
+    .await;
+    let (oauth, visits) = user(agree);
+    assert!(connect(oauth, &site.url).await.is_err());
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+    // a document that is none, and one that a challenge names
+    for (named, body, status) in [(false, "{\"resource\":", 200), (true, "{}", 404), (true, "<html>", 200)] {
+        let site = Site::start(move |seen| {
+            let is_refused = seen.path == "/mcp" && !seen.is_authorized();
+            if named && is_refused {
+                let challenge = format!("Bearer resource_metadata=\"{}/about\"", seen.host());
+                return Some(reply(401, &[("www-authenticate", &challenge)], &json!({})));
+            }
+            let place = if named { "/about" } else { RESOURCE_METADATA };
+            (seen.path == place).then(|| Response::builder().status(status).body(Body::from(body)).unwrap())
+        })
+        .await;
+        let (oauth, visits) = user(agree);
+        let error = connect(oauth, &site.url).await.unwrap_err();
+        assert!(matches!(error, Error::Authorization { .. }), "{body}: {error:?}");
+        assert!(error.to_string().contains("metadata"), "{error}");
+        assert_eq!(visits.load(Ordering::SeqCst), 0, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn metadata_that_cannot_be_fetched_costs_no_registration_and_no_token() {
+    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let (refuses, fails) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (refused, failed) = (refuses.clone(), fails.clone());
+    let site = Site::start(move |seen| match seen.path.as_str() {
+        // honest but elsewhere: its issuer has a path
+        "/mcp" if refused.load(Ordering::SeqCst) > 0 => {
+            Some(reply(401, &[("www-authenticate", "Bearer")], &json!({})))
+        }
+        RESOURCE_METADATA if failed.load(Ordering::SeqCst) > 0 => Some(reply(503, &[], &json!({}))),
+        RESOURCE_METADATA => {
+            let host = seen.host();
+            Some(reply(200, &[], &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [format!("{host}/as")] })))
+        }
+        "/.well-known/oauth-authorization-server/as" => {
+            Some(reply(200, &[], &metadata(seen, &json!({ "issuer": format!("{}/as", seen.host()) }))))
+        }
+        "/token" => Some(reply(200, &[], &json!({ "access_token": "good", "token_type": "Bearer", "refresh_token": "r" }))),
+        _ => None,
+    })
+    .await;
+    let (oauth, visits) = user(agree);
+    let client = connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap();
+    refuses.store(1, Ordering::SeqCst);
+    fails.store(1, Ordering::SeqCst);
+    let before = store_of(&store, &site.url);
+    assert!(before.contains("\"r\""), "{before}");
+    let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+    assert!(matches!(error, Error::Authorization { .. }), "{error:?}");
+    assert_eq!(store_of(&store, &site.url), before);
+    fails.store(0, Ordering::SeqCst);
+    refuses.store(0, Ordering::SeqCst);
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!((visits.load(Ordering::SeqCst), site.to("/register").len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_is_kept_for_one_user_is_not_shown_to_another_whose_tokens_were_taken_over() {
+    use mcp_runtime::client::TokenStore as _;
+    let ada_is_out = Arc::new(AtomicUsize::new(0));
+    let is_out = ada_is_out.clone();
+    let site = Site::start(move |seen| {
+        let of = |user: &str| {
+            seen.headers.get("authorization").is_some_and(|sent| *sent == *format!("Bearer {user}"))
+        };
+        match seen.path.as_str() {
+            "/token" => {
+                let token =
+                    json!({ "access_token": "ada", "token_type": "Bearer", "refresh_token": "of-ada" });
+                Some(reply(200, &[], &token))
+            }
+            "/mcp" if of("ben") || (of("ada") && is_out.load(Ordering::SeqCst) == 0) => {
+                let message = seen.message();
+                let user = if of("ben") { "ben" } else { "ada" };
+                let result = match message["method"].as_str() {
+                    Some("resources/read") => {
+                        json!({ "resultType": "complete", "ttlMs": 60_000, "cacheScope": "private",
+                        "contents": [{ "uri": "x://y", "text": user }] })
+                    }
+                    Some("tools/call") => json!({ "resultType": "complete", "content": [] }),
+                    _ => json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                        "capabilities": { "tools": {}, "resources": {} } }),
+                };
+                Some(reply(200, &[], &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })))
+            }
+            "/mcp" => Some(reply(401, &[("www-authenticate", "Bearer")], &json!({}))),
+            _ => None,
+        }
+    })
+    .await;
+    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let (oauth, visits) = user(agree);
+    let client = connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap();
+    let read = async || within(client.read("x://y").into_future()).await.unwrap().text().unwrap();
+    assert_eq!((read().await, read().await), ("ada".to_owned(), "ada".to_owned()));
+    assert_eq!(site.methods().iter().filter(|method| *method == "resources/read").count(), 1);
+    // another process, in which someone else has logged in
+    let mut kept = store.load(&site.url).unwrap().unwrap();
+    (kept["access_token"], kept["refresh_token"]) = ("ben".into(), "of-ben".into());
+    store.save(&site.url, &kept).unwrap();
+    ada_is_out.store(1, Ordering::SeqCst);
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!(read().await, "ben");
+    assert_eq!(visits.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_client_registers_itself_by_the_kind_of_its_redirect() {
+    for (redirect, kind) in [
+        ("http://localhost:1/callback", "native"),
+        ("https://localhost:1/callback", "native"),
+        ("http://127.0.0.1/callback", "native"),
+        ("http://[::1]:5/callback", "native"),
+        ("com.example.app:/callback", "native"),
+        ("https://app.example.com/callback", "web"),
+    ] {
+        let site = Site::start(|_| None).await;
+        let oauth = OAuth::authorization_code(redirect, |_| async { Err("closed".to_owned()) });
+        assert!(connect(oauth, &site.url).await.is_err());
+        assert_eq!(site.to("/register")[0].message()["application_type"], kind, "{redirect}");
+    }
+}
+
+#[tokio::test]
+async fn redirects_and_documents_of_clients_are_checked_before_anything_is_sent() {
+    let redirect = |uri: &str| OAuth::authorization_code(uri, |_| async { Err("closed".to_owned()) });
+    let document = |url: &str| redirect("http://localhost:1/callback").client_metadata(url);
+    let site = Site::start(|_| None).await;
+    for oauth in [
+        redirect("callback"),
+        redirect("https://app.example.com/callback#part"),
+        redirect("http://app.example.com/callback"),
+        document("client.json"),
+        document("http://app.example.com/client.json"),
+        document("https://app.example.com"),
+        document("https://app.example.com/client.json#part"),
+        document("https://me:secret@app.example.com/client.json"),
+        document("https://app.example.com/a/../client.json"),
+    ] {
+        let error = connect(oauth, &site.url).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+    assert_eq!(site.seen.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn the_resource_of_a_server_without_metadata_has_no_credentials_and_no_fragment() {
+    let site =
+        Site::start(|seen| (seen.path == RESOURCE_METADATA).then(|| reply(404, &[], &json!({})))).await;
+    let (oauth, _) = user(agree);
+    let url = site.url.replace("http://", "http://ada:hidden@") + "#part";
+    connect(oauth, &url).await.unwrap();
+    let asked = &site.to("/token")[0].body;
+    let resource = site.url.replace(':', "%3A").replace('/', "%2F");
+    assert!(
+        asked.contains(&format!("resource={resource}&")) || asked.ends_with(&format!("resource={resource}")),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn a_token_of_another_type_is_not_used() {
+    for (kind, is_used) in [("Bearer", true), ("bearer", true), ("mac", false), ("DPoP", false)] {
+        let site = Site::start(move |seen| {
+            (seen.path == "/token")
+                .then(|| reply(200, &[], &json!({ "access_token": "good", "token_type": kind })))
+        })
+        .await;
+        let (oauth, _) = user(agree);
+        let connected = connect(oauth, &site.url).await;
+        assert_eq!(connected.is_ok(), is_used, "{kind}: {connected:?}");
+        if let Err(error) = connected {
+            assert!(error.to_string().contains("type"), "{error}");
+            assert!(site.to("/mcp").iter().all(|seen| !seen.headers.contains_key("authorization")));
+        }
+    }
 }
 
 #[tokio::test]

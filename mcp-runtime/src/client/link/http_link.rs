@@ -122,11 +122,11 @@ impl std::fmt::Debug for HttpLink {
 }
 
 impl HttpLink {
-    /// How often the client has asked for authorization itself.
-    pub(in crate::client) fn authorizations(&self) -> u64 {
+    /// Counts what may have changed the user for whom the client acts.
+    pub(in crate::client) fn users(&self) -> u64 {
         #[cfg(feature = "client-oauth")]
         if let Some(authorizer) = &self.0.authorizer {
-            return authorizer.authorizations();
+            return authorizer.users();
         }
         0
     }

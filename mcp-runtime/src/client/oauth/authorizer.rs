@@ -33,7 +33,7 @@ use tokio::{
 use url::Url;
 
 use super::{
-    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore, TrustedIssuer,
+    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore, TrustedIssuer, is_loopback,
     jwt::now,
     metadata::{
         ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
@@ -158,6 +158,8 @@ pub(in crate::client) struct Authorizer {
     proof_key: crate::core::sync::Mutex<Option<(String, Arc<ProofKey>)>>,
     /// Counts authorizations, after each of which the user may be another one.
     authorizations: AtomicU64,
+    /// Counts tokens of another process that were taken over, which may be another user's as well.
+    takeovers: AtomicU64,
     /// Counts authorizations that were begun.
     attempts: AtomicU64,
     /// Counts those that failed, for the calls that waited for them.
@@ -193,6 +195,7 @@ impl Authorizer {
             kept: Arc::default(),
             proof_key: crate::core::sync::Mutex::default(),
             authorizations: AtomicU64::new(0),
+            takeovers: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             last_failure: crate::core::sync::Mutex::default(),
@@ -381,8 +384,13 @@ impl Authorizer {
         done.map_err(|error| Error::invalid(error.to_string()))?.map_err(|error| store_error(&error))
     }
 
-    pub(in crate::client) fn authorizations(&self) -> u64 {
+    fn authorizations(&self) -> u64 {
         self.authorizations.load(Ordering::SeqCst)
+    }
+
+    /// Counts what may have changed the user for whom the client acts.
+    pub(in crate::client) fn users(&self) -> u64 {
+        self.authorizations() + self.takeovers.load(Ordering::SeqCst)
     }
 
     async fn authorization_server(
@@ -427,7 +435,8 @@ impl Authorizer {
         if let Some(stored) = self.load().await?.filter(|stored| stored.issuer == kept.issuer)
             && stored.refresh_token != kept.refresh_token
         {
-            // another process has renewed it
+            // another process has renewed it, or has authorized another user
+            self.takeovers.fetch_add(1, Ordering::SeqCst);
             *kept = KeptTokens { is_loaded: true, ..stored };
             if kept.valid_token().is_some() {
                 return Ok(());
@@ -446,6 +455,7 @@ impl Authorizer {
         let endpoint = &kept.token_endpoint;
         match self.post_token(&fetcher, endpoint, form, &client, &kept.issuer, proof_key.as_deref()).await {
             Ok(reply) => {
+                check_type(&reply, proof_key.is_some())?;
                 accept(kept, reply);
                 self.keep(kept).await
             }
@@ -467,7 +477,7 @@ impl Authorizer {
         resource: Option<&ResourceMetadata>,
         server: &ServerMetadata,
     ) -> Result<(), Error> {
-        let resource_id = resource.map_or_else(|| self.server.as_str().to_owned(), |r| r.resource.clone());
+        let resource_id = resource.map_or_else(|| resource_of(&self.server), |r| r.resource.clone());
         let scopes = self.scopes(kept, challenge, resource, server)?;
         let client = self.client(kept, fetcher, server).await?;
         let is_registered_anew = client.untried_redirect.is_some()
@@ -520,6 +530,7 @@ impl Authorizer {
         let endpoint = &server.token_endpoint;
         let reply =
             self.post_token(fetcher, endpoint, form, &client, &server.issuer, proof_key.as_deref()).await?;
+        check_type(&reply, proof_key.is_some())?;
         kept.resource = resource_id;
         kept.token_endpoint.clone_from(&server.token_endpoint);
         kept.scopes = scopes;
@@ -651,7 +662,7 @@ impl Authorizer {
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": method,
-            "application_type": "native",
+            "application_type": application_type(&self.oauth.redirect_uri),
         });
         let url = fetcher.check_url(endpoint).map_err(fetch_error)?;
         let headers =
@@ -877,6 +888,35 @@ const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 struct AuthorizationCode {
     code: String,
     verifier: String,
+}
+
+/// The id of a server that publishes none: its URL, without what is not a part of such ids.
+fn resource_of(server: &Url) -> String {
+    let mut resource = server.clone();
+    // fails for URLs without a host, which have neither
+    let _without_host = (resource.set_username(""), resource.set_password(None));
+    resource.set_fragment(None);
+    resource.into()
+}
+
+/// The kind of a client with this redirect, for its registration.
+fn application_type(redirect_uri: &str) -> &'static str {
+    let is_web = redirect_uri.parse().is_ok_and(|uri: Url| uri.scheme() == "https" && !is_loopback(&uri));
+    if is_web { "web" } else { "native" }
+}
+
+/// Checks that the client knows how to use a token.
+fn check_type(reply: &TokenReply, has_proof_key: bool) -> Result<(), Error> {
+    let kind = reply.token_type.as_deref();
+    let is_known = |kind: &str| {
+        kind.eq_ignore_ascii_case("bearer") || (has_proof_key && kind.eq_ignore_ascii_case("dpop"))
+    };
+    // some servers leave it out, and mean a bearer
+    if kind.is_none_or(is_known) {
+        Ok(())
+    } else {
+        Err(Error::invalid("the token is of a type that the client does not have"))
+    }
 }
 
 /// Takes over what a token endpoint has sent.

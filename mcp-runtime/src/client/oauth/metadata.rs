@@ -1,7 +1,7 @@
 //! The metadata that servers publish about authorization: that of the protected resource, and that of the authorization
 //! server. Addresses must be `https:`, or on this machine.
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use serde::{Deserialize, de::DeserializeOwned};
 use url::Url;
 
@@ -57,17 +57,34 @@ pub(super) fn fetch_error(error: FetchError) -> Error {
     }
 }
 
-/// A document, or `None` if the server has none there.
+/// A document, or `None` if the server says that it has none there.
+///
+/// # Errors
+/// It cannot be fetched or read, which says nothing of whether there is one.
 async fn fetch<T: DeserializeOwned>(fetcher: &Fetcher, url: &str) -> Result<Option<T>, Error> {
-    let url = fetcher.check_url(url).map_err(fetch_error)?;
-    let document = fetcher.send(Method::GET, url, HeaderMap::new(), "").await.map_err(fetch_error)?;
-    if !document.status.is_success() {
+    let address = fetcher.check_url(url).map_err(fetch_error)?;
+    let document = fetcher.send(Method::GET, address, HeaderMap::new(), "").await.map_err(fetch_error)?;
+    let is_busy = matches!(
+        document.status,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+    );
+    if document.status.is_client_error() && !is_busy {
         return Ok(None);
     }
-    Ok(serde_json::from_slice(&document.body).ok())
+    let url = shortened(url);
+    if !document.status.is_success() {
+        let status = document.status.as_u16();
+        return Err(Error::invalid(format!(
+            "the metadata at `{url}` cannot be fetched: HTTP status {status}"
+        )));
+    }
+    serde_json::from_slice(&document.body)
+        .map(Some)
+        .map_err(|_| Error::invalid(format!("the metadata at `{url}` cannot be read")))
 }
 
-/// The metadata of the server at `url`: where the challenge says, else at the well-known addresses, path first.
+/// The metadata of the server at `url`: where the challenge says, else at the well-known addresses, path first. `None`: the
+/// server has none there.
 pub(super) async fn resource_metadata(
     fetcher: &Fetcher,
     url: &Url,
@@ -90,7 +107,13 @@ pub(super) async fn resource_metadata(
         check_resource(url, &metadata.resource)?;
         return Ok(Some(metadata));
     }
-    Ok(None)
+    match named {
+        Some(named) => Err(Error::invalid(format!(
+            "the metadata at `{}`, which the server names, is not there",
+            shortened(named)
+        ))),
+        None => Ok(None),
+    }
 }
 
 /// The beginning of what a server has sent, for an error.
@@ -111,8 +134,18 @@ fn check_resource(server: &Url, resource: &str) -> Result<(), Error> {
 
 /// The metadata of an authorization server, whose issuer must be exactly this one.
 pub(super) async fn server_metadata(fetcher: &Fetcher, issuer: &str) -> Result<ServerMetadata, Error> {
+    let mut failed = None;
     for place in places_of(&fetcher.check_url(issuer).map_err(fetch_error)?) {
-        let Some(metadata) = fetch::<ServerMetadata>(fetcher, &place).await? else { continue };
+        let metadata = match fetch::<ServerMetadata>(fetcher, &place).await {
+            Ok(Some(metadata)) => metadata,
+            Ok(None) => continue,
+            // another place may have it, such as where a server answers every address with a page
+            Err(error @ Error::Invalid { .. }) => {
+                failed.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if metadata.issuer != issuer {
             return Err(Error::invalid(format!(
                 "the metadata of the authorization server `{issuer}` names another issuer, `{}`",
@@ -121,7 +154,8 @@ pub(super) async fn server_metadata(fetcher: &Fetcher, issuer: &str) -> Result<S
         }
         return Ok(metadata);
     }
-    Err(Error::invalid(format!("the authorization server `{issuer}` publishes no metadata")))
+    let none = || Error::invalid(format!("the authorization server `{issuer}` publishes no metadata"));
+    Err(failed.unwrap_or_else(none))
 }
 
 fn places_of(issuer: &Url) -> Vec<String> {

@@ -25,6 +25,8 @@ pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;
 pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 
+use url::{Host, Url};
+
 use super::receive::handlers::{AsyncHandler, async_handler};
 use crate::core::bound::Texts;
 
@@ -112,6 +114,47 @@ impl fmt::Debug for OAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuth").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// Whether a URL leads to this machine.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Checks an address that users are redirected to; a native program may have a scheme of its own.
+fn check_redirect(uri: &str) -> Result<(), &'static str> {
+    let url: Url = uri.parse().map_err(|_| "it is not a URL")?;
+    if url.fragment().is_some() {
+        return Err("it has a fragment");
+    }
+    if url.scheme() == "http" && !is_loopback(&url) {
+        return Err("it is `http:` and not on this machine\nuse `https:`");
+    }
+    Ok(())
+}
+
+/// Checks the URL of a document that describes a client, which is the client's id.
+fn check_document(text: &str) -> Result<(), &'static str> {
+    let url: Url = text.parse().map_err(|_| "it is not a URL")?;
+    if url.scheme() != "https" {
+        return Err("it is not `https:`");
+    }
+    if url.path() == "/" {
+        return Err("it has no path");
+    }
+    if url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+        return Err("it has a fragment or credentials");
+    }
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Err("its path has dot segments");
+    }
+    Ok(())
 }
 
 impl OAuth {
@@ -348,9 +391,19 @@ impl OAuth {
         matches!(self.grant, Grant::AuthorizationCode(FrontEnd::User(_) | FrontEnd::Loopback(_)))
     }
 
-    /// Checks that nothing secret goes to an authorization server that only the MCP server names, and that a browser is not
-    /// opened for no one.
+    /// Checks that nothing secret goes to an authorization server that only the MCP server names, that a browser is not
+    /// opened for no one, and that the client's own URLs are ones that authorization servers accept.
     fn check(&self) -> Result<(), super::Error> {
+        if matches!(self.grant, Grant::AuthorizationCode(_)) {
+            check_redirect(&self.redirect_uri).map_err(|why| {
+                super::Error::invalid(format!("the redirect of `OAuth` cannot be used: {why}"))
+            })?;
+        }
+        if let Some(url) = &self.metadata_url {
+            check_document(url).map_err(|why| {
+                super::Error::invalid(format!("the URL of `.client_metadata(..)` cannot be used: {why}"))
+            })?;
+        }
         if self.opens_browser && !self.has_user() {
             return Err(super::Error::invalid(
                 "no user logs in that `.open_browser()` could open a browser for\n\

@@ -307,16 +307,16 @@ impl SharedClient {
     }
 
     /// The caller, as far as the server can tell callers apart: by the headers that the program sends, and by the user who
-    /// has authorized the client.
+    /// has authorized the client, here or in another process that shares its tokens.
     pub(super) fn caller(&self) -> Caller {
-        let authorizations = match self.connection().as_deref().map(|connection| &*connection.link) {
-            Ok(ServerLink::Http(link)) => link.authorizations(),
+        let users = match self.connection().as_deref().map(|connection| &*connection.link) {
+            Ok(ServerLink::Http(link)) => link.users(),
             _ => 0,
         };
         let mut headers = HeaderMap::new();
         match &self.options.hook {
             Some(hook) => hook(&mut headers),
-            None if authorizations == 0 => return Caller::default(),
+            None if users == 0 => return Caller::default(),
             None => {}
         }
         let mut pairs: Vec<_> = headers
@@ -326,7 +326,7 @@ impl SharedClient {
             .collect();
         pairs.sort_unstable();
         let mut digest = Sha256::new();
-        digest.update(authorizations.to_le_bytes());
+        digest.update(users.to_le_bytes());
         for (name, value) in pairs {
             for part in [name.as_bytes(), value] {
                 digest.update((part.len() as u64).to_le_bytes());

@@ -325,7 +325,8 @@ fn the_changelog_has_no_history_before_the_first_release() {
     let released = changelog.lines().any(|line| line.starts_with("## [") && line.contains("] - 20"));
     let kinds = ["- added:", "- changed:", "- fixed:", "- breaking:"];
     let history = changelog.lines().filter(|line| kinds.iter().any(|kind| line.starts_with(kind)));
-    let history: Vec<String> = history.map(|line| format!("{line}: nobody has used a release without it")).collect();
+    let history: Vec<String> =
+        history.map(|line| format!("{line}: no one has used a release without it")).collect();
     report(if released { &[] } else { &history });
 }
 

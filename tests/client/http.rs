@@ -274,6 +274,151 @@ async fn a_stream_that_ends_early_is_resumed_where_it_broke() {
 }
 
 #[tokio::test]
+async fn a_stream_that_breaks_within_an_event_is_resumed_before_it() {
+    let (url, _log) = serve(|seen| {
+        let stream = [("content-type", "text/event-stream")];
+        legacy(seen, "s", || match (&seen.method, seen.header("last-event-id")) {
+            (&Method::GET, Some("7")) => {
+                let result = json!({ "jsonrpc": "2.0", "id": 3, "result": text_result("resumed") });
+                response(200, &stream, format!("id: 8\ndata: {result}\n\n"))
+            }
+            (&Method::GET, _) => empty(405),
+            _ => response(200, &stream, "id: 7\nretry: 5\ndata:\n\nid: 8\ndata: {\"jsonrpc\""),
+        })
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let result = within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!(result.text(), "resumed");
+}
+
+#[tokio::test]
+async fn a_stream_without_an_id_that_can_be_sent_is_not_resumed() {
+    for events in [
+        "id: 7\nretry: 5\ndata:\n\nid:\ndata:\n\n".to_owned(),
+        "id: a\u{1}b\nretry: 5\ndata:\n\n".to_owned(),
+        "id: 7\nretry: 5\ndata:\n\nid: a\u{7f}b\ndata:\n\n".to_owned(),
+        format!("id: {}\nretry: 5\ndata:\n\n", "x".repeat(10_000)),
+    ] {
+        let text = events.clone();
+        let (url, log) = serve(move |seen| {
+            legacy(seen, "s", || match seen.method {
+                Method::GET => empty(405),
+                _ => response(200, &[("content-type", "text/event-stream")], text.clone()),
+            })
+        })
+        .await;
+        let client = within(Client::connect(url)).await.unwrap();
+        let gets = || log.all().into_iter().filter(|seen| seen.method == Method::GET).count();
+        until(|| gets() == 1).await;
+        let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+        assert!(error.to_string().contains("cannot be resumed"), "{events:?}: {error}");
+        assert_eq!(gets(), 1, "the standalone stream is not opened a second time: {events:?}");
+    }
+}
+
+/// A legacy server whose first session ends when the test says so; what has no session is answered by `answer`.
+async fn forgetful(
+    answer: impl Fn(&Seen) -> Option<Response<Body>> + Clone + Send + Sync + 'static,
+) -> (String, Log, Arc<Mutex<bool>>) {
+    let ended = Arc::new(Mutex::new(false));
+    let is_ended = ended.clone();
+    let (url, log) = serve(move |seen| {
+        let is_ended = *is_ended.lock().unwrap();
+        let is_old = seen.header("mcp-session-id") == Some("one");
+        if is_old && is_ended {
+            return empty(404);
+        }
+        if let Some(response) = answer(seen) {
+            return response;
+        }
+        let mut reply = legacy(seen, if is_ended { "two" } else { "one" }, || match seen.method {
+            Method::GET => empty(405),
+            Method::DELETE => empty(204),
+            _ if seen.body["id"].is_null() => empty(202),
+            _ => json_reply(seen, &json!({ "content": [{ "type": "text", "text": "done" }] })),
+        });
+        if seen.body["method"] == "initialize" {
+            let result = json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "old", "version": "1" },
+                "capabilities": { "tools": {}, "resources": { "subscribe": true } } });
+            let session = reply.headers()["mcp-session-id"].clone();
+            reply = json_reply(seen, &result);
+            reply.headers_mut().insert("mcp-session-id", session);
+        }
+        reply
+    })
+    .await;
+    (url, log, ended)
+}
+
+#[tokio::test]
+async fn a_session_that_the_standalone_stream_finds_lost_is_replaced() {
+    let stream = [("content-type", "text/event-stream")];
+    let (url, log, ended) = forgetful(move |seen| {
+        (seen.method == Method::GET).then(|| response(200, &stream, "id: 1\nretry: 10\ndata:\n\n"))
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let _subscription = within(client.subscribe("x://y", |_| {})).await.unwrap();
+    *ended.lock().unwrap() = true;
+    // without a call of the program
+    until(|| log.of("resources/subscribe").len() == 2).await;
+    assert_eq!(log.of("resources/subscribe")[1].header("mcp-session-id"), Some("two"));
+    assert_eq!(log.of("initialize").len(), 2);
+    until(|| {
+        log.all()
+            .iter()
+            .any(|seen| seen.method == Method::GET && seen.header("mcp-session-id") == Some("two"))
+    })
+    .await;
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "done");
+}
+
+#[tokio::test]
+async fn a_server_without_a_standalone_stream_keeps_its_session() {
+    let (url, log, _) = forgetful(|seen| (seen.method == Method::GET).then(|| empty(404))).await;
+    let client = within(Client::connect(url)).await.unwrap();
+    until(|| log.of("ping").len() == 1).await;
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "done");
+    assert_eq!(log.of("initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn a_session_that_a_resumption_finds_lost_is_replaced_and_the_call_is_not_repeated() {
+    let ended = Arc::new(Mutex::new(None::<Arc<Mutex<bool>>>));
+    let end = ended.clone();
+    let (url, log, flag) = forgetful(move |seen| {
+        (seen.body["params"]["name"] == "slow").then(|| {
+            if let Some(ended) = &*end.lock().unwrap() {
+                *ended.lock().unwrap() = true;
+            }
+            response(200, &[("content-type", "text/event-stream")], "id: 1\nretry: 5\ndata:\n\n")
+        })
+    })
+    .await;
+    *ended.lock().unwrap() = Some(flag);
+    let client = within(Client::connect(url)).await.unwrap();
+    let error = within(client.call("slow", json!({})).into_future()).await.unwrap_err();
+    assert!(matches!(&error, Error::NotConnected { reason } if reason.contains("session")), "{error:?}");
+    until(|| log.of("initialize").len() == 2).await;
+    assert_eq!(log.of("tools/call").len(), 1, "what has begun is not begun again");
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "done");
+    assert_eq!(log.of("initialize").len(), 2);
+}
+
+#[tokio::test]
+async fn a_session_that_a_notification_finds_lost_is_replaced() {
+    let (url, log, ended) = forgetful(|_| None).await;
+    let client = within(Client::connect(url)).await.unwrap();
+    *ended.lock().unwrap() = true;
+    within(client.roots_changed()).await.unwrap();
+    let sent = log.of("notifications/roots/list_changed");
+    let sessions: Vec<_> = sent.iter().map(|seen| seen.header("mcp-session-id")).collect();
+    assert_eq!(sessions, [Some("one"), Some("two")]);
+    assert_eq!(log.of("initialize").len(), 2);
+}
+
+#[tokio::test]
 async fn a_busy_server_is_asked_again_when_it_says() {
     let attempts = Arc::new(Mutex::new(0));
     let counted = attempts.clone();
@@ -574,6 +719,48 @@ async fn a_server_over_http_sse_is_used_and_its_session_is_replaced() {
     .await;
     let error = within(Client::builder().http_sse().connect(elsewhere)).await.unwrap_err();
     assert!(matches!(&error, Error::Invalid { what } if what.contains("origin")), "{error:?}");
+}
+
+#[tokio::test]
+async fn posts_over_http_sse_have_the_header_of_the_revision() {
+    for (version, header) in
+        [("2025-11-25", Some("2025-11-25")), ("2025-06-18", Some("2025-06-18")), ("2024-11-05", None)]
+    {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<String>();
+        let events = Arc::new(Mutex::new(Some(receiver)));
+        let (url, log) = serve(move |seen| {
+            if seen.method == Method::GET {
+                let receiver = events.lock().unwrap().take().expect("one stream");
+                let events = futures_util::stream::unfold(receiver, |mut receiver| async move {
+                    let event = receiver.recv().await?;
+                    Some((Ok::<_, std::io::Error>(event), receiver))
+                });
+                let first = futures_util::stream::iter([Ok("event: endpoint\ndata: /moved\n\n".to_owned())]);
+                return response(
+                    200,
+                    &[("content-type", "text/event-stream")],
+                    Body::from_stream(first.chain(events)),
+                );
+            }
+            let result = match seen.body["method"].as_str() {
+                Some("initialize") => json!({ "protocolVersion": version, "capabilities": { "tools": {} },
+                    "serverInfo": { "name": "old", "version": "1" } }),
+                _ => text_result("done"),
+            };
+            if !seen.body["id"].is_null() {
+                let reply = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result });
+                sender.send(format!("data: {reply}\n\n")).unwrap();
+            }
+            empty(202)
+        })
+        .await;
+        let client = within(Client::builder().http_sse().connect(url)).await.unwrap();
+        assert_eq!(within(client.call("t", json!({})).into_future()).await.unwrap().text(), "done");
+        let of = |method: &str| log.of(method)[0].header("mcp-protocol-version").map(str::to_owned);
+        assert_eq!(of("initialize"), None);
+        assert_eq!(of("notifications/initialized").as_deref(), header, "{version}");
+        assert_eq!(of("tools/call").as_deref(), header, "{version}");
+    }
 }
 
 /// Waits until the client has seen the end of its connection.

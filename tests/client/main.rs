@@ -17,6 +17,7 @@ mod oauth;
 mod oidc_provider;
 mod processes;
 mod programs;
+mod rules;
 mod server_config;
 mod skills;
 mod soak;

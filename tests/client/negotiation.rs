@@ -81,6 +81,29 @@ async fn a_legacy_server_is_found_by_whatever_error_it_answers_with() {
 }
 
 #[tokio::test]
+async fn a_server_that_answers_the_probe_with_anything_else_than_its_description_is_a_legacy_one() {
+    for result in [
+        json!({}),
+        json!(null),
+        json!([]),
+        json!("hello"),
+        json!({ "resultType": "complete", "capabilities": {} }),
+        json!({ "supportedVersions": "2026-07-28", "capabilities": {} }),
+        json!({ "supportedVersions": null }),
+        json!({ "resultType": "dance", "supportedVersions": ["2026-07-28"], "capabilities": {} }),
+    ] {
+        let answered = result.clone();
+        let (client, seen) = negotiate(move |method| match method {
+            "initialize" => Ok(initialized("2025-11-25")),
+            _ => Ok(answered.clone()),
+        })
+        .await;
+        assert_eq!(client.unwrap().revision(), Some(Revision::V2025_11_25), "{result}");
+        assert_eq!(seen, ["server/discover", "initialize"], "{result}");
+    }
+}
+
+#[tokio::test]
 async fn a_silent_server_is_tried_as_a_legacy_one() {
     let (client, seen) = negotiate(|method| match method {
         "initialize" => Ok(initialized("2024-11-05")),

@@ -13,7 +13,7 @@ use super::shared_client::{CallOptions, RememberedRevisions, SharedClient, param
 use crate::{
     client::{
         Error,
-        exchange::initialize_params,
+        exchange::{check_complete, initialize_params},
         link::{
             LinkError, ServerLink,
             outgoing::{RawReply, notification_text},
@@ -75,14 +75,14 @@ enum Discovery {
     Modern(Agreement),
     /// The server names only these, of which the newest that this client has is a legacy one.
     Legacy(Revision),
-    /// It does not know the method.
+    /// It does not know the method, or answers with anything else.
     Unknown,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DiscoverResult {
-    supported_versions: Option<Vec<String>>,
+    supported_versions: Vec<String>,
     #[serde(default)]
     capabilities: Value,
     instructions: Option<String>,
@@ -103,6 +103,17 @@ struct InitializeResult {
 
 /// Agrees on a revision; `remembered` is the one of an earlier connection to the same server.
 pub(in crate::client) async fn negotiate(
+    shared: &SharedClient,
+    link: &ServerLink,
+    remembered: Option<Revision>,
+    options: &CallOptions,
+) -> Result<Agreement, Error> {
+    let agreed = negotiate_revision(shared, link, remembered, options).await?;
+    shared.inbox.set_revision(agreed.revision);
+    Ok(agreed)
+}
+
+async fn negotiate_revision(
     shared: &SharedClient,
     link: &ServerLink,
     remembered: Option<Revision>,
@@ -206,13 +217,16 @@ async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) 
 }
 
 fn discovered(json: &str) -> Result<Discovery, Error> {
-    let result: DiscoverResult = parse(json, "server/discover")?;
-    if let Some(versions) = &result.supported_versions {
-        match newest(versions.iter().map(String::as_str)) {
-            Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
-            Some(_) => {}
-            None => return Err(Error::unsupported("any revision that this client has")),
-        }
+    // a legacy server may answer anything to a method that it does not know
+    let result: Option<DiscoverResult> = parse(json, "server/discover").ok();
+    let Some(result) = result.filter(|_| json.trim_start().starts_with('{') && check_complete(json).is_ok())
+    else {
+        return Ok(Discovery::Unknown);
+    };
+    match newest(result.supported_versions.iter().map(String::as_str)) {
+        Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
+        Some(_) => {}
+        None => return Err(Error::unsupported("any revision that this client has")),
     }
     let info = result.meta.get(META_SERVER_INFO).cloned().unwrap_or_default();
     let server = facts(&info, result.capabilities, result.instructions);
@@ -235,6 +249,7 @@ pub(in crate::client) async fn initialize(
     revision: Revision,
     options: &CallOptions,
 ) -> Result<Agreement, Error> {
+    shared.inbox.set_revision(revision);
     let offer =
         initialize_params(revision, shared.inbox.handlers.capabilities(revision), shared.client_info());
     let json = match send(shared, link, revision, "initialize", offer, options).await? {
@@ -254,11 +269,9 @@ pub(in crate::client) async fn initialize(
             result.protocol_version
         )));
     };
-    if let ServerLink::Http(link) = link {
-        link.set_legacy_revision(agreed);
-    }
+    link.set_legacy_revision(agreed);
     let initialized = notification_text("notifications/initialized", &serde_json::Map::new());
-    link.notify(initialized, shared.request_limit(options)).await?;
+    link.notify(initialized, shared.request_limit(options)).await.map_err(LinkError::into_error)?;
     if let ServerLink::Http(link) = link {
         let first_answer = link.listen();
         // a request that the server sends before the stream is open may be lost

@@ -26,7 +26,8 @@ use crate::{
     client::{
         Error,
         cleanup::{Cleanup, FLUSH_TIMEOUT},
-        exchange::RequestParams,
+        exchange::{RequestParams, check_complete},
+        large_text::{LARGE, run_elsewhere},
         link::{
             LinkError, ServerLink, child_process, event_link,
             http_link::HttpLink,
@@ -240,6 +241,12 @@ impl SharedClient {
                 shared.reads.invalidate(stale);
             }
         }));
+        let weak = Arc::downgrade(&shared);
+        shared.inbox.on_session_lost(Arc::new(move || {
+            if let Some(shared) = weak.upgrade() {
+                tokio::spawn(async move { shared.renew_session().await });
+            }
+        }));
         shared.reconnecting.lock().await.started = Some(Instant::now());
         let connection = shared.open(streams, 0, &call_options).await?;
         *shared.connection.write() = Some(Arc::new(connection));
@@ -408,7 +415,7 @@ impl SharedClient {
         !is_dead || self.must_reopen(&connection)
     }
 
-    /// Begins a new session in place of one that the server has forgotten.
+    /// Begins a new session in place of one that the server may have forgotten.
     pub(in crate::client) async fn renew_session(&self) {
         // a request finds it lost, and replaces it; if that fails, the next one does
         let _found = self.request("ping", &params(json!({})), &CallOptions::default()).await;
@@ -545,8 +552,31 @@ impl SharedClient {
         }
     }
 
-    /// Sends a request, after a new handshake if the server has forgotten the session; the raw JSON of the result.
+    /// Sends a request, after a new handshake if the server has forgotten the session; the raw JSON of the result, which
+    /// is complete.
     pub(in crate::client) async fn request(
+        &self,
+        method: &str,
+        params: &RequestParams,
+        options: &CallOptions,
+    ) -> Result<String, Error> {
+        let json = self.request_of_any_type(method, params, options).await?;
+        let (json, checked) = if json.len() < LARGE {
+            let checked = check_complete(&json);
+            (json, checked)
+        } else {
+            let checking = run_elsewhere(move || {
+                let checked = check_complete(&json);
+                (json, checked)
+            });
+            Box::pin(checking).await?
+        };
+        checked.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))?;
+        Ok(json)
+    }
+
+    /// The same with a result of any type.
+    pub(in crate::client) async fn request_of_any_type(
         &self,
         method: &str,
         params: &RequestParams,
@@ -599,7 +629,14 @@ impl SharedClient {
         params: &Map<String, Value>,
     ) -> Result<(), Error> {
         let limit = TimeLimit::new(self.options.request_timeout, "request_timeout");
-        self.connection()?.link.notify(notification_text(method, params), limit).await
+        let (connection, text) = (self.connection()?, notification_text(method, params));
+        match connection.link.notify(text.clone(), limit).await {
+            Err(LinkError::SessionLost) => {
+                let connection = Box::pin(self.reconnect(&connection, &CallOptions::default())).await?;
+                connection.link.notify(text, limit).await.map_err(LinkError::into_error)
+            }
+            sent => sent.map_err(LinkError::into_error),
+        }
     }
 
     /// One request and its response, within the time limit.

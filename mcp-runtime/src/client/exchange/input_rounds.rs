@@ -104,6 +104,32 @@ impl InputRounds {
     }
 }
 
+/// Checks that a result is what was asked for: one of a request that the server answers in one round.
+///
+/// # Errors
+/// It is of another type.
+#[cfg(feature = "client")]
+pub(crate) fn check_complete(result: &str) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow, rename = "resultType")]
+        result_type: Option<Cow<'a, str>>,
+    }
+    if is_plainly_complete(result) {
+        return Ok(());
+    }
+    let Ok(typed) = serde_json::from_str::<Typed<'_>>(result) else {
+        // its reader says what is wrong with it, if anything is but the type
+        let kind =
+            serde_json::from_str::<Value>(result).ok().filter(|result| result.get("resultType").is_some());
+        return kind.map_or(Ok(()), |_| Err("its `resultType` is not one that this client knows".to_owned()));
+    };
+    match typed.result_type.as_deref() {
+        None | Some("complete") => Ok(()),
+        Some(other) => Err(format!("`{other}` is not a `resultType` that this request has")),
+    }
+}
+
 /// Whether an object says once that it is complete, or nothing that could be a `resultType`: that is all there is, so that
 /// most results are parsed only by their reader.
 fn is_plainly_complete(result: &str) -> bool {
@@ -145,5 +171,18 @@ mod tests {
         let is_complete = |json: &str| matches!(take(json), Ok(RoundOutcome::Complete));
         assert!(is_complete("{}") && is_complete(r#"{"resultType":"complete"}"#));
         assert!(is_complete(r#"{"x":{"resultType":"task"}}"#), "that of another object");
+        for json in [r#"{"resultType":"task"}"#, r#"{"resultType":"\u0064ance"}"#, r#"{"resultType":5}"#] {
+            assert!(check_complete(json).is_err(), "{json}");
+        }
+        for json in [
+            "{}",
+            r#"{"resultType":"complete"}"#,
+            r#"{"x":{"resultType":"task"}}"#,
+            r#"{"resultType":null}"#,
+            "[",
+            "5",
+        ] {
+            assert_eq!(check_complete(json), Ok(()), "{json}");
+        }
     }
 }

@@ -11,7 +11,7 @@ mod request_params;
 pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 #[cfg(feature = "client")]
 pub(crate) use self::{
-    input_rounds::{InputRounds, RoundOutcome},
+    input_rounds::{InputRounds, RoundOutcome, check_complete},
     list_pages::{DroppedEntry, ListBounds, ListPages, PageError},
     request_params::{RequestParams, initialize_params},
 };

@@ -63,6 +63,7 @@ pub(in crate::client) async fn open(
     let ended = token.clone();
     Ok(StreamLink::new(
         None,
+        Some(http.clone()),
         inbox,
         token,
         |queue, received| async move {

@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
+use http::HeaderValue;
+
 /// The longest id that is repeated in `Last-Event-ID`.
 const MAX_ID: usize = 4096;
 
-/// One event with data, or with nothing but an id.
+/// One event with data.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::client) struct StreamEvent {
     /// `message` if empty.
@@ -23,8 +25,10 @@ pub(in crate::client) struct EventStreamParser {
     rest: Vec<u8>,
     event: StreamEvent,
     has_data: bool,
-    /// The id of the last event, for `Last-Event-ID`.
-    pub(in crate::client) last_id: Option<String>,
+    /// The id of the last event, for `Last-Event-ID`; `None` if it has none, or one that headers cannot have.
+    pub(in crate::client) last_id: Option<HeaderValue>,
+    /// The id that the next event has, if that has no other.
+    next_id: Option<HeaderValue>,
     /// How long to wait before reconnecting, if the server has said so.
     pub(in crate::client) retry: Option<Duration>,
     is_first: bool,
@@ -43,11 +47,19 @@ impl EventStreamParser {
             event: StreamEvent::default(),
             has_data: false,
             last_id: None,
+            next_id: None,
             retry: None,
             is_first: true,
             after_carriage_return: false,
             limit,
         }
+    }
+
+    /// Begins the stream that goes on where this one ended; an event that is not complete is discarded.
+    pub(in crate::client) fn resume(&mut self) {
+        let last_id = self.last_id.take();
+        let resumed = Self { next_id: last_id.clone(), last_id, retry: self.retry, ..Self::new(self.limit) };
+        *self = resumed;
     }
 
     /// Takes the next bytes; the events that they complete are appended.
@@ -93,6 +105,8 @@ impl EventStreamParser {
         }
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
+            // not before: an event that is not complete is sent again
+            self.last_id.clone_from(&self.next_id);
             if std::mem::take(&mut self.has_data) {
                 events.push(event);
             }
@@ -115,9 +129,11 @@ impl EventStreamParser {
         let value = &*String::from_utf8_lossy(value);
         match &*String::from_utf8_lossy(field) {
             "event" => value.clone_into(&mut self.event.kind),
-            // one that is too long for a header is not kept: the stream cannot be resumed there
-            "id" if value.len() > MAX_ID => self.last_id = None,
-            "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
+            // one that headers cannot have is not kept: the stream cannot be resumed there
+            "id" if !value.contains('\0') => {
+                let fits = !value.is_empty() && value.len() <= MAX_ID;
+                self.next_id = HeaderValue::from_bytes(value.as_bytes()).ok().filter(|_| fits);
+            }
             "retry" => {
                 if let Some(millis) = value.parse().ok().filter(|_| value.bytes().all(|b| b.is_ascii_digit()))
                 {
@@ -201,6 +217,10 @@ mod tests {
         (event.kind, String::from_utf8(event.data).unwrap())
     }
 
+    fn id_of(parser: &EventStreamParser) -> Option<&str> {
+        parser.last_id.as_ref().map(|id| std::str::from_utf8(id.as_bytes()).unwrap())
+    }
+
     fn events(parser: &mut EventStreamParser, chunks: &[&str]) -> Vec<(String, String)> {
         let mut events = Vec::new();
         for chunk in chunks {
@@ -223,7 +243,7 @@ mod tests {
             }
             let cut: Vec<_> = cut.into_iter().map(pair_of).collect();
             assert_eq!(cut, whole, "in chunks of {size}");
-            assert_eq!(parser.last_id.as_deref(), Some("8"));
+            assert_eq!(id_of(&parser), Some("8"));
             assert_eq!(parser.retry, Some(Duration::from_millis(500)));
         }
     }
@@ -243,6 +263,33 @@ mod tests {
         let mut parser = EventStreamParser::new(100);
         parser.feed(b": \xff\nevent: \xfe\ndata: a\xffb\ndata: c\n\n", &mut events).unwrap();
         assert_eq!((&*events[0].kind, &*events[0].data), ("\u{fffd}", &b"a\xffb\nc"[..]));
+    }
+
+    #[test]
+    fn an_id_counts_from_the_end_of_its_event() {
+        let long = format!("id: {}\n\n", "x".repeat(MAX_ID + 1));
+        for (stream, id) in [
+            ("id: 1\n", None),
+            ("id: 1\ndata: x\n", None),
+            ("id: 1\n\n", Some("1")),
+            ("id: 1\n\nid: 2\ndata: x", Some("1")),
+            ("id: 1\n\ndata: x\n\n", Some("1")),
+            ("id: ä\n\n", Some("ä")),
+            ("id: 1\n\nid: 2\0\n\n", Some("1")),
+            ("id: 1\n\nid:\n", Some("1")),
+            ("id: 1\n\nid:\n\n", None),
+            ("id: 1\n\nid\n\n", None),
+            ("id: 1\n\nid: a\u{1}b\n\n", None),
+            (&*long, None),
+        ] {
+            let mut parser = EventStreamParser::new(10_000);
+            events(&mut parser, &[stream]);
+            assert_eq!(id_of(&parser), id, "{stream:?}");
+            // the stream that goes on has it, and nothing of an incomplete event
+            parser.resume();
+            assert_eq!(events(&mut parser, &["\n"]), []);
+            assert_eq!(id_of(&parser), id, "{stream:?}");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ use crate::{
         connect::client_builder::ClientOptions,
         large_text::{LARGE, run_elsewhere},
         operation::Operation,
-        receive::inbox::{Inbox, Responder},
+        receive::inbox::{ENDED, Inbox, Responder},
     },
     core::{
         jsonrpc::{parse, parse_batch},
@@ -76,6 +76,8 @@ const MAX_CONTENT_TYPE: usize = 200;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest pause between attempts to open the standalone stream.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The longest one that a server may ask for: one that asks for more is asked again after an hour.
+const LONGEST_RETRY: Duration = Duration::from_secs(60 * 60);
 /// The shortest pause between streams, whatever the server asks for.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 /// How much of the body of an error is read.
@@ -205,8 +207,8 @@ impl HttpLink {
         reply
     }
 
-    pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
-        self.post_to(&self.0.url, text, None).await
+    pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), LinkError> {
+        self.0.post_message(&self.0.url, text, Login::Allowed(None)).await
     }
 
     pub(super) fn url(&self) -> &Url {
@@ -220,7 +222,7 @@ impl HttpLink {
         text: Vec<u8>,
         operation: Option<&Operation>,
     ) -> Result<(), Error> {
-        self.0.post_message(url, text, Login::Allowed(operation)).await
+        self.0.post_message(url, text, Login::Allowed(operation)).await.map_err(LinkError::into_error)
     }
 
     /// Opens the event stream at the URL.
@@ -297,7 +299,8 @@ impl Responder for HttpShared {
         tokio::select! {
             sent = timeout(self.request_timeout, self.post_until_accepted(message)) => match sent {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => {
+                Ok(Err(LinkError::SessionLost)) => self.inbox.session_lost(),
+                Ok(Err(LinkError::Failed(error))) => {
                     tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server");
                 }
                 Err(_) => tracing::debug!("a message was not accepted by the server in time"),
@@ -446,12 +449,14 @@ impl HttpShared {
 
     /// Posts a response or a cancellation. It is sent again if it may not have reached the server, such as one of several
     /// replicas that is restarted: a server ignores the second of two.
-    async fn post_until_accepted(&self, text: Vec<u8>) -> Result<(), Error> {
+    async fn post_until_accepted(&self, text: Vec<u8>) -> Result<(), LinkError> {
         let mut pauses = POST_PAUSES.into_iter();
         loop {
             let posted = self.post_message(&self.url, text.clone(), Login::Background).await;
-            let is_lost =
-                matches!(&posted, Err(Error::NotConnected { .. } | Error::Http { status: 502..=504, .. }));
+            let is_lost = matches!(
+                &posted,
+                Err(LinkError::Failed(Error::NotConnected { .. } | Error::Http { status: 502..=504, .. }))
+            );
             match pauses.next().filter(|_| is_lost) {
                 Some(pause) => sleep(pause).await,
                 None => return posted,
@@ -460,9 +465,15 @@ impl HttpShared {
     }
 
     /// Posts a notification or a response.
-    async fn post_message(&self, url: &Url, text: Vec<u8>, login: Login<'_>) -> Result<(), Error> {
-        let response = self.post(url, text, self.headers(), login).await?;
-        if response.status().is_success() { Ok(()) } else { Err(self.failure(response).await.0) }
+    async fn post_message(&self, url: &Url, text: Vec<u8>, login: Login<'_>) -> Result<(), LinkError> {
+        let headers = self.headers();
+        let sent_session = headers.contains_key(SESSION_ID);
+        let response = self.post(url, text, headers, login).await?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            StatusCode::NOT_FOUND if sent_session => Err(LinkError::SessionLost),
+            _ => Err(self.failure(response).await.0.into()),
+        }
     }
 
     async fn exchange(
@@ -470,7 +481,8 @@ impl HttpShared {
         request: &OutgoingRequest<'_>,
         headers: HeaderMap,
     ) -> Result<RawReply, LinkError> {
-        let sent_session = headers.contains_key(SESSION_ID);
+        let mut session = headers.get(SESSION_ID).cloned();
+        let sent_session = session.is_some();
         let is_background = request.method == "subscriptions/listen";
         let login = if is_background { Login::Background } else { Login::Allowed(request.operation) };
         let mut attempt = 1;
@@ -501,12 +513,13 @@ impl HttpShared {
             return reply.ok_or(error.into());
         }
         if request.method == "initialize"
-            && let Some(session) = response.headers().get(SESSION_ID)
+            && let Some(begun) = response.headers().get(SESSION_ID)
         {
-            *self.session.write() = Some(session.clone());
+            session = Some(begun.clone());
+            self.session.write().clone_from(&session);
         }
         if is_type(&response, "text/event-stream") {
-            return Ok(self.read_stream(request, response).await?);
+            return Ok(self.read_stream(request, response, session).await?);
         }
         let content_type = content_type(&response);
         let body = self.read_body(response, self.max_message, request.operation).await?;
@@ -524,7 +537,10 @@ impl HttpShared {
         self: &Arc<Self>,
         request: &OutgoingRequest<'_>,
         mut response: HttpResponse,
+        session: Option<HeaderValue>,
     ) -> Result<RawReply, Error> {
+        // the server may have done what was asked for: the request is not repeated
+        let lost = || Error::not_connected("the session was lost before the response");
         let mut parser = EventStreamParser::new(self.max_message);
         let mut fruitless = 0;
         loop {
@@ -546,17 +562,22 @@ impl HttpShared {
                     return Err(Error::not_connected("the event stream broke, and could not be resumed"));
                 }
                 sleep(parser.retry.unwrap_or(RECONNECT_DELAY).max(SHORTEST_PAUSE)).await;
+                if *self.session.read() != session {
+                    return Err(lost());
+                }
                 match self.get(Some(&last_id), Login::Allowed(request.operation)).await {
                     Ok(response) if response.status().is_success() => break response,
+                    Ok(response) if response.status() == StatusCode::NOT_FOUND && session.is_some() => {
+                        self.inbox.session_lost();
+                        return Err(lost());
+                    }
                     Ok(response) if response.status().is_client_error() => {
                         return Err(self.failure(response).await.0);
                     }
                     _ => fruitless += 1,
                 }
             };
-            let (last_id, retry) = (parser.last_id.take(), parser.retry);
-            parser = EventStreamParser::new(self.max_message);
-            (parser.last_id, parser.retry) = (last_id, retry);
+            parser.resume();
         }
     }
 
@@ -593,12 +614,16 @@ impl HttpShared {
         Ok(None)
     }
 
-    async fn get(&self, last_event_id: Option<&str>, login: Login<'_>) -> Result<HttpResponse, Error> {
+    async fn get(
+        &self,
+        last_event_id: Option<&HeaderValue>,
+        login: Login<'_>,
+    ) -> Result<HttpResponse, Error> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.entry(header::ACCEPT_ENCODING).or_insert(GZIP);
-        if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
-            headers.insert(LAST_EVENT_ID, id);
+        if let Some(id) = last_event_id {
+            headers.insert(LAST_EVENT_ID, id.clone());
         }
         self.send(HttpRequest::new(Method::GET, self.url.clone(), headers, ""), login).await
     }
@@ -613,7 +638,7 @@ impl HttpShared {
         let session = self.session.read().clone();
         // a new session has its own stream
         while *self.session.read() == session {
-            let response = self.get(parser.last_id.as_deref(), Login::Background).await;
+            let response = self.get(parser.last_id.as_ref(), Login::Background).await;
             // those who wait are notified by its end
             drop(answered.take());
             match response {
@@ -627,15 +652,17 @@ impl HttpShared {
                     }
                     let is_fruitless = parser.last_id.is_none() || parser.last_id == before;
                     shortest = if is_fruitless { (shortest * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
-                    let (last_id, retry) = (parser.last_id.take(), parser.retry);
-                    parser = EventStreamParser::new(self.max_message);
-                    (parser.last_id, parser.retry) = (last_id, retry);
+                    parser.resume();
                 }
-                // most servers have none, and the session may be lost: the next request finds out
+                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.is_some() => {
+                    // a server may have no stream there, and keep the session
+                    return self.inbox.session_lost();
+                }
+                // most servers have none
                 Ok(response) if !response.status().is_server_error() => return,
                 _ => pause = (pause * 2).min(LONGEST_PAUSE),
             }
-            sleep(parser.retry.unwrap_or(pause).clamp(shortest, LONGEST_PAUSE)).await;
+            sleep(pause_before_stream(parser.retry, pause, shortest)).await;
         }
     }
 
@@ -672,9 +699,13 @@ impl HttpShared {
             }
         };
         if !message.is_response() {
-            if let Ok(text) = std::str::from_utf8(text) {
-                self.inbox.receive(text, self);
+            let Ok(text) = std::str::from_utf8(text) else { return Ok(None) };
+            if let Some(ended) = self.inbox.stream_ended_by(&message, text)
+                && Some(ended) == id
+            {
+                return Ok(Some(Ok(ENDED.to_owned())));
             }
+            self.inbox.receive(text, self);
             return Ok(None);
         }
         let of: Option<u64> = message.id().and_then(|id| id.trim_matches('"').parse().ok());
@@ -727,6 +758,14 @@ impl HttpShared {
             return (Error::Forbidden { scopes, content_type, body }, None);
         }
         (Error::Http { status: status.as_u16(), content_type, body }, reply)
+    }
+}
+
+/// The pause before the standalone stream is opened again: what the server asks for, within bounds, else `pause`.
+fn pause_before_stream(retry: Option<Duration>, pause: Duration, shortest: Duration) -> Duration {
+    match retry {
+        Some(retry) => retry.clamp(shortest, LONGEST_RETRY),
+        None => pause.clamp(shortest, LONGEST_PAUSE),
     }
 }
 
@@ -822,6 +861,16 @@ inventory::submit!(crate::fuzzing::Target { name: "header_values", run: fuzz });
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_may_ask_for_a_pause_of_up_to_an_hour_before_the_standalone_stream() {
+        let seconds = Duration::from_secs;
+        let pause = |retry: Option<u64>| pause_before_stream(retry.map(seconds), seconds(2), SHORTEST_PAUSE);
+        assert_eq!(pause(None), seconds(2));
+        assert_eq!(pause(Some(300)), seconds(300));
+        assert_eq!((pause(Some(0)), pause(Some(100_000))), (SHORTEST_PAUSE, seconds(3600)));
+        assert_eq!(pause_before_stream(None, seconds(100), SHORTEST_PAUSE), LONGEST_PAUSE);
+    }
 
     #[test]
     fn retry_after_is_a_number_of_seconds_or_a_date() {

@@ -13,6 +13,7 @@ use super::{
     Error,
     operation::{Operation, TimeLimit},
 };
+use crate::core::protocol::Revision;
 use http_link::HttpLink;
 use outgoing::{OutgoingRequest, RawReply};
 use stream_link::StreamLink;
@@ -43,14 +44,22 @@ impl ServerLink {
     }
 
     /// Sends a notification, unless the server does not take it within `limit`.
-    pub(super) async fn notify(&self, text: Vec<u8>, limit: Option<TimeLimit>) -> Result<(), Error> {
+    pub(super) async fn notify(&self, text: Vec<u8>, limit: Option<TimeLimit>) -> Result<(), LinkError> {
         let sent = async {
             match self {
-                Self::Stream(link) => link.notify(text).await,
+                Self::Stream(link) => Ok(link.notify(text).await?),
                 Self::Http(link) => link.notify(text).await,
             }
         };
         Operation::watch(None, limit, sent).await?
+    }
+
+    /// Uses a legacy revision from now on, which requests over HTTP name.
+    pub(super) fn set_legacy_revision(&self, revision: Revision) {
+        match self {
+            Self::Stream(link) => link.set_legacy_revision(revision),
+            Self::Http(link) => link.set_legacy_revision(revision),
+        }
     }
 
     pub(super) async fn close(&self) {
@@ -79,6 +88,15 @@ pub(super) enum LinkError {
     /// The server does not know the session any more.
     SessionLost,
     Failed(Error),
+}
+
+impl LinkError {
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::SessionLost => Error::not_connected("the session was lost"),
+            Self::Failed(error) => error,
+        }
+    }
 }
 
 impl From<Error> for LinkError {

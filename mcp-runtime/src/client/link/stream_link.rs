@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     broken_response::BrokenResponse,
     child_process::ChildHandle,
+    http_link::HttpLink,
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
 };
 #[cfg(feature = "cli")]
@@ -39,10 +40,11 @@ use crate::{
         cleanup::Cleanup,
         large_text::{LARGE, run_elsewhere},
         operation::{Operation, TimeLimit},
-        receive::inbox::{Inbox, Responder},
+        receive::inbox::{ENDED, Inbox, Responder},
     },
     core::{
         jsonrpc::{MalformedMessage, ProtocolError, parse, parse_batch, replace_line_breaks},
+        protocol::Revision,
         sync::Mutex,
     },
     transport::{Line, LineBuffer},
@@ -61,6 +63,8 @@ pub(in crate::client) struct StreamLink {
     shared: Arc<StreamShared>,
     token: CancellationToken,
     pub(in crate::client) process: Option<ChildHandle>,
+    /// What messages are posted with, over HTTP+SSE.
+    http: Option<HttpLink>,
 }
 
 #[derive(Debug)]
@@ -134,6 +138,7 @@ impl StreamLink {
         let ended = token.clone();
         Self::new(
             process,
+            None,
             inbox,
             token,
             |queue, _| write(writer, queue, ended),
@@ -144,6 +149,7 @@ impl StreamLink {
     /// A connection that `write` empties the queue of, and that `read` reads until its end.
     pub(super) fn new<R: Future<Output = ()> + Send + 'static, W: Future<Output = ()> + Send + 'static>(
         process: Option<ChildHandle>,
+        http: Option<HttpLink>,
         inbox: Arc<Inbox>,
         token: CancellationToken,
         write: impl FnOnce(mpsc::Receiver<Vec<u8>>, Received) -> W,
@@ -180,7 +186,13 @@ impl StreamLink {
             inbox.abort_requests();
             ended.cancel();
         });
-        Self { shared, token, process }
+        Self { shared, token, process, http }
+    }
+
+    pub(super) fn set_legacy_revision(&self, revision: Revision) {
+        if let Some(http) = &self.http {
+            http.set_legacy_revision(revision);
+        }
     }
 
     pub(in crate::client) fn is_closed(&self) -> bool {
@@ -364,6 +376,8 @@ impl StreamShared {
 }
 
 impl Responder for StreamShared {
+    const IS_SHARED: bool = true;
+
     async fn deliver(self: Arc<Self>, message: Vec<u8>) {
         // fails if the connection is closed
         let _closed = self.outgoing.send(message).await;
@@ -470,9 +484,11 @@ impl Received {
                     self.shared.finish(id, Ok(reply));
                 }
             }
-            Ok(_) => {
-                if let Ok(text) = std::str::from_utf8(text) {
-                    self.inbox.receive(text, &self.shared);
+            Ok(message) => {
+                let Ok(text) = std::str::from_utf8(text) else { return };
+                match self.inbox.stream_ended_by(&message, text) {
+                    Some(id) => self.shared.finish(id, Ok(Ok(ENDED.to_owned()))),
+                    None => self.inbox.receive(text, &self.shared),
                 }
             }
             Err(malformed) => self.take_broken(text, &malformed),

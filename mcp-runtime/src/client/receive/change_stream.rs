@@ -24,6 +24,7 @@ use super::handlers::{ChangeEvent, Listener};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, SharedClient, params},
+    exchange::check_complete,
     link::LinkError,
 };
 
@@ -298,7 +299,10 @@ impl SharedClient {
         loop {
             tokio::select! {
                 reply = &mut request => return match reply {
-                    Ok(Ok(_)) => StreamEnd::Graceful,
+                    Ok(Ok(json)) => match check_complete(&json) {
+                        Ok(()) => StreamEnd::Graceful,
+                        Err(what) => StreamEnd::Broken(Error::invalid(format!("the result of `subscriptions/listen`: {what}"))),
+                    },
                     Ok(Err(error)) => StreamEnd::Broken(error.into()),
                     Err(LinkError::SessionLost) => StreamEnd::Broken(Error::not_connected("the session was lost")),
                     Err(LinkError::Failed(error)) => StreamEnd::Broken(error),

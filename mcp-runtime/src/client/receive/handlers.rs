@@ -226,6 +226,15 @@ pub enum ChangeEvent {
     },
 }
 
+/// Why a request of the server has no answer.
+#[derive(Debug)]
+pub(in crate::client) enum AnswerError {
+    /// The program's function failed, with a message for the server.
+    Failed(String),
+    /// The client did not declare what the request is for.
+    Undeclared(String),
+}
+
 /// Every function that a client has.
 #[derive(Clone, Default)]
 pub(in crate::client) struct Handlers {
@@ -279,16 +288,19 @@ impl Handlers {
     /// Answers a request of the server. `None`: the client has no function for it.
     ///
     /// # Errors
-    /// The function failed.
+    /// The function failed, or the client did not declare what the request is for.
     pub(in crate::client) async fn answer(
         &self,
         method: &str,
         params: &Value,
-    ) -> Option<Result<Value, String>> {
+    ) -> Option<Result<Value, AnswerError>> {
+        let undeclared =
+            |what: &str| Some(Err(AnswerError::Undeclared(format!("the client does not have {what}"))));
         let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
         match method {
+            "elicitation/create" if self.elicit.is_none() && self.elicit_url.is_none() => None,
             "elicitation/create" if params.get("mode").and_then(Value::as_str) == Some("url") => {
-                let handler = self.elicit_url.as_ref()?;
+                let Some(handler) = &self.elicit_url else { return undeclared("elicitation by URL") };
                 let request = UrlRequest {
                     message: text("message").unwrap_or_default(),
                     url: text("url").unwrap_or_default(),
@@ -297,15 +309,27 @@ impl Handlers {
                 Some(Ok(handler(request).await.into_url_result()))
             }
             "elicitation/create" => {
-                let handler = self.elicit.as_ref()?;
+                let mode = params.get("mode").filter(|mode| !mode.is_null());
+                if mode.is_some_and(|mode| mode != "form") {
+                    return undeclared("this mode of elicitation");
+                }
+                let Some(handler) = &self.elicit else { return undeclared("elicitation by form") };
                 let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({}));
                 let request =
                     FormRequest { message: text("message").unwrap_or_default(), schema: schema.clone() };
-                Some(handler(request).await.into_form_result(&schema))
+                Some(handler(request).await.into_form_result(&schema).map_err(AnswerError::Failed))
             }
             "sampling/createMessage" => {
                 let handler = self.sample.as_ref()?;
-                Some(handler(SampleRequest { params: params.clone() }).await.map(|answer| answer.0))
+                if !self.sample_tools
+                    && ["tools", "toolChoice"]
+                        .iter()
+                        .any(|key| params.get(key).is_some_and(|value| !value.is_null()))
+                {
+                    return undeclared("`sampling.tools`");
+                }
+                let answer = handler(SampleRequest { params: params.clone() }).await;
+                Some(answer.map(|answer| answer.0).map_err(AnswerError::Failed))
             }
             "roots/list" => {
                 let roots = self.roots.as_ref()?(()).await;

@@ -6,7 +6,7 @@ use std::{
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -17,13 +17,15 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::handlers::{ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener};
+use super::handlers::{
+    AnswerError, ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener,
+};
 use crate::{
-    client::{Error, connect::client_limits::ClientLimits},
+    client::{Error, connect::client_limits::ClientLimits, server_text::in_one_line},
     core::{
         admission::{Owner, Rate, RateLimiter},
-        jsonrpc::{Object, ProtocolError, RequestId, write_error_response},
-        protocol::{self, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID},
+        jsonrpc::{JsonRpcMessage, Object, ProtocolError, RequestId, write_error_response},
+        protocol::{self, META_PROGRESS_TOKEN, META_RELATED_TASK, META_SUBSCRIPTION_ID, Revision},
         sync::Mutex,
     },
 };
@@ -36,6 +38,8 @@ const MAX_ID: usize = 1024;
 const MAX_NOTIFICATION: usize = 1 << 20;
 /// The largest one with an event, which no request asks for again.
 const MAX_EVENT: usize = 16 << 20;
+/// The result of a stream that a notification has ended.
+pub(in crate::client) const ENDED: &str = "{}";
 /// The prefix of the methods of event notifications.
 const EVENTS: &str = "notifications/events/";
 
@@ -44,6 +48,9 @@ const MAX_REFUSALS: usize = 64;
 
 /// Sends the responses to requests of the server.
 pub(in crate::client) trait Responder: Send + Sync {
+    /// Whether the messages of all requests come over one channel.
+    const IS_SHARED: bool = false;
+
     /// Sends one message, JSON without a line end; ends when it is sent.
     fn deliver(self: Arc<Self>, message: Vec<u8>) -> impl Future<Output = ()> + Send;
 
@@ -82,6 +89,8 @@ pub(in crate::client) enum Stale<'a> {
 /// Receives the notifications of a stream of events: the method after `notifications/events/`, and the params.
 pub(in crate::client) type EventsListener = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
+type LostListener = Arc<dyn Fn() + Send + Sync>;
+
 type StaleListener = Arc<dyn Fn(Stale<'_>) + Send + Sync>;
 
 /// Messages of the server that are not responses.
@@ -91,6 +100,10 @@ pub(in crate::client) struct Inbox {
     next_watch: AtomicU64,
     /// Set once, by the client that owns the caches.
     stale: Mutex<Option<StaleListener>>,
+    /// Set once, by the client that replaces sessions.
+    session_lost: Mutex<Option<LostListener>>,
+    /// Whether the server may not send requests, and names the subscription of each change.
+    is_modern: AtomicBool,
     refusals: Arc<Semaphore>,
     /// Requests of a legacy server that are answered at once, and their bytes.
     max_requests: usize,
@@ -217,12 +230,42 @@ impl Inbox {
             waiting: Mutex::default(),
             next_watch: AtomicU64::default(),
             stale: Mutex::default(),
+            session_lost: Mutex::default(),
+            is_modern: AtomicBool::new(false),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
         }
     }
 
     pub(in crate::client) fn on_stale(&self, listener: StaleListener) {
         *self.stale.lock() = Some(listener);
+    }
+
+    pub(in crate::client) fn on_session_lost(&self, listener: LostListener) {
+        *self.session_lost.lock() = Some(listener);
+    }
+
+    /// A link has found that the server may not know the session any more, without a request that begins another.
+    pub(in crate::client) fn session_lost(&self) {
+        let listener = self.session_lost.lock().clone();
+        listener.into_iter().for_each(|listener| listener());
+    }
+
+    /// Takes messages by the rules of this revision from now on.
+    pub(in crate::client) fn set_revision(&self, revision: Revision) {
+        self.is_modern.store(revision.is_modern(), Ordering::Relaxed);
+    }
+
+    /// The request for a stream that this message ends: its server cancels the subscription.
+    pub(in crate::client) fn stream_ended_by(&self, message: &JsonRpcMessage<'_>, text: &str) -> Option<u64> {
+        if message.method() != Some("notifications/cancelled")
+            || message.id().is_some()
+            || text.len() > MAX_NOTIFICATION
+        {
+            return None;
+        }
+        let id = subscription_id(raw_params(text).get("requestId")?)?;
+        let waiting = self.waiting.lock();
+        (waiting.streams.contains_key(&id) || waiting.event_streams.contains_key(&id)).then_some(id)
     }
 
     /// Receives the progress of the requests with this token.
@@ -356,13 +399,23 @@ impl Inbox {
             Some(id) if id.len() > MAX_ID => {
                 tracing::debug!("a request of the server is ignored: its id is too long");
             }
+            // its requests come in results
+            Some(_) if self.is_modern.load(Ordering::Relaxed) => {
+                tracing::debug!(method = %in_one_line(method), "a request of the server is ignored: its revision has none");
+            }
             Some(id) => self.answer(text, id, method, responder),
             None if text.len() > MAX_EVENT
                 || (text.len() > MAX_NOTIFICATION && !method.starts_with(EVENTS)) =>
             {
                 tracing::debug!("a notification of the server is ignored: it has {} bytes", text.len());
             }
-            None => self.notified(method, &raw_params(text)),
+            None => {
+                let params = raw_params(text);
+                if R::IS_SHARED && self.is_of_no_subscription(method, &params) {
+                    return tracing::debug!("a change is ignored: it names no subscription of this client");
+                }
+                self.notified(method, &params);
+            }
         }
     }
 
@@ -373,6 +426,10 @@ impl Inbox {
         method: &str,
         responder: &Arc<R>,
     ) {
+        // not one of those that are bounded: it shows that the client lives
+        if method == "ping" {
+            return self.send_bounded(responder, result_text(id, &json!({})));
+        }
         let key = RequestId::from_json(id);
         let mut waiting = self.waiting.lock();
         let bytes = waiting.running_bytes.saturating_add(text.len());
@@ -395,9 +452,11 @@ impl Inbox {
             let unanswered = UnansweredRequest { inbox, responder, id };
             let UnansweredRequest { inbox, responder, id } = &unanswered;
             let text = match inbox.handlers.answer(&method, &params).await {
-                Some(Ok(result)) => result_text(id, &result),
-                Some(Err(message)) => error_text(id, &ProtocolError::new(-1, message)),
-                None if method == "ping" => result_text(id, &json!({})),
+                Some(Ok(result)) => result_text(id, &of_task(result, &params)),
+                Some(Err(AnswerError::Failed(message))) => error_text(id, &ProtocolError::new(-1, message)),
+                Some(Err(AnswerError::Undeclared(message))) => {
+                    error_text(id, &ProtocolError::new(protocol::INVALID_PARAMS, message))
+                }
                 None => {
                     let text = format!("the client does not support `{method}`");
                     error_text(id, &ProtocolError::new(protocol::METHOD_NOT_FOUND, text))
@@ -413,12 +472,33 @@ impl Inbox {
 
     /// Refuses a request, as long as the server reads refusals.
     fn refuse<R: Responder + 'static>(&self, id: &str, responder: &Arc<R>, error: &ProtocolError) {
+        self.send_bounded(responder, error_text(id, error));
+    }
+
+    /// Sends a response that costs nothing, as long as the server reads those.
+    fn send_bounded<R: Responder + 'static>(&self, responder: &Arc<R>, text: Vec<u8>) {
         let Ok(permit) = self.refusals.clone().try_acquire_owned() else { return };
-        let (responder, text) = (responder.clone(), error_text(id, error));
+        let responder = responder.clone();
         tokio::spawn(async move {
             responder.deliver(text).await;
             drop(permit);
         });
+    }
+
+    /// Whether a change on a channel that all subscriptions share is of none of them.
+    fn is_of_no_subscription(&self, method: &str, params: &Value) -> bool {
+        let is_change = matches!(
+            method,
+            "notifications/tools/list_changed"
+                | "notifications/resources/list_changed"
+                | "notifications/prompts/list_changed"
+                | "notifications/resources/updated"
+        );
+        if !is_change || !self.is_modern.load(Ordering::Relaxed) {
+            return false;
+        }
+        let id = params.get("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION_ID));
+        id.and_then(subscription_id).is_none_or(|id| !self.waiting.lock().streams.contains_key(&id))
     }
 
     fn notified(&self, method: &str, params: &Value) {
@@ -562,6 +642,18 @@ impl Inbox {
         };
         call_listener(listener, log);
     }
+}
+
+/// A result that names the task of its request, if that belongs to one.
+fn of_task(mut result: Value, params: &Value) -> Value {
+    let task = params.get("_meta").and_then(|meta| meta.get(META_RELATED_TASK));
+    if let (Some(task), Some(members)) = (task, result.as_object_mut()) {
+        let meta = members.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert(META_RELATED_TASK.to_owned(), task.clone());
+        }
+    }
+    result
 }
 
 /// The id of a listen request, which some servers repeat as a string.

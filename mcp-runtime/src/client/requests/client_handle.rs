@@ -18,7 +18,7 @@ use crate::{
         Error,
         connect::{
             client_builder::ClientBuilder,
-            shared_client::{CallOptions, SharedClient, params},
+            shared_client::{CallOptions, Connection, SharedClient, params},
             target::IntoTarget,
         },
         exchange::{ListedKind, prompt_arguments},
@@ -242,12 +242,17 @@ impl Client {
 
     /// Calls a tool as a task, and returns when the server has begun it.
     ///
-    /// The error [`Error::Unsupported`] says that the server did not make a task of it; its result is lost.
+    /// The error [`Error::Unsupported`] says that the server did not make a task of it; its result is lost. A server of
+    /// 2025-11-25 is asked only if it and the tool allow tasks, and the error says that they do not.
     pub fn call_task(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<RunningToolTask> {
         let tool = tool.into();
         self.request(move |shared, options, _| async move {
-            let legacy = !shared.connection()?.revision.is_modern();
-            let task = legacy.then(|| json!({}));
+            let connection = shared.connection()?;
+            let is_legacy = !connection.revision.is_modern();
+            if is_legacy && !can_be_task(&shared, &connection, &tool, &options).await? {
+                return Err(Error::unsupported(format!("`{tool}` as a task")));
+            }
+            let task = is_legacy.then(|| json!({}));
             let reply = call_tool(&shared, &tool, arguments, task, &options).await?;
             let task = reply.task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))?;
             Ok(task.outlives_call())
@@ -406,6 +411,28 @@ struct ToolReply {
     task: Option<RunningToolTask>,
 }
 
+/// Whether the server makes tasks of calls in the way of 2025-11-25, the only revision that has it.
+fn declares_tasks(connection: &Connection) -> bool {
+    connection.revision == Revision::V2025_11_25
+        && connection.server.capabilities.pointer("/tasks/requests/tools/call").is_some_and(Value::is_object)
+}
+
+/// Whether a server of 2025-11-25 and its tool allow that the call becomes a task; a tool that is not known is looked up.
+async fn can_be_task(
+    shared: &Arc<SharedClient>,
+    connection: &Connection,
+    tool: &str,
+    options: &CallOptions,
+) -> Result<bool, Error> {
+    if !declares_tasks(connection) {
+        return Ok(false);
+    }
+    if !shared.tools.contains(tool) {
+        Box::pin(shared.list(ListedKind::Tools, false, &options.of_same_call())).await?;
+    }
+    Ok(matches!(shared.tools.task_support(tool).as_deref(), Some("required" | "optional")))
+}
+
 /// Calls a tool, once more with new headers if the server finds that some are missing.
 async fn call_tool(
     shared: &Arc<SharedClient>,
@@ -423,9 +450,9 @@ async fn call_tool(
         Value::Object(_) => drop(members.insert("arguments".to_owned(), arguments)),
         other => return Err(Error::invalid(format!("the arguments of `{tool}` are not an object: {other}"))),
     }
-    // a legacy tool may be one that must be called as a task
+    // a tool of 2025-11-25 may be one that must be called as a task
     let required =
-        !connection.revision.is_modern() && shared.tools.task_support(tool).as_deref() == Some("required");
+        declares_tasks(&connection) && shared.tools.task_support(tool).as_deref() == Some("required");
     let task = task.or_else(|| required.then(|| json!({})));
     // boxed: every call would have room for it otherwise
     let with_progress = shared

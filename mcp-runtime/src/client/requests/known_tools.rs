@@ -18,11 +18,14 @@ use crate::{
 /// The largest integer that a header may repeat, by which JavaScript is exact.
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
+/// The schema of a tool's structured content, or why it cannot be used.
+pub(in crate::client) type OutputSchema = Result<Arc<Validator>, String>;
+
 #[derive(Debug)]
 struct KnownTool {
     info: ToolInfo,
     headers: Vec<HeaderParam>,
-    output_schema: OnceLock<Option<Arc<Validator>>>,
+    output_schema: OnceLock<Option<OutputSchema>>,
     /// Whether the program added it, and no list has replaced it.
     is_added: bool,
 }
@@ -96,22 +99,20 @@ impl KnownTools {
         self.0.read().get(name).cloned()
     }
 
+    pub(in crate::client) fn contains(&self, name: &str) -> bool {
+        self.0.read().contains_key(name)
+    }
+
     pub(in crate::client) fn task_support(&self, name: &str) -> Option<String> {
         self.get(name)?.info.task_support().map(str::to_owned)
     }
 
     /// The schema of a tool's structured content.
-    pub(in crate::client) fn output_schema(&self, name: &str) -> Option<Arc<Validator>> {
+    pub(in crate::client) fn output_schema(&self, name: &str) -> Option<OutputSchema> {
         let tool = self.get(name)?;
         let compile = || {
             let schema = tool.info.output_schema()?;
-            match Validator::compile(schema) {
-                Ok(validator) => Some(Arc::new(validator)),
-                Err(error) => {
-                    tracing::debug!(%error, "the output schema of `{name}` is not checked");
-                    None
-                }
-            }
+            Some(Validator::compile(schema).map(Arc::new).map_err(|error| error.to_string()))
         };
         tool.output_schema.get_or_init(compile).clone()
     }

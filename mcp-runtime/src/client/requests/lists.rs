@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -90,6 +91,10 @@ impl SharedClient {
             ListedKind::Events => declared.or_else(|_| require(&connection, EVENTS_EXTENSION))?,
             _ => declared?,
         }
+        // a list may depend on the request's own `_meta`
+        if !options.meta.is_empty() {
+            return self.fetch_entries(&connection, kind, options).await.map(|(entries, ..)| entries);
+        }
         let mut slot = self.lists.slots[kind as usize].lock().await;
         let epoch = self.lists.epochs[kind as usize].load(Ordering::SeqCst);
         let caller = self.caller();
@@ -102,13 +107,7 @@ impl SharedClient {
                 return Ok(entries);
             }
         }
-        let mut pages = self.fetch(kind, options).await?;
-        self.report_dropped(kind, std::mem::take(&mut pages.dropped));
-        let (bytes, ttl) = (pages.bytes, pages.ttl);
-        let mut entries: Vec<_> = pages.entries.into_iter().map(Arc::new).collect();
-        if kind == ListedKind::Tools {
-            self.learn_tools(&connection, &mut entries);
-        }
+        let (entries, bytes, ttl) = self.fetch_entries(&connection, kind, options).await?;
         let until = match ttl {
             Some(ttl) => Some(Instant::now() + ttl),
             None if reports_changes(&connection, kind) => None,
@@ -124,6 +123,22 @@ impl SharedClient {
             slot.push(KeptList { caller, entries: entries.clone(), bytes, until, epoch });
         }
         Ok(entries)
+    }
+
+    /// The entries of all pages, their bytes and how long they may be kept.
+    async fn fetch_entries(
+        &self,
+        connection: &Connection,
+        kind: ListedKind,
+        options: &CallOptions,
+    ) -> Result<(Vec<Arc<Value>>, usize, Option<Duration>), Error> {
+        let mut pages = self.fetch(kind, options).await?;
+        self.report_dropped(kind, std::mem::take(&mut pages.dropped));
+        let mut entries: Vec<_> = pages.entries.into_iter().map(Arc::new).collect();
+        if kind == ListedKind::Tools {
+            self.learn_tools(connection, &mut entries);
+        }
+        Ok((entries, pages.bytes, pages.ttl))
     }
 
     /// All pages.

@@ -1,14 +1,14 @@
 //! Results of tools, resources and prompts. Blocks of unknown kinds are kept.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+use super::known_tools::OutputSchema;
 use crate::{
     client::Error,
     core::content::{Content, Message, ResourceContents, parse_content, parse_message},
-    schema::Validator,
 };
 
 /// The result of a tool.
@@ -17,14 +17,14 @@ use crate::{
 pub struct CallResult {
     /// The blocks; kinds that this crate does not know are [`Content::Unknown`].
     pub content: Vec<Content>,
-    /// `structuredContent` on the wire.
+    /// `structuredContent` on the wire, which may be null.
     pub structured: Option<Value>,
     /// Whether the tool failed, and says so to the model: `isError` on the wire.
     pub is_error: bool,
     /// `_meta` on the wire.
     pub meta: Map<String, Value>,
     /// The tool's output schema, if the client has listed the tool.
-    pub(in crate::client) output_schema: Option<Arc<Validator>>,
+    pub(in crate::client) output_schema: Option<OutputSchema>,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +32,7 @@ pub struct CallResult {
 struct WireCallResult {
     #[serde(default)]
     content: Vec<Value>,
+    #[serde(default, deserialize_with = "present")]
     structured_content: Option<Value>,
     #[serde(default)]
     is_error: bool,
@@ -39,8 +40,13 @@ struct WireCallResult {
     meta: Map<String, Value>,
 }
 
+/// A member that is there, also if it is null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
 impl CallResult {
-    pub(in crate::client) fn parse(json: &str, output_schema: Option<Arc<Validator>>) -> Result<Self, Error> {
+    pub(in crate::client) fn parse(json: &str, output_schema: Option<OutputSchema>) -> Result<Self, Error> {
         let wire: WireCallResult = parse(json, "tools/call")?;
         Ok(Self {
             content: wire.content.into_iter().map(parse_content).collect(),
@@ -70,7 +76,8 @@ impl CallResult {
     /// checked against the tool's output schema first.
     ///
     /// # Errors
-    /// [`Error::Tool`]: the tool failed. [`Error::Invalid`]: such a value is missing, or does not conform.
+    /// [`Error::Tool`]: the tool failed. [`Error::Invalid`]: such a value is missing, does not conform, or cannot be checked
+    /// since the schema is not valid or of an unknown dialect.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Error> {
         if self.is_error {
             return Err(Error::Tool { text: self.text(), result: Box::new(self.clone()) });
@@ -80,7 +87,15 @@ impl CallResult {
                 Error::invalid(format!("the result has no structured content, and its text is not: {error}"))
             });
         };
-        let problems = self.output_schema.as_deref().map(|schema| schema.validate(value)).unwrap_or_default();
+        let problems = match &self.output_schema {
+            Some(Ok(schema)) => schema.validate(value),
+            Some(Err(error)) => {
+                return Err(Error::invalid(format!(
+                    "the result cannot be checked, since the tool's output schema cannot be read: {error}"
+                )));
+            }
+            None => Vec::new(),
+        };
         if let Some(problem) = problems.first() {
             return Err(Error::invalid(format!(
                 "the result is not what the tool's output schema requires: {problem}"

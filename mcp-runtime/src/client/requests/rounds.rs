@@ -14,7 +14,7 @@ use crate::{
         connect::shared_client::{CallOptions, SharedClient},
         exchange::{InputRounds, RequestParams, RoundOutcome},
         large_text::{LARGE, run_elsewhere},
-        receive::handlers::{ElicitAnswer, UrlRequest},
+        receive::handlers::{AnswerError, ElicitAnswer, UrlRequest},
     },
     core::protocol::URL_ELICITATION_REQUIRED,
 };
@@ -50,7 +50,7 @@ impl SharedClient {
         let mut visits = 0;
         let mut pause = FIRST_PAUSE;
         loop {
-            let json = match self.request(method, rounds.params(), options).await {
+            let json = match self.request_of_any_type(method, rounds.params(), options).await {
                 Err(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data })
                     if self.inbox.handlers.elicit_url.is_some() && visits < MAX_VISITS =>
                 {
@@ -75,6 +75,9 @@ impl SharedClient {
                 (json, required)
             };
             match required.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))? {
+                RoundOutcome::Task if method != "tools/call" => {
+                    return Err(Error::invalid(format!("the result of `{method}`: it is a `task`")));
+                }
                 outcome @ (RoundOutcome::Complete | RoundOutcome::Task) => {
                     let is_task = matches!(outcome, RoundOutcome::Task);
                     return Ok(CompleteReply { json, has_repeated: rounds.has_repeated(), is_task });
@@ -121,8 +124,13 @@ impl SharedClient {
             })?;
             let answer = match answer {
                 Some(Ok(answer)) => answer,
-                Some(Err(message)) => return Err(Error::Handler { method, message }),
                 // a kind that this client does not know, or did not declare
+                Some(Err(AnswerError::Undeclared(_))) if method == "elicitation/create" => {
+                    json!({ "action": "decline" })
+                }
+                Some(Err(AnswerError::Failed(message) | AnswerError::Undeclared(message))) => {
+                    return Err(Error::Handler { method, message });
+                }
                 None => json!({ "action": "decline" }),
             };
             answers.insert(key, answer);

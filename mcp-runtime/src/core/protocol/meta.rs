@@ -10,6 +10,9 @@ pub(crate) const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) const META_PROGRESS_TOKEN: &str = "progressToken";
 /// `_meta` key of the subscription that a message belongs to: the id of its `subscriptions/listen` request.
 pub(crate) const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// `_meta` key of the task of 2025-11-25 that a message belongs to.
+#[cfg(feature = "client")]
+pub(crate) const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// `_meta` key of the server's name and version on results.
 pub(crate) const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// `_meta` key of the minimum level of the log messages that a request enables.

@@ -1,0 +1,418 @@
+//! Rules of the protocol for clients, with servers that do not keep theirs: what is ignored, refused, or never sent.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use mcp_runtime::{
+    Revision,
+    client::{ChangeEvent, Client, ClientBuilder, CompletionOf, ElicitAnswer, Error, SampleAnswer},
+};
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+
+use super::{until, within};
+
+/// A server on byte streams, which a test plays message by message.
+struct Peer {
+    reader: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+impl Peer {
+    /// The next message of the client.
+    async fn next(&mut self) -> Value {
+        let line = within(self.reader.next_line()).await.unwrap().expect("a message");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    async fn send(&mut self, message: &Value) {
+        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn reply(&mut self, request: &Value, result: &Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
+    }
+
+    /// Answers the next message, which must be this request.
+    async fn answer(&mut self, method: &str, result: &Value) -> Value {
+        let request = self.next().await;
+        assert_eq!(request["method"], method, "{request}");
+        self.reply(&request, result).await;
+        request
+    }
+
+    /// The reply to a request of this server.
+    async fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": params })).await;
+        let reply = self.next().await;
+        assert_eq!(reply["id"], "q", "{reply}");
+        reply
+    }
+}
+
+fn discovered(capabilities: &Value) -> Value {
+    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities })
+}
+
+/// A client of this revision and its server, after the handshake.
+async fn connected(revision: Revision, capabilities: Value, builder: ClientBuilder) -> (Client, Peer) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(theirs);
+    let mut peer = Peer { reader: BufReader::new(reader).lines(), writer };
+    let handshake = async {
+        if revision.is_modern() {
+            peer.answer("server/discover", &discovered(&capabilities)).await;
+            return;
+        }
+        let result = json!({ "protocolVersion": revision.as_str(), "capabilities": capabilities,
+            "serverInfo": { "name": "odd", "version": "1" } });
+        peer.answer("initialize", &result).await;
+        assert_eq!(peer.next().await["method"], "notifications/initialized");
+    };
+    let connecting = within(builder.revision(revision).connect(tokio::io::split(ours)));
+    let (client, ()) = tokio::join!(connecting, handshake);
+    (client.unwrap(), peer)
+}
+
+/// Functions for questions, and how often they were called.
+fn asked(form: bool, url: bool, sample: bool) -> (ClientBuilder, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let mut builder = Client::builder();
+    let counted = || {
+        let calls = calls.clone();
+        move || calls.fetch_add(1, Ordering::SeqCst)
+    };
+    if form {
+        let count = counted();
+        builder = builder.on_elicit(move |_| {
+            count();
+            async { ElicitAnswer::Accept(json!({})) }
+        });
+    }
+    if url {
+        let count = counted();
+        builder = builder.on_elicit_url(move |_| {
+            count();
+            async { ElicitAnswer::Accept(json!({})) }
+        });
+    }
+    if sample {
+        let count = counted();
+        builder = builder.on_sample(move |_| {
+            count();
+            async { Ok(SampleAnswer::text("scripted", "x")) }
+        });
+    }
+    (builder, calls)
+}
+
+#[tokio::test]
+async fn a_subscription_that_the_server_cancels_has_ended() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    let (client, mut peer) = connected(Revision::V2026_07_28, capabilities.clone(), builder).await;
+    let listen = peer.next().await;
+    assert_eq!(listen["method"], "subscriptions/listen");
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
+    peer.send(&json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+        "params": { "_meta": meta, "notifications": { "toolsListChanged": true } } }))
+        .await;
+    // one that names no subscription ends none
+    let cancel = |id: Value| json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    peer.send(&cancel(json!(9999))).await;
+    peer.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": { "_meta": meta } }))
+        .await;
+    until(|| !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Tools]);
+    peer.send(&cancel(listen["id"].clone())).await;
+    until(|| seen.lock().unwrap().last() == Some(&ChangeEvent::Ended)).await;
+    // a request that has ended is not cancelled by the client
+    let (pinged, ()) = tokio::join!(within(client.ping().into_future()), async {
+        peer.answer("server/discover", &discovered(&capabilities)).await;
+    });
+    pinged.unwrap();
+}
+
+#[tokio::test]
+async fn changes_on_a_shared_channel_count_only_with_the_id_of_a_subscription() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let capabilities = json!({ "tools": { "listChanged": true }, "prompts": { "listChanged": true } });
+    let (_client, mut peer) = connected(Revision::V2026_07_28, capabilities, builder).await;
+    let listen = peer.next().await;
+    for params in [json!({}), json!({ "_meta": { "io.modelcontextprotocol/subscriptionId": 9999 } })] {
+        for method in ["notifications/tools/list_changed", "notifications/resources/updated"] {
+            let mut params = params.clone();
+            params["uri"] = "x://y".into();
+            peer.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+        }
+    }
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
+    peer.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/prompts/list_changed", "params": { "_meta": meta } }),
+    )
+    .await;
+    until(|| !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Prompts]);
+}
+
+#[tokio::test]
+async fn a_client_of_2026_07_28_answers_no_request_of_the_server() {
+    let (builder, calls) = asked(true, true, true);
+    let (client, mut peer) = connected(Revision::V2026_07_28, json!({ "tools": {} }), builder).await;
+    for round in 0..3 {
+        for (method, params) in [
+            ("ping", json!({})),
+            ("elicitation/create", json!({ "message": "?", "requestedSchema": { "type": "object" } })),
+            ("sampling/createMessage", json!({ "messages": [], "maxTokens": 1 })),
+            ("no/such", json!({})),
+        ] {
+            let id = format!("{method}{round}");
+            peer.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        }
+        // a response would come before what is sent later
+        let (pinged, ()) = tokio::join!(within(client.ping().into_future()), async {
+            peer.answer("server/discover", &discovered(&json!({ "tools": {} }))).await;
+        });
+        pinged.unwrap();
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_legacy_server_gets_an_error_for_what_the_client_did_not_declare() {
+    let form = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    let of_mode = |mode: Value| {
+        let mut params = form.clone();
+        params["mode"] = mode;
+        params["url"] = "https://example.com".into();
+        params["elicitationId"] = "1".into();
+        params
+    };
+    let sample = json!({ "messages": [], "maxTokens": 1 });
+    let with = |key: &str| {
+        let mut params = sample.clone();
+        params[key] = json!(if key == "tools" { json!([]) } else { json!({ "mode": "auto" }) });
+        params
+    };
+    for (form_too, url_too, method, params, code) in [
+        (true, false, "elicitation/create", form.clone(), None),
+        (true, false, "elicitation/create", of_mode("form".into()), None),
+        (true, false, "elicitation/create", of_mode("url".into()), Some(-32602)),
+        (true, true, "elicitation/create", of_mode("voice".into()), Some(-32602)),
+        (true, true, "elicitation/create", of_mode(json!(5)), Some(-32602)),
+        (false, true, "elicitation/create", of_mode("url".into()), None),
+        (false, true, "elicitation/create", form.clone(), Some(-32602)),
+        (false, true, "elicitation/create", of_mode("form".into()), Some(-32602)),
+        (false, false, "elicitation/create", form.clone(), Some(-32601)),
+        (false, false, "sampling/createMessage", sample.clone(), None),
+        (false, false, "sampling/createMessage", with("tools"), Some(-32602)),
+        (false, false, "sampling/createMessage", with("toolChoice"), Some(-32602)),
+    ] {
+        let (builder, calls) = asked(form_too, url_too, true);
+        let (_client, mut peer) = connected(Revision::V2025_11_25, json!({}), builder).await;
+        let reply = peer.ask(method, &params).await;
+        assert_eq!(reply["error"]["code"].as_i64(), code, "{params}: {reply}");
+        assert_eq!(calls.load(Ordering::SeqCst), usize::from(code.is_none()), "{params}");
+    }
+    let (builder, calls) = asked(false, false, true);
+    let (_client, mut peer) = connected(Revision::V2025_11_25, json!({}), builder.sample_with_tools()).await;
+    let reply = peer.ask("sampling/createMessage", &with("tools")).await;
+    assert_eq!((reply["result"]["model"].as_str(), calls.load(Ordering::SeqCst)), (Some("scripted"), 1));
+}
+
+#[tokio::test]
+async fn input_that_the_client_did_not_declare_is_not_given() {
+    let tools = json!({ "method": "sampling/createMessage",
+        "params": { "messages": [], "maxTokens": 1, "tools": [{ "name": "t", "inputSchema": {} }] } });
+    let voice = json!({ "method": "elicitation/create",
+        "params": { "mode": "voice", "message": "?", "requestedSchema": { "type": "object" } } });
+    for (request, is_error) in [(tools, true), (voice, false)] {
+        let (builder, calls) = asked(true, true, true);
+        let (client, mut peer) = connected(Revision::V2026_07_28, json!({ "tools": {} }), builder).await;
+        let required = json!({ "resultType": "input_required", "inputRequests": { "a": request } });
+        let (called, ()) = tokio::join!(within(client.call("t", json!({})).into_future()), async {
+            peer.answer("tools/call", &required).await;
+            if !is_error {
+                let again =
+                    peer.answer("tools/call", &json!({ "resultType": "complete", "content": [] })).await;
+                assert_eq!(again["params"]["inputResponses"], json!({ "a": { "action": "decline" } }));
+            }
+        });
+        match called {
+            Err(Error::Handler { method, .. }) if is_error => assert_eq!(method, "sampling/createMessage"),
+            called => assert!(called.is_ok() && !is_error, "{called:?}"),
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_becomes_a_task_of_2025_11_25_only_where_server_and_tool_allow_it() {
+    let declared = json!({ "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } });
+    let tool = |support: Value| {
+        json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
+        "execution": support }] })
+    };
+    let task = json!({ "task": { "taskId": "1", "status": "working", "createdAt": "2025-11-25T00:00:00Z", "ttl": null } });
+    let done = json!({ "content": [] });
+    for (revision, capabilities, support, is_task) in [
+        (Revision::V2025_11_25, &declared, json!({ "taskSupport": "required" }), true),
+        (Revision::V2025_11_25, &declared, json!({ "taskSupport": "optional" }), true),
+        (Revision::V2025_11_25, &declared, json!({ "taskSupport": "forbidden" }), false),
+        (Revision::V2025_11_25, &declared, json!({}), false),
+        (Revision::V2025_11_25, &json!({ "tools": {} }), json!({ "taskSupport": "required" }), false),
+        (Revision::V2025_06_18, &declared, json!({ "taskSupport": "required" }), false),
+    ] {
+        let (client, mut peer) = connected(revision, capabilities.clone(), Client::builder()).await;
+        // a tool that is not known yet is looked up, where the server could make a task of it
+        let begin = async {
+            let begun = client.call_task("t", json!({})).await;
+            begun.map(|task| drop(task.detach()))
+        };
+        let serve = async {
+            if revision == Revision::V2025_11_25 && capabilities.get("tasks").is_some() {
+                peer.answer("tools/list", &tool(support.clone())).await;
+            }
+            if is_task {
+                let call = peer.answer("tools/call", &task).await;
+                assert_eq!(call["params"]["task"], json!({}));
+            }
+        };
+        let (begun, ()) = tokio::join!(within(begin), serve);
+        match begun {
+            Err(Error::Unsupported { what }) if !is_task => assert!(what.contains("`t` as a task"), "{what}"),
+            begun => assert!(begun.is_ok() && is_task, "{support}: {begun:?}"),
+        }
+        if is_task {
+            continue;
+        }
+        let (listed, ()) =
+            tokio::join!(client.tools().refresh(mcp_runtime::client::Refresh::Yes).into_future(), async {
+                peer.answer("tools/list", &tool(support.clone())).await;
+            });
+        assert_eq!(listed.unwrap().len(), 1);
+        let (called, ()) = tokio::join!(within(client.call("t", json!({})).into_future()), async {
+            let call = peer.answer("tools/call", &done).await;
+            assert_eq!(call["params"].get("task"), None, "{support} {revision}");
+        });
+        called.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_result_of_a_type_that_the_client_does_not_know_is_invalid() {
+    let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} });
+    let (client, mut peer) = connected(Revision::V2026_07_28, capabilities, Client::builder()).await;
+    let members = json!({ "tools": [], "contents": [], "messages": [], "content": [], "taskId": "1",
+        "completion": { "values": [] }, "supportedVersions": ["2026-07-28"], "capabilities": {} });
+    let of_type = |kind: &str| {
+        let mut result = members.clone();
+        result["resultType"] = kind.into();
+        result
+    };
+    macro_rules! refused {
+        ($method:literal, $kind:literal, $call:expr) => {
+            let result = of_type($kind);
+            let (called, ()) = tokio::join!(within($call.into_future()), async {
+                peer.answer($method, &result).await;
+            });
+            let error = called.map(drop).expect_err($method);
+            assert!(matches!(&error, Error::Invalid { what } if what.contains($kind)), "{}: {error:?}", $method);
+        };
+    }
+    for _ in 0..2 {
+        refused!("tools/list", "dance", client.tools());
+        refused!("tools/list", "task", client.tools());
+        refused!("tools/list", "input_required", client.tools());
+        refused!("completion/complete", "dance", client.complete(&CompletionOf::Prompt("p"), "a", "b"));
+        refused!("server/discover", "dance", client.ping());
+        refused!("resources/read", "dance", client.read("x://y"));
+        refused!("resources/read", "task", client.read("x://y"));
+        refused!("prompts/get", "task", client.prompt("p", json!({})));
+        refused!("tools/call", "dance", client.call("t", json!({})));
+    }
+    let (begun, ()) = tokio::join!(within(client.call_task("t", json!({})).into_future()), async {
+        peer.answer("tools/call", &of_type("task")).await;
+    });
+    let task = begun.unwrap();
+    let (status, ()) = tokio::join!(within(task.status()), async {
+        peer.answer("tasks/get", &of_type("dance")).await;
+    });
+    assert!(matches!(&status, Err(Error::Invalid { what }) if what.contains("dance")), "{status:?}");
+    drop(task.detach());
+}
+
+#[tokio::test]
+async fn responses_that_belong_to_a_task_say_so_and_pings_are_answered_by_a_busy_client() {
+    let builder = Client::builder().limits(|limits| limits.server_requests(1)).on_elicit(|form| async move {
+        if form.message == "wait" {
+            std::future::pending::<()>().await;
+        }
+        ElicitAnswer::Decline
+    });
+    let (_client, mut peer) = connected(Revision::V2025_11_25, json!({}), builder).await;
+    let related = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t-1" } });
+    let form = |message: &str| json!({ "message": message, "requestedSchema": { "type": "object" }, "_meta": related });
+    let reply = peer.ask("elicitation/create", &form("now")).await;
+    assert_eq!(reply["result"], json!({ "action": "decline", "_meta": related }));
+    let waiting =
+        json!({ "jsonrpc": "2.0", "id": "w", "method": "elicitation/create", "params": form("wait") });
+    peer.send(&waiting).await;
+    assert_eq!(peer.ask("elicitation/create", &form("now")).await["error"]["code"], -32603, "it is busy");
+    assert_eq!(peer.ask("ping", &json!({})).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn structured_content_that_is_null_is_kept_and_a_schema_that_cannot_be_read_is_an_error() {
+    let (client, mut peer) =
+        connected(Revision::V2026_07_28, json!({ "tools": {} }), Client::builder()).await;
+    let result = |structured: Value| json!({ "resultType": "complete", "content": [], "structuredContent": structured });
+    let mut call = async |result: Value| {
+        let (called, ()) = tokio::join!(within(client.call("t", json!({})).into_future()), async {
+            peer.answer("tools/call", &result).await;
+        });
+        called.unwrap()
+    };
+    let null = call(result(Value::Null)).await;
+    assert_eq!(null.structured, Some(Value::Null));
+    assert_eq!(null.structured::<Option<u8>>().unwrap(), None);
+    assert_eq!(call(json!({ "resultType": "complete", "content": [] })).await.structured, None);
+    let definition = json!({ "name": "t", "inputSchema": { "type": "object" },
+        "outputSchema": { "$schema": "https://example.com/a-dialect", "type": "object" } });
+    client.add_known_tools([definition]).unwrap();
+    let error = call(result(json!({ "a": 1 }))).await.structured::<Value>().unwrap_err();
+    assert!(matches!(&error, Error::Invalid { what } if what.contains("output schema")), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_list_that_was_asked_for_with_meta_is_not_kept() {
+    let capabilities = json!({ "tools": {} });
+    let (client, mut peer) = connected(Revision::V2026_07_28, capabilities, Client::builder()).await;
+    for (meta, name, is_asked) in [
+        (None, "a", true),
+        (None, "a", false),
+        (Some("x"), "b", true),
+        (Some("x"), "c", true),
+        (None, "a", false),
+    ] {
+        let mut list = client.tools();
+        if let Some(meta) = meta {
+            list = list.meta("mine", meta);
+        }
+        let page = json!({ "resultType": "complete", "ttlMs": 60_000, "tools": [{ "name": name, "inputSchema": {} }] });
+        let (tools, ()) = tokio::join!(within(list.into_future()), async {
+            if is_asked {
+                peer.answer("tools/list", &page).await;
+            }
+        });
+        assert_eq!(tools.unwrap()[0].name(), name);
+    }
+}

@@ -241,6 +241,36 @@ async fn keys_in_a_file_are_rotated_without_a_restart() {
     .await;
 }
 
+#[tokio::test]
+async fn a_first_page_that_was_listed_before_has_a_cursor_of_the_present_keys() {
+    within(async {
+        let directory = TestDirectory::new("cursors");
+        let file = directory.0.join("keys");
+        let (old, new) = (hex(1), hex(2));
+        std::fs::write(&file, &old).expect("written");
+        let server = Server::builder("replicas", "1")
+            .stores(|stores| stores.keys_from_file(&file))
+            .lists(|lists| lists.page_size(1))
+            .tool::<greet>()
+            .tool::<echo>()
+            .build()
+            .expect("a server");
+        let (served, handle) = (HttpServer::of(&server).await, server.handle());
+        let list = async |params: Value| {
+            HttpRequest::modern(1, "tools/list", params).send(served.address).await.json()
+        };
+        for keys in [old.clone(), format!("{old}\n{new}\n"), format!("{new},{old}"), new.clone()] {
+            std::fs::write(&file, &keys).expect("written");
+            handle.reload_keys().expect("keys");
+            let cursor = list(json!({})).await["result"]["nextCursor"].clone();
+            assert_eq!(list(json!({})).await["result"]["nextCursor"], cursor, "sealed once for these keys");
+            let second = list(json!({ "cursor": cursor })).await;
+            assert_eq!(second["result"]["tools"][0]["name"], "echo", "{second}");
+        }
+    })
+    .await;
+}
+
 #[test]
 fn weak_keys_are_refused() {
     let build = |key: [u8; 32]| {

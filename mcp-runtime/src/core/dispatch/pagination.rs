@@ -14,7 +14,7 @@ use super::{
 use crate::core::{
     connection::principal_digest,
     jsonrpc::{ProtocolError, decode_string},
-    server::{EncodedPage, List, Server, page_of},
+    server::{EncodedPage, List, SealedCursor, Server, page_of},
 };
 
 /// The scope that a cursor is sealed with: the server, the list, the revision and the caller's access.
@@ -68,7 +68,7 @@ impl Server {
         page: Arc<EncodedPage>,
         scope: impl FnOnce() -> CursorScope,
     ) -> Result<Reply, Reply> {
-        let cursor = self.next_cursor(&page, scope)?.map(str::to_owned);
+        let cursor = self.next_cursor(&page, scope)?;
         Ok(self.page_with_cursor(key, page, cursor))
     }
 
@@ -110,19 +110,25 @@ impl Server {
         sealed.map_err(|_| ProtocolError::internal("a cursor cannot be sealed"))
     }
 
-    /// The cursor of the page after this one; `None` if this is the last.
-    fn next_cursor<'p>(
+    /// The cursor of the page after this one; `None` if this is the last. It is sealed once for each set of keys: a
+    /// cursor whose key has been removed opens nowhere.
+    fn next_cursor(
         &self,
-        page: &'p EncodedPage,
+        page: &EncodedPage,
         scope: impl FnOnce() -> CursorScope,
-    ) -> Result<Option<&'p str>, ProtocolError> {
+    ) -> Result<Option<String>, ProtocolError> {
         let Some(next) = page.next else { return Ok(None) };
-        if page.cursor.get().is_none() {
-            let sealed = self.seal_cursor(&(next as u64).to_le_bytes(), &scope())?;
-            // if another thread was faster, its cursor is equally valid
-            let _first = page.cursor.set(sealed);
+        // read before it is sealed: keys that replace these meanwhile have another one
+        let generation = self.cursors().generation();
+        if let Some(sealed) = &*page.cursor.read()
+            && sealed.generation == generation
+        {
+            return Ok(Some(sealed.text.clone()));
         }
-        Ok(page.cursor.get().map(String::as_str))
+        let text = self.seal_cursor(&(next as u64).to_le_bytes(), &scope())?;
+        // if another thread was faster, its cursor is equally valid
+        *page.cursor.write() = Some(SealedCursor { text: text.clone(), generation });
+        Ok(Some(text))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::core::{connection::Access, protocol::Revision};
+use crate::core::{connection::Access, protocol::Revision, sync::RwLock};
 
 /// A list whose entries are known.
 #[derive(Clone, Copy)]
@@ -19,13 +19,21 @@ pub(crate) struct List<'a> {
 pub(crate) struct PageCache([OnceLock<Arc<EncodedPage>>; 5]);
 
 /// One page: the entries as a JSON array, and the cursor of the next.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct EncodedPage {
     pub(crate) entries: Vec<u8>,
     /// How many entries of the list come before the next page.
     pub(crate) next: Option<usize>,
     /// The cursor of the next page, once it has been sealed.
-    pub(crate) cursor: OnceLock<String>,
+    pub(crate) cursor: RwLock<Option<SealedCursor>>,
+}
+
+/// A cursor for as long as the keys that sealed it are those of the server.
+#[derive(Debug)]
+pub(crate) struct SealedCursor {
+    pub(crate) text: String,
+    /// That of the keys.
+    pub(crate) generation: u64,
 }
 
 impl List<'_> {
@@ -53,7 +61,7 @@ impl EncodedPage {
         array.push(b'[');
         array.extend_from_slice(&entries.join(&b','));
         array.push(b']');
-        Self { entries: array, next: None, cursor: OnceLock::new() }
+        Self { entries: array, next: None, cursor: RwLock::default() }
     }
 }
 

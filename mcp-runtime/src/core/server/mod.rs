@@ -43,7 +43,7 @@ pub(crate) use item::{
     Addition, Annotation, HasHandler, IntoAddition, IntoRuntimeItem, MadeItem, Named, RegisteredItem,
     RuntimeItem, RuntimeKey, Unfinished, comparable_uri, impl_additions, named_functions,
 };
-pub(crate) use list_cache::{EncodedPage, List, PageCache, page_of};
+pub(crate) use list_cache::{EncodedPage, List, PageCache, SealedCursor, page_of};
 pub(crate) use open_capabilities::{
     Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
 };

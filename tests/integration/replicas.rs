@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, within};
+use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, text_of, within};
 use serde_json::{Value, json};
 
 #[mcp_type]
@@ -266,6 +266,31 @@ async fn a_first_page_that_was_listed_before_has_a_cursor_of_the_present_keys() 
             assert_eq!(list(json!({})).await["result"]["nextCursor"], cursor, "sealed once for these keys");
             let second = list(json!({ "cursor": cursor })).await;
             assert_eq!(second["result"]["tools"][0]["name"], "echo", "{second}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_id_in_a_modern_request_is_ignored() {
+    within(async {
+        let store = BreakableStore::default();
+        let server = Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)]));
+        let server = HttpServer::start(server.tool::<echo>().shared(store.clone())).await;
+        let ended = session(server.address).await;
+        let list = HttpRequest::legacy(&ended, 1, "tools/list", &json!({}));
+        assert_eq!(list.send(server.address).await.status, 200);
+        assert_eq!(HttpRequest::new("DELETE").session(&ended).send(server.address).await.status, 204);
+        assert_eq!(list.send(server.address).await.status, 404);
+        for is_broken in [false, true] {
+            store.set_broken(is_broken);
+            for id in [&*ended, "unknown"] {
+                let modern = HttpRequest::modern(1, "tools/list", json!({})).session(id);
+                assert_eq!(modern.send(server.address).await.status, 200, "{id} {is_broken}");
+                // the metadata alone makes it modern
+                let reply = modern.without("MCP-Protocol-Version").send(server.address).await;
+                assert_eq!((reply.status, reply.code()), (400, -32020), "{id} {is_broken}");
+            }
         }
     })
     .await;

@@ -348,9 +348,12 @@ impl HttpHandler {
             Err(error) => return error.into(),
         };
         if headers.session.first().is_some()
+            && !headers.is_modern()
             && self.legacy.shares_sessions()
             && let Err(error) =
                 Box::pin(self.legacy.check_shared(&endpoint.server, headers, connection)).await
+            // a modern request has no session, whatever its headers say
+            && !parse(&body.text).is_ok_and(|message| is_modern(&message, headers))
         {
             // the call that waits for a response would have none
             let is_kept =
@@ -376,7 +379,7 @@ impl HttpHandler {
             Ok(message) => message,
             Err(malformed) => return self.start_batch_or_error(text, &malformed, post),
         };
-        if message.params().meta.version.is_some() || post.headers.is_modern() {
+        if is_modern(&message, post.headers) {
             self.start_modern(&message, post)
         } else {
             self.legacy.start(&self.endpoint, &message, post)
@@ -483,6 +486,11 @@ impl HttpHandler {
             }
         }
     }
+}
+
+/// Whether a message is of 2026-07-28: its metadata names a version, or its headers one that is not a legacy one.
+fn is_modern(message: &JsonRpcMessage<'_>, headers: &ProtocolHeaders<'_>) -> bool {
+    message.params().meta.version.is_some() || headers.is_modern()
 }
 
 /// A server as a tower service: one MCP endpoint, at whatever path it is mounted.

@@ -24,8 +24,11 @@ async fn only_existing_resources_are_acknowledged() {
 async fn scheme_and_host_match_case_insensitively_and_keep_the_clients_spelling() {
     for transport in Transport::ALL {
         let server = builder().build().unwrap();
-        let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one", "item://1"] });
+        let wanted = ["hTTp://example.ORG/one", "item://1", "http://example.org/one"];
+        let filter = json!({ "resourceSubscriptions": wanted });
         let mut listener = Listener::open(&server, transport, filter).await;
+        // two spellings of one URI are one subscription, with the first of them
+        assert_eq!(listener.acknowledged, json!({ "resourceSubscriptions": wanted[..2] }), "{transport:?}");
         // the path is case-sensitive: the next notification is that of another resource
         server.handle().resource_updated("http://example.org/ONE");
         server.handle().resource_updated("item://1");

@@ -19,6 +19,7 @@ use crate::core::{
     extensions::Extensions,
     invoke::{ClientError, catch_panic},
     jsonrpc::ProtocolError,
+    protocol::normalize_uri,
     server::Server,
     store::StoreFuture,
 };
@@ -62,7 +63,10 @@ impl Resources {
         self.check_scopes(server, request, requested.iter().map(String::as_str))?;
         let (mut uris, mut contexts, mut accepted) = (HashSet::new(), Vec::new(), Vec::new());
         for uri in requested {
-            if uris.insert(&**uri) && self.may_subscribe(server, request, uri, &mut contexts).is_ok() {
+            // two spellings of one URI are one subscription
+            if uris.insert(normalize_uri(uri))
+                && self.may_subscribe(server, request, uri, &mut contexts).is_ok()
+            {
                 filter.subscribe(uri).map_err(|error| Reply::unavailable(error.to_string()))?;
                 accepted.push(&**uri);
             } else {

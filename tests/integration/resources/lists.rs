@@ -226,6 +226,30 @@ fn breaks() -> Vec<String> {
     panic!("secret")
 }
 
+fn ranked() -> Vec<ListedResource> {
+    let priorities = [f64::NAN, f64::INFINITY, -1.0, 2.0, 0.25];
+    let ranked = priorities.iter().enumerate().map(|(id, priority)| {
+        let mut listed = ListedResource::new(format!("ranked://{id}"));
+        listed.annotations.priority = Some(*priority);
+        listed
+    });
+    ranked.collect()
+}
+
+#[mcp_resource(uri = "ranked://{id}", list = ranked)]
+fn rank(id: u32) -> String {
+    id.to_string()
+}
+
+#[tokio::test]
+async fn priorities_are_numbers_from_0_to_1() {
+    let server = serve(mcp_runtime::server!().resource::<rank>());
+    let listed = server.list_resources().await;
+    let written: Vec<_> = listed.iter().map(|entry| entry["annotations"].clone()).collect();
+    let of = |priority: f64| json!({ "priority": priority });
+    assert_eq!(written, [json!({}), of(1.0), of(0.0), of(1.0), of(0.25)]);
+}
+
 #[mcp_resource(uri = "broken://{id}", list = breaks)]
 fn broken(id: String) -> String {
     id

@@ -48,7 +48,7 @@ impl Role {
 pub struct Annotations {
     /// `audience` on the wire.
     pub audience: Vec<Role>,
-    /// `priority` on the wire, 0 to 1.
+    /// `priority` on the wire, from 0 to 1: it is written as the nearest number of these, and not at all if it is not a number.
     pub priority: Option<f64>,
     /// `lastModified` on the wire, an ISO 8601 time; clients before 2025-06-18 do not see it.
     pub last_modified: Option<String>,
@@ -435,8 +435,8 @@ impl ContentWriter {
                     write_string(out, role.as_str());
                 });
             }
-            if let Some(priority) = annotations.priority {
-                a.value("priority", &priority);
+            if let Some(priority) = annotations.priority.filter(|priority| !priority.is_nan()) {
+                a.value("priority", &priority.clamp(0.0, 1.0));
             }
             if self.supports(Revision::V2025_06_18) {
                 a.opt_str("lastModified", annotations.last_modified.as_deref());

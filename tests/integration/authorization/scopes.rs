@@ -57,6 +57,34 @@ async fn what_can_be_acquired_is_listed_and_what_cannot_is_unknown() {
 }
 
 #[tokio::test]
+async fn offline_access_is_not_a_scope_of_the_resource() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let token = issuer.token("ada", RESOURCE, "notes:write");
+        for (required, first) in [
+            (&[][..], Some("notes:read notes:write")),
+            (&["offline_access", "notes:write"], Some("notes:write")),
+            (&["offline_access"], None),
+        ] {
+            let scopes = ["notes:read", "offline_access", "notes:write"];
+            let oauth = oauth(&issuer).scopes(scopes).required_scopes(required.iter().copied());
+            let (served, _) = serve(oauth).await;
+            let metadata = HttpRequest::new("GET").path("/.well-known/oauth-protected-resource");
+            let published = metadata.send(served.address).await.json()["scopes_supported"].clone();
+            assert_eq!(published, json!(["notes:read", "notes:write"]));
+            let anonymous = call("whoami").send(served.address).await;
+            let asked = challenge(&anonymous).split_once("scope=\"").map(|(_, rest)| rest.split('"').next());
+            assert_eq!(asked.flatten(), first, "{required:?}");
+            if !required.is_empty() {
+                let refused = bearing(call("whoami"), &token).send(served.address).await;
+                assert!(!challenge(&refused).contains("offline_access"), "{}", challenge(&refused));
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_legacy_call_without_a_scope_is_403_before_its_stream_begins() {
     within(async {
         let issuer = Issuer::start().await;

@@ -241,7 +241,7 @@ impl Authenticator {
         let scope_prefix = servers.first().map_or_else(String::new, |server| server.scope_prefix.clone());
         Ok(Self {
             methods,
-            metadata: ResourceDocument::of(&servers, &prefixed(&scope_prefix, &scopes), dpop),
+            metadata: ResourceDocument::of(&servers, &published(&scope_prefix, &scopes), dpop),
             required_scopes: union(|server| &server.required_scopes),
             scopes,
             all_scopes,
@@ -492,9 +492,10 @@ impl Authenticator {
             parameters.push(("error", code.into()));
             parameters.push(("error_description", description.into()));
         }
+        let scopes: Vec<String> = scopes.split_whitespace().map(str::to_owned).collect();
+        let scopes = published(&self.scope_prefix, &scopes);
         if !scopes.is_empty() {
-            let scopes: Vec<String> = scopes.split(' ').map(str::to_owned).collect();
-            parameters.push(("scope", prefixed(&self.scope_prefix, &scopes).join(" ").into()));
+            parameters.push(("scope", scopes.join(" ").into()));
         }
         let name = match scheme {
             Scheme::Bearer => "Bearer",
@@ -553,9 +554,12 @@ fn refuse_guess(wait: Duration) -> RefusedCaller {
     }
 }
 
-/// The names of scopes as the authorization server has them.
-fn prefixed(prefix: &str, scopes: &[String]) -> Vec<String> {
-    scopes.iter().map(|scope| format!("{prefix}{scope}")).collect()
+/// The names of scopes as the authorization server has them, for its clients. Whether a client gets a refresh token is
+/// between the two: [`offline_access`](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#refresh-tokens)
+/// is not a scope of the resource.
+fn published(prefix: &str, scopes: &[String]) -> Vec<String> {
+    let of_resource = scopes.iter().filter(|scope| *scope != "offline_access");
+    of_resource.map(|scope| format!("{prefix}{scope}")).collect()
 }
 
 fn algorithm_names() -> Vec<&'static str> {

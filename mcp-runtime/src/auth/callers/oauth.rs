@@ -162,7 +162,8 @@ impl Oauth {
         self
     }
 
-    /// Sets the scopes that the authorization server can grant: `scopes_supported` on the wire.
+    /// Sets the scopes that the authorization server can grant: `scopes_supported` on the wire, without `offline_access`,
+    /// which clients request on their own.
     ///
     /// An item that requires one of them is listed for everyone, and a call without it is `403` with the error
     /// `insufficient_scope`, so that the client can request it. An item that requires another scope is an error from

@@ -25,6 +25,17 @@ pub(crate) fn coerce(schema: &Value, root: &Value, value: &mut Value, strict: bo
     Coercion::new(root, strict).coerce(schema, value, 0)
 }
 
+/// Whether text is that of an object, to which it is coerced where the schema has an object.
+#[cfg(feature = "http")]
+pub(crate) fn is_object_text(text: &str) -> bool {
+    parse_container(text).is_some_and(|value| value.is_object())
+}
+
+/// The value of JSON text, unless readers could differ on it.
+fn parse_container(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(|_| !has_duplicate_keys(text))
+}
+
 /// The conversions that a schema allows, determined once for each subschema: a value may have a million items.
 pub(super) struct Coercion<'s> {
     root: &'s Value,
@@ -225,8 +236,7 @@ impl<'s> Coercion<'s> {
         } else if expected == TypeSet::BOOLEAN {
             text.parse().ok().map(Value::Bool)
         } else if expected != TypeSet::NONE && TypeSet::ARRAY.union(TypeSet::OBJECT).contains(expected) {
-            let parsed = serde_json::from_str::<Value>(text).ok();
-            parsed.filter(|parsed| expected.contains(TypeSet::of(parsed)) && !has_duplicate_keys(text))
+            parse_container(text).filter(|parsed| expected.contains(TypeSet::of(parsed)))
         } else {
             None
         };

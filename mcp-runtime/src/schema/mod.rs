@@ -45,6 +45,8 @@ mod published_tests;
 pub(crate) use attempts::Attempts;
 pub(crate) use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
 pub(crate) use coerce::coerce;
+#[cfg(feature = "http")]
+pub(crate) use coerce::is_object_text;
 pub(crate) use duplicate_keys::{duplicate_keys, has_duplicate_keys, has_duplicates_beside};
 pub(crate) use error::{ValidationError, member_path, truncate, without_position};
 pub(crate) use fill_defaults::{fill_defaults, has_defaults};

@@ -195,12 +195,127 @@ async fn nested_arguments_are_compared_with_their_headers() {
             let eu = || json!({ "region": "eu" });
             assert_eq!(text_of(&send(eu(), Some("eu")).await.json()), "Some(\"eu\")", "{tool}");
             assert_eq!(text_of(&send(json!({}), None).await.json()), "None", "{tool}");
-            for (place, header) in
-                [(eu(), Some("us")), (eu(), None), (json!({}), Some("eu")), (json!(eu().to_string()), None)]
-            {
+            for (place, header) in [
+                (eu(), Some("us")),
+                (eu(), None),
+                (json!({}), Some("eu")),
+                // it is coerced to an object
+                (json!(eu().to_string()), None),
+                (json!("hello"), Some("eu")),
+            ] {
                 let reply = send(place, header).await;
                 assert_eq!((reply.status, reply.code()), (400, -32020), "{tool} {header:?}");
             }
+            // not what clients mirror, nor what is coerced to it
+            for place in [json!("hello"), json!("[1]"), json!(5), json!([1])] {
+                let reply = send(place.clone(), None).await;
+                assert_eq!(
+                    (reply.status, &reply.json()["result"]["isError"]),
+                    (200, &json!(true)),
+                    "{place}"
+                );
+            }
+        }
+        // strict arguments are not coerced
+        let strict =
+            HttpServer::start(mcp_runtime::server!().lists(|lists| lists.strict()).tool::<nested>()).await;
+        let text = json!({ "place": json!({ "region": "eu" }).to_string() });
+        let reply = call("nested", &text).send(strict.address).await;
+        assert_eq!((reply.status, &reply.json()["result"]["isError"]), (200, &json!(true)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn integers_that_headers_repeat_are_within_the_safe_range() {
+    #[mcp_type]
+    struct Row {
+        #[schemars(extend("x-mcp-header" = "Number"))]
+        number: i64,
+    }
+    /// Returns the number
+    #[mcp_tool]
+    fn nested(row: Row) -> String {
+        row.number.to_string()
+    }
+    let number = json!({ "type": "integer", "x-mcp-header": "Number" });
+    let row = json!({ "type": "object", "properties": { "number": number } });
+    let schema = json!({ "type": "object", "properties": { "row": row } });
+    let dynamic = ToolDef::builder("dynamic").input_schema(schema).handler(|call: ToolCall| async move {
+        Ok::<_, ToolError>(call.arguments["row"]["number"].to_string())
+    });
+    within(async {
+        let server = HttpServer::start(mcp_runtime::server!().tool::<nested>().add(dynamic)).await;
+        for tool in ["nested", "dynamic"] {
+            let send = async |number: Value| {
+                let text = number.as_str().map_or_else(|| number.to_string(), str::to_owned);
+                let request = call(tool, &json!({ "row": { "number": number } }));
+                request.header("Mcp-Param-Number", &text).send(server.address).await
+            };
+            let largest = 9_007_199_254_740_991_i64;
+            for number in [json!(largest), json!(-largest), json!("9007199254740991")] {
+                let expected = number.as_str().map_or_else(|| number.to_string(), str::to_owned);
+                assert_eq!(text_of(&send(number).await.json()), expected, "{tool}");
+            }
+            for number in [json!(largest + 1), json!(-largest - 1), json!(1e17), json!("9007199254740992")] {
+                let reply = send(number.clone()).await;
+                assert_eq!((reply.status, reply.code()), (400, -32020), "{tool} {number}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn header_values_outside_ascii_are_refused() {
+    within(async {
+        let server = plain().await;
+        let eu = || call("routed", &json!({ "region": "é" }));
+        let prompt = |name: &str| HttpRequest::modern(1, "prompts/get", json!({ "name": name }));
+        for request in [
+            eu().header("Mcp-Param-Region", "é"),
+            prompt("é").with("Mcp-Name", "é"),
+            eu().header("Mcp-Param-Region", "=?base64?w6k=?=").with("Mcp-Method", "tools/cäll"),
+            eu().header("Mcp-Param-Region", "=?base64?w6k=?=").with("MCP-Protocol-Version", "2026-07-28é"),
+        ] {
+            let reply = request.send(server.address).await;
+            assert_eq!((reply.status, reply.code()), (400, -32020), "{}", reply.text());
+        }
+        let encoded = eu().header("Mcp-Param-Region", "=?base64?w6k=?=").send(server.address).await;
+        assert_eq!(text_of(&encoded.json()), "Some(\"é\") None None");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn capabilities_count_whatever_is_nested_beside_them() {
+    let deep = format!("{}{}", "[".repeat(130), "]".repeat(130));
+    let capabilities = format!(
+        r#"{{"elicitation":{{"form":{{}}}},"experimental":{{"x":{deep}}},"sampling":{{"tools":{{"x":{deep}}}}}}}"#
+    );
+    within(async {
+        let server = plain().await;
+        let whoami = json!({ "name": "whoami" });
+        let meta = format!(r#"{{"{VERSION}":"2026-07-28","{CAPABILITIES}":{capabilities}}}"#);
+        let params = format!(r#"{{"name":"whoami","_meta":{meta}}}"#);
+        let modern = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let modern = HttpRequest::post(modern)
+            .header("MCP-Protocol-Version", "2026-07-28")
+            .header("Mcp-Method", "tools/call")
+            .header("Mcp-Name", "whoami");
+        let client = r#"{"name":"c","version":"1"}"#;
+        let params = format!(
+            r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{client}}}"#
+        );
+        let initialize = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+        let session = HttpRequest::post(initialize).send(server.address).await.session();
+        let legacy = HttpRequest::legacy(&session, 1, "tools/call", &whoami);
+        for request in [modern, legacy] {
+            let text = request.send(server.address).await.json();
+            let declared = text_of(&text).rsplit(' ').next().expect("capabilities");
+            let declared: Value = serde_json::from_str(declared).expect("JSON");
+            assert_eq!(declared["elicitation"], json!({ "form": {} }));
+            assert!(declared["sampling"]["tools"].is_object(), "{declared}");
         }
     })
     .await;

@@ -32,7 +32,7 @@ struct KnownTool {
 
 impl KnownTool {
     fn new(info: ToolInfo, is_added: bool) -> Result<Self, String> {
-        let headers = header_params(info.input_schema())?;
+        let headers = header_params(info.input_schema(), true)?;
         Ok(Self { info, headers, output_schema: OnceLock::new(), is_added })
     }
 }

@@ -8,7 +8,7 @@ mod pending;
 mod principal;
 mod subscribe_error;
 
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -123,6 +123,10 @@ pub(crate) struct HeaderParam {
     pub(crate) header: String,
     /// The property names from the root to the argument; never empty.
     pub(crate) path: Vec<String>,
+    /// Whether the argument is an integer, so that it must be one that every reader of JSON represents exactly.
+    pub(crate) is_integer: bool,
+    /// For each object between the root and the argument, whether text in its place is coerced to it.
+    pub(crate) coerced: Vec<bool>,
 }
 
 /// The state that a legacy client sets for the rest of its session.
@@ -237,7 +241,29 @@ impl ClientData {
     }
 
     pub(crate) fn capabilities(&self) -> Value {
-        let parsed = self.capabilities.as_deref().and_then(|json| serde_json::from_str(json).ok());
-        parsed.unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+        parse_capabilities(self.capabilities.as_deref().unwrap_or("{}"))
+    }
+}
+
+/// The capabilities that a JSON object declares. Parts that are nested too deeply to be read are empty, so that all
+/// others count.
+pub(crate) fn parse_capabilities(json: &str) -> Value {
+    /// Deeper than every capability that is known.
+    const LEVELS: usize = 8;
+    parse_levels(json, LEVELS)
+}
+
+/// A value of which only so many levels are read, if the whole cannot be.
+fn parse_levels(json: &str, levels: usize) -> Value {
+    if let Ok(value) = serde_json::from_str(json) {
+        return value;
+    }
+    let members = serde_json::from_str::<HashMap<String, &RawValue>>(json).ok().filter(|_| levels > 0);
+    match members {
+        Some(members) => {
+            members.into_iter().map(|(key, raw)| (key, parse_levels(raw.get(), levels - 1))).collect()
+        }
+        None if json.starts_with('[') => Value::Array(Vec::new()),
+        None => Value::Object(serde_json::Map::new()),
     }
 }

@@ -104,7 +104,8 @@ impl Entry for ToolEntry {
         let error = |text: String| self.spec.build_error(text);
         BuildError::check_all(errors.into_iter().map(error).collect())?;
         if !changes.is_empty() {
-            self.header_params = header_params(&shown).map_err(|text| self.spec.build_error(text))?;
+            self.header_params =
+                header_params(&shown, self.spec.strict).map_err(|text| self.spec.build_error(text))?;
             self.input.show(shown);
             self.given = Some(given).filter(|given| !given.is_empty()).map(Box::new);
         }
@@ -233,7 +234,8 @@ impl ToolEntry {
         output: Option<OutputSchema>,
     ) -> Result<Self, BuildError> {
         check_tool_name(&spec).map_err(|text| spec.item.build_error(text))?;
-        let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
+        let header_params =
+            header_params(&input.schema, spec.strict).map_err(|text| spec.build_error(text))?;
         let parameters = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name().to_owned());
         let cursors: Vec<String> = parameters.chain(spec.cursors.iter().cloned()).collect();
         if spec.returns_page && cursors.is_empty() {

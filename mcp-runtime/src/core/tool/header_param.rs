@@ -6,17 +6,21 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::{core::connection::HeaderParam, schema::subschemas};
+use crate::{
+    core::connection::HeaderParam,
+    schema::{coerce, subschemas},
+};
 
 const KEYWORD: &str = "x-mcp-header";
 
-/// The headers of an input schema.
+/// The headers of an input schema; `strict` arguments are not coerced.
 ///
 /// # Errors
 /// The specification does not allow one of them, so that clients would drop the tool.
-pub(crate) fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, String> {
+pub(crate) fn header_params(schema: &Value, strict: bool) -> Result<Vec<HeaderParam>, String> {
     let mut params = Vec::new();
-    collect(schema, Some(&[]), &mut params)?;
+    let is_coerced = |object: &Value| coerce(object, schema, &mut Value::String("{}".into()), strict);
+    collect(schema, Some(&[]), &is_coerced, &mut params)?;
     let mut names = HashSet::new();
     match params.iter().find(|param| !names.insert(param.header.to_ascii_lowercase())) {
         Some(param) => Err(format!(
@@ -27,35 +31,48 @@ pub(crate) fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, String> 
     }
 }
 
-/// `path` has the names of properties that lead to `schema`; `None` if the way there leads through other keywords.
-fn collect(schema: &Value, path: Option<&[String]>, params: &mut Vec<HeaderParam>) -> Result<(), String> {
+/// `way` has the properties that lead to `schema`, which is that of the last; `None` if the way there leads through other
+/// keywords. `is_coerced`: whether text is coerced to an object with that schema.
+fn collect(
+    schema: &Value,
+    way: Option<&[(&String, &Value)]>,
+    is_coerced: &dyn Fn(&Value) -> bool,
+    params: &mut Vec<HeaderParam>,
+) -> Result<(), String> {
     let Some(keywords) = schema.as_object() else { return Ok(()) };
     if let Some(header) = keywords.get(KEYWORD) {
         let header = header.as_str().filter(|name| is_token(name)).ok_or_else(|| {
             format!("`{header}` is not a header name\nwrite letters, digits and `-` in a string")
         })?;
-        let Some(path) = path.filter(|path| !path.is_empty()) else {
+        let Some((_, objects)) = way.and_then(|way| way.split_last()) else {
             return Err(format!(
                 "the header `{header}` is not on a property that clients can find\n\
                  only properties, and properties of those, can be mirrored: not items of lists, nor alternatives"
             ));
         };
-        if !matches!(keywords.get("type").and_then(Value::as_str), Some("string" | "boolean" | "integer")) {
+        let path: Vec<String> = way.into_iter().flatten().map(|(name, _)| (*name).clone()).collect();
+        let kind = keywords.get("type").and_then(Value::as_str);
+        if !matches!(kind, Some("string" | "boolean" | "integer")) {
             return Err(format!(
                 "`{}` cannot be mirrored into the header `{header}`\nmake it a string, a bool or an integer",
                 path.join(".")
             ));
         }
-        params.push(HeaderParam { header: header.to_owned(), path: path.to_vec() });
+        params.push(HeaderParam {
+            header: header.to_owned(),
+            path,
+            is_integer: kind == Some("integer"),
+            coerced: objects.iter().map(|(_, object)| is_coerced(object)).collect(),
+        });
     }
     for (name, property) in keywords.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let path = path.map(|path| [path, std::slice::from_ref(name)].concat());
-        collect(property, path.as_deref(), params)?;
+        let way = way.map(|way| [way, &[(name, property)][..]].concat());
+        collect(property, way.as_deref(), is_coerced, params)?;
     }
     let mut rest = Ok(());
     subschemas(keywords, |step, child| {
         if rest.is_ok() && !step.starts_with("/properties/") {
-            rest = collect(child, None, params);
+            rest = collect(child, None, is_coerced, params);
         }
     });
     rest
@@ -73,7 +90,7 @@ mod tests {
     use super::*;
 
     fn headers_of(properties: &Value) -> Result<Vec<(String, String)>, String> {
-        let params = header_params(&json!({ "type": "object", "properties": properties }))?;
+        let params = header_params(&json!({ "type": "object", "properties": properties }), false)?;
         Ok(params.iter().map(|param| (param.header.clone(), param.path.join("/"))).collect())
     }
 
@@ -112,9 +129,21 @@ mod tests {
         ] {
             assert!(headers_of(&json!({ "a": unreachable })).is_err(), "{unreachable}");
         }
-        assert!(header_params(&json!({ "type": "object", "$defs": { "a": a } })).is_err());
-        assert!(header_params(&a).is_err());
+        assert!(header_params(&json!({ "type": "object", "$defs": { "a": a } }), false).is_err());
+        assert!(header_params(&a, false).is_err());
         let duplicate = headers_of(&json!({ "a": a, "b": { "properties": { "c": text(json!("a")) } } }));
         assert!(duplicate.is_err_and(|error| error.contains("two arguments")));
+    }
+
+    #[test]
+    fn integers_and_objects_that_text_is_coerced_to_are_known() {
+        let integer = json!({ "type": "integer", "x-mcp-header": "A" });
+        let inner = json!({ "type": ["object", "string"], "properties": { "c": integer } });
+        let properties = json!({ "a": { "type": "object", "properties": { "b": inner } } });
+        let schema = json!({ "type": "object", "properties": properties });
+        for (strict, coerced) in [(false, [true, false]), (true, [false, false])] {
+            let params = header_params(&schema, strict).expect("headers");
+            assert_eq!((params[0].is_integer, &*params[0].coerced), (true, &coerced[..]), "{strict}");
+        }
     }
 }

@@ -9,9 +9,12 @@ use http::HeaderMap;
 use serde_json::value::RawValue;
 
 use super::headers::{PARAM_PREFIX, decode_value, header_mismatch};
-use crate::core::{
-    connection::HeaderParam,
-    jsonrpc::{ProtocolError, decode_string},
+use crate::{
+    core::{
+        connection::HeaderParam,
+        jsonrpc::{ProtocolError, decode_string},
+    },
+    schema::is_object_text,
 };
 
 /// Checks the headers that repeat a tool's arguments.
@@ -21,9 +24,16 @@ pub(super) fn check_header_params(
     headers: &HeaderMap,
 ) -> Result<(), ProtocolError> {
     let members = arguments.map(parse_object).unwrap_or_default();
-    for HeaderParam { header, path } in params {
+    for param in params {
+        let HeaderParam { header, path, is_integer, .. } = param;
         let sent = headers.get(format!("{PARAM_PREFIX}{header}"));
-        match (sent, value_at(&members, path, header)?) {
+        match (sent, value_at(&members, param)?) {
+            (_, Some(value)) if *is_integer && !is_exact(value) => {
+                return Err(header_mismatch(format!(
+                    "`{}` is mirrored into a header, so it must be within ±{MAX_EXACT_INTEGER}",
+                    path.join(".")
+                )));
+            }
             (None, None) => {}
             (Some(sent), Some(value)) => {
                 let Some(sent) = decode_value(sent) else {
@@ -57,18 +67,17 @@ fn parse_object(object: &RawValue) -> RawMembers<'_> {
     serde_json::from_str(object.get()).unwrap_or_default()
 }
 
-/// The argument at a path of property names; `null` counts as absent.
+/// The argument that is mirrored into a header; `null` counts as absent.
 fn value_at<'a>(
     arguments: &RawMembers<'a>,
-    path: &[String],
-    header: &str,
+    HeaderParam { header, path, coerced, .. }: &HeaderParam,
 ) -> Result<Option<&'a RawValue>, ProtocolError> {
     let Some((first, rest)) = path.split_first() else { return Ok(None) };
     let present = |raw: &&RawValue| raw.get() != "null";
     let mut value = arguments.get(first.as_str()).copied().filter(present);
-    for name in rest {
-        // a string that holds a JSON object is coerced to the object later, so its members cannot be compared here
-        if value.is_some_and(|raw| raw.get().starts_with('"')) {
+    for (name, is_coerced) in rest.iter().zip(coerced) {
+        // text that is coerced to an object later, so that its members cannot be compared here
+        if *is_coerced && value.and_then(decode_string).is_some_and(|text| is_object_text(&text)) {
             let argument = path.join(".");
             return Err(header_mismatch(format!(
                 "`Mcp-Param-{header}` cannot be compared with `{argument}`"
@@ -77,6 +86,16 @@ fn value_at<'a>(
         value = value.and_then(|raw| parse_object(raw).get(name.as_str()).copied()).filter(present);
     }
     Ok(value)
+}
+
+/// The largest integer up to which an `f64`, and so every reader of a header, represents all integers.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+/// Whether every reader represents a number exactly, or text that is coerced to one; true of everything else.
+fn is_exact(value: &RawValue) -> bool {
+    let text = decode_string(value).unwrap_or(Cow::Borrowed(value.get()));
+    let number: Result<f64, _> = text.trim().parse();
+    number.map_or(true, |number| !number.is_finite() || number.abs() <= MAX_EXACT_INTEGER)
 }
 
 /// Whether a header's value equals an argument: strings exactly, numbers by value.
@@ -123,7 +142,7 @@ fn parse_integer(text: &str) -> Option<i128> {
     // with an exponent; exact within the integers that `f64` represents
     let value: f64 = serde_json::from_str(text).ok()?;
     #[allow(clippy::cast_possible_truncation)]
-    (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_991.0).then_some(value as i128)
+    (value.fract() == 0.0 && value.abs() <= MAX_EXACT_INTEGER).then_some(value as i128)
 }
 
 /// A header is accepted only if a reader of the header and a reader of the body find the same value.
@@ -134,7 +153,8 @@ fn fuzz(data: &[u8]) {
     let Ok(arguments) = serde_json::from_str::<&RawValue>(arguments) else { return };
     let mut headers = HeaderMap::new();
     headers.insert("mcp-param-a", sent.clone());
-    let params = [HeaderParam { header: "a".into(), path: vec!["a".into()] }];
+    let (path, coerced) = (vec!["a".into()], Vec::new());
+    let params = [HeaderParam { header: "a".into(), path, is_integer: false, coerced }];
     if check_header_params(&params, Some(arguments), &headers).is_err() {
         return;
     }
@@ -170,9 +190,10 @@ mod tests {
             headers.insert("mcp-param-value", http::HeaderValue::from_str(header).expect("a header value"));
         }
         let body: Box<RawValue> = serde_json::from_str(body).expect("json");
-        let path = path.split('/').map(str::to_owned).collect();
-        check_header_params(&[HeaderParam { header: "Value".into(), path }], Some(&body), &headers)
-            .map_err(|e| e.code)
+        let path: Vec<_> = path.split('/').map(str::to_owned).collect();
+        let coerced = vec![true; path.len() - 1];
+        let param = HeaderParam { header: "Value".into(), path, is_integer: false, coerced };
+        check_header_params(&[param], Some(&body), &headers).map_err(|e| e.code)
     }
 
     #[test]
@@ -217,6 +238,10 @@ mod tests {
         }
         let as_text = r#"{"a":"{\"b\":\"x\"}"}"#;
         assert_eq!(check_at("a/b", None, as_text), Err(-32020));
+        for other in [r#"{"a":"b"}"#, r#"{"a":"[1]"}"#, r#"{"a":"{\"b\":1,\"b\":2}"}"#] {
+            assert_eq!(check_at("a/b", None, other), Ok(()), "not coerced: {other}");
+            assert_eq!(check_at("a/b", Some("x"), other), Err(-32020), "{other}");
+        }
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use crate::core::protocol::{UI_EXTENSION, UI_MIME_TYPE, supports_ui};
+use crate::core::{
+    connection::parse_capabilities,
+    protocol::{UI_EXTENSION, UI_MIME_TYPE, supports_ui},
+};
 
 /// The capability of each bit, as a path into the `capabilities` object.
 const KNOWN: [&[&str]; 9] = [
@@ -30,7 +33,7 @@ pub(crate) struct PackedCapabilities(u16);
 impl PackedCapabilities {
     /// The capabilities that the JSON object `json` declares; unknown ones are left out.
     pub(crate) fn parse(json: &str) -> Self {
-        let Ok(declared) = serde_json::from_str::<Value>(json) else { return Self::default() };
+        let declared = parse_capabilities(json);
         let bits = KNOWN.iter().enumerate().filter(|(_, path)| {
             if path.last() == Some(&UI_EXTENSION) {
                 return supports_ui(&declared);

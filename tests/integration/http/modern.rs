@@ -322,6 +322,24 @@ async fn capabilities_count_whatever_is_nested_beside_them() {
 }
 
 #[tokio::test]
+async fn headers_of_event_streams_mean_nothing_in_a_modern_request() {
+    within(async {
+        let server = plain().await;
+        let echo = call("echo", &json!({ "message": "x" }));
+        let repeated = echo.header("Last-Event-ID", "1").header("Last-Event-ID", "2");
+        assert_eq!(repeated.send(server.address).await.status, 200);
+        for method in ["GET", "DELETE"] {
+            for version in ["2026-07-28", "2027-01-01", "bogus"] {
+                let reply = HttpRequest::new(method).header("MCP-Protocol-Version", version);
+                let reply = reply.header("Accept", "text/event-stream").send(server.address).await;
+                assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")), "{method} {version}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn legacy_methods_are_unknown() {
     within(async {
         let server = plain().await;

@@ -85,6 +85,17 @@ async fn the_response_is_kept_for_a_client_whose_connection_broke() {
 }
 
 #[tokio::test]
+async fn a_repeated_last_event_id_is_refused() {
+    within(async {
+        let server = HttpServer::start(builder(&Probe::default())).await;
+        let id = session(&server, "2025-11-25").await;
+        let repeated = get(&id).header("Last-Event-ID", "1").header("Last-Event-ID", "1");
+        assert_eq!(repeated.send(server.address).await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn standalone_streams_send_changes_and_end_with_session_and_server() {
     within(async {
         let built: Server = builder(&Probe::default()).build().expect("a server");

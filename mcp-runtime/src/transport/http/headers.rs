@@ -153,7 +153,6 @@ impl<'a> ProtocolHeaders<'a> {
         for (field, name) in [
             (self.version, "MCP-Protocol-Version"),
             (self.session, "Mcp-Session-Id"),
-            (self.last_event, "Last-Event-ID"),
             (self.method, "Mcp-Method"),
             (self.name, "Mcp-Name"),
         ] {

@@ -89,7 +89,8 @@ impl Sessions {
                 let id = id.to_str().ok().and_then(EventId::parse);
                 Some(id.ok_or_else(HttpError::unknown_event_id)?)
             }
-            HeaderField::Absent | HeaderField::Repeated(_) => None,
+            HeaderField::Repeated(_) => return Err(headers.repeated_error("Last-Event-ID")),
+            HeaderField::Absent => None,
         };
         let end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
         let get = Get { endpoint, session, guard, caller, owner, permit, end };

@@ -130,7 +130,8 @@ impl Legacy {
         connection: &Arc<RequestConnection>,
         headers: &ProtocolHeaders<'_>,
     ) -> Response<ResponseBody> {
-        if headers.unknown_version().is_some() {
+        // a session is of a revision before 2026-07-28, which has no such version
+        if headers.unknown_version().is_some() && headers.session.first().is_some() {
             return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
         }
         let Some(sessions) = self.sessions.as_ref().filter(|_| !headers.is_modern()) else {

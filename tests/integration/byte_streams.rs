@@ -1,7 +1,7 @@
 //! Any pair of byte streams: the same connection as stdio, over an in-memory duplex.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -10,7 +10,7 @@ use mcp_runtime::{
     prelude::*,
     tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{LineConnection, call, cancelled, legacy_call, notification, ping, text_of};
+use mcp_tests::support::{LineConnection, call, cancelled, legacy_call, meta, notification, ping, text_of};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -264,4 +264,39 @@ async fn ten_thousand_cancelled_calls_leave_none_running() {
         tokio::task::yield_now().await;
     }
     panic!("{} are left", running.load(Ordering::Relaxed));
+}
+
+/// The context of the last call, kept beyond its end.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Option<Context>>>);
+
+/// Keeps its context
+#[mcp_tool]
+fn keep(ctx: &Context, kept: &Kept) -> &'static str {
+    ctx.progress(1.0).send();
+    *kept.0.lock().unwrap() = Some(ctx.clone());
+    "kept"
+}
+
+#[tokio::test]
+async fn a_call_that_has_ended_reports_no_progress() {
+    let kept = Kept::default();
+    let server = mcp_runtime::server!().tool::<keep>().state(kept.clone()).build().expect("a server");
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    let mut modern = meta();
+    modern["progressToken"] = 1.into();
+    client.start(1, "tools/call", json!({ "name": "keep", "_meta": modern })).await;
+    assert_eq!(client.message().await["params"]["progress"], 1.0);
+    assert_eq!(text_of(&client.message().await), "kept");
+    let ctx = kept.0.lock().unwrap().take().expect("a context");
+    ctx.progress(2.0).send();
+    // the next message is that of the next request
+    client.request(2, "tools/list", json!({ "_meta": meta() })).await;
+    client.shake_hands("2025-11-25").await;
+    client.start(3, "tools/call", json!({ "name": "keep", "_meta": { "progressToken": 1 } })).await;
+    assert_eq!(client.message().await["params"]["progress"], 1.0);
+    assert_eq!(text_of(&client.message().await), "kept");
+    let ctx = kept.0.lock().unwrap().take().expect("a context");
+    ctx.progress(2.0).send();
+    client.request(4, "ping", json!({})).await;
 }

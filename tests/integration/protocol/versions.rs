@@ -156,6 +156,29 @@ async fn modern_requests_declare_client_capabilities() {
 }
 
 #[tokio::test]
+async fn every_page_of_a_list_has_the_same_cache_hints() {
+    for (seconds, milliseconds, scope) in [(0, 0, "private"), (60, 60_000, "public")] {
+        let builder = (0..5).fold(mcp_runtime::server!(), |builder, n| {
+            builder.add(mcp_runtime::tool::ToolDef::builder(format!("tool_{n}")).handler(|_| async {}))
+        });
+        let ttl = std::time::Duration::from_secs(seconds);
+        let server = serve(builder.lists(|lists| lists.page_size(2).ttl(ttl)));
+        let (mut params, mut pages) = (json!({}), 0);
+        loop {
+            let reply = server.request("tools/list", params).await;
+            assert_eq!(reply.value()["cacheScope"], scope, "page {pages}");
+            assert_eq!(reply.value()["ttlMs"], milliseconds, "page {pages}");
+            pages += 1;
+            match &reply.value()["nextCursor"] {
+                Value::Null => break,
+                cursor => params = json!({ "cursor": cursor }),
+            }
+        }
+        assert_eq!(pages, 3);
+    }
+}
+
+#[tokio::test]
 async fn lists_have_cache_hints_where_configured() {
     let server = serve(full().lists(|lists| lists.ttl(std::time::Duration::from_secs(60))));
     for method in

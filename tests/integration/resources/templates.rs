@@ -227,6 +227,9 @@ templates! {
     any_again "pick://{+other}" (other);
     two_again "TWO://{b}/X/{a}" (a b);
     query_again "query://h{?c,a}" (c a);
+    query_of_fewer "query://h{?a}" (a);
+    page "doc://{id}" (id);
+    page_with_query "doc://{id}{?v}" (id v);
     parts_again "list://h/{path*}" (path);
 }
 
@@ -257,10 +260,11 @@ async fn registration_order_decides_between_equal_templates() {
 #[test]
 fn templates_that_differ_only_in_names_of_variables_or_in_case_are_errors_of_the_build() {
     type Pair = fn(ServerBuilder) -> ServerBuilder;
-    let pairs: [(Pair, [&str; 2]); 4] = [
+    let pairs: [(Pair, [&str; 2]); 5] = [
         (|b| b.resource::<any>().resource::<any_again>(), ["pick://{+rest}", "pick://{+other}"]),
         (|b| b.resource::<two>().resource::<two_again>(), ["two://{a}/x/{b}", "TWO://{b}/X/{a}"]),
         (|b| b.resource::<query>().resource::<query_again>(), ["query://h{?a,b}", "query://h{?c,a}"]),
+        (|b| b.resource::<query_of_fewer>().resource::<query>(), ["query://h{?a}", "query://h{?a,b}"]),
         (|b| b.resource::<parts>().resource::<parts_again>(), ["list://h{/parts*}", "list://h/{path*}"]),
     ];
     for (pair, [first, second]) in pairs {
@@ -268,9 +272,18 @@ fn templates_that_differ_only_in_names_of_variables_or_in_case_are_errors_of_the
         let names = format!("two resources are `{first}` and `{second}`, which match the same URIs");
         assert!(error.contains(&names), "{names}: {error}");
         assert_eq!(error.matches("templates.rs:").count(), 2, "{error}");
+        let says_query = error.contains("let one of them have all variables of the query");
+        assert_eq!(says_query, first.contains('?'), "{error}");
     }
     // these match others as well
     serve(mcp_runtime::server!().resource::<any>().resource::<whole>().resource::<second>());
+}
+
+#[tokio::test]
+async fn a_template_without_a_query_is_another_than_one_with_it() {
+    let server = serve(mcp_runtime::server!().resource::<page_with_query>().resource::<page>());
+    server.read("doc://a").await.expect_text("page a");
+    server.read("doc://a?v=2").await.expect_text("page_with_query a 2");
 }
 
 #[tokio::test]

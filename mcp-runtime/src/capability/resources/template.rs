@@ -75,7 +75,8 @@ impl Template {
         Ok(Self { parts, query, literal_length })
     }
 
-    /// The template with each variable in place of its name: equal for two that match the same URIs for that alone.
+    /// The template with each variable in place of its name: equal for two of which one is never asked. Variables of a query
+    /// tell no templates apart, since each may be absent, and others are ignored.
     pub(crate) fn without_names(&self) -> String {
         let mut text = String::new();
         for part in &self.parts {
@@ -90,8 +91,9 @@ impl Template {
                 }
             }
         }
-        // their order is none of the template's
-        text.push_str(&"{?}".repeat(self.query.len()));
+        if !self.query.is_empty() {
+            text.push_str("{?}");
+        }
         text
     }
 

@@ -314,8 +314,14 @@ impl NamesInUse {
             } else {
                 format!("`{first_display}` and `{display}`, which match the same URIs")
             };
+            let has_query = |uri: &str| uri.contains("{?") || uri.contains("{&");
+            let fix = if has_query(&first_display) && has_query(display) {
+                "let one of them have all variables of the query, each of which may be absent, or "
+            } else {
+                ""
+            };
             errors.push(BuildError::new(format!(
-                "two {kind}s are {names}\n  --> {}\n  --> {}\ngive one of them another `{option}`",
+                "two {kind}s are {names}\n  --> {}\n  --> {}\n{fix}give one of them another `{option}`",
                 location(first),
                 location(at)
             )));

@@ -15,7 +15,7 @@ use crate::options::meta::{self, MetaObject};
 use crate::syntax::docs;
 use crate::syntax::function::{Function, last_segment};
 use crate::syntax::types::{
-    BorrowSyntax, boxed_future_output, contains_lifetime, find_borrow, make_static, mentions_self, peel,
+    BorrowSyntax, contains_lifetime, find_borrow, future_output, make_static, mentions_self, peel,
     replace_self, type_to_string, uses_lifetime,
 };
 
@@ -332,7 +332,7 @@ fn check_output(function: &mut Function, kind: Kind, errors: &Errors) {
         errors.at(never, format_args!("{one} must return\nremove the `-> !`"));
         return;
     }
-    if let Some(inner) = boxed_future_output(output) {
+    if let Some(inner) = future_output(output) {
         let inner = type_to_string(inner);
         errors.at(
             &**output,

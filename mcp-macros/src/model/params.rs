@@ -171,6 +171,9 @@ fn read_param(
         pattern => {
             let fix = match extractor_fix(pattern, &param.ty) {
                 Some(fix) => fix,
+                None if matches!(pattern, Pat::Wild(_)) => {
+                    "name it, or remove it: clients cannot send an argument without a name".to_owned()
+                }
                 None => "destructure it in the body".to_owned(),
             };
             errors.at(
@@ -317,6 +320,12 @@ fn classify_reference(reference: &TypeReference, optional: bool) -> Result<Shape
         Type::ImplTrait(_) => Some(
             "state cannot be `&impl Trait`\nwrite `&dyn Trait`, or `&T` with the name of the type".to_owned(),
         ),
+        Type::Path(path)
+            if reference.mutability.is_some()
+                && path.path.segments.last().is_some_and(|last| last.ident == "Context") =>
+        {
+            Some(format!("the context is shared\nwrite `&{}`", type_to_string(target)))
+        }
         _ if reference.mutability.is_some() => Some(format!(
             "state is shared by all calls and cannot be `&mut`\nwrite `{}`, with a `Mutex` or an atomic inside",
             in_option(format!("&{}", type_to_string(target)))

@@ -127,12 +127,18 @@ pub(crate) fn mentions_self(tokens: TokenStream) -> bool {
     })
 }
 
-/// The `T` of a `Pin<Box<dyn Future<Output = T> ..>>`.
-pub(crate) fn boxed_future_output(ty: &Type) -> Option<&Type> {
-    let (_, boxed) = generic_argument(ty).filter(|(name, _)| *name == "Pin")?;
-    let (_, object) = generic_argument(boxed).filter(|(name, _)| *name == "Box")?;
-    let Type::TraitObject(object) = peel(object) else { return None };
-    object.bounds.iter().find_map(|bound| {
+/// The `T` of an `impl Future<Output = T> ..` or a `Pin<Box<dyn Future<Output = T> ..>>`.
+pub(crate) fn future_output(ty: &Type) -> Option<&Type> {
+    let bounds = match peel(ty) {
+        Type::ImplTrait(future) => &future.bounds,
+        _ => {
+            let (_, boxed) = generic_argument(ty).filter(|(name, _)| *name == "Pin")?;
+            let (_, object) = generic_argument(boxed).filter(|(name, _)| *name == "Box")?;
+            let Type::TraitObject(object) = peel(object) else { return None };
+            &object.bounds
+        }
+    };
+    bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let last = bound.path.segments.last().filter(|last| last.ident == "Future")?;
         let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };

@@ -121,6 +121,48 @@ fn strip_function(item: TokenStream) -> TokenStream {
     strip_groups(item, Delimiter::Parenthesis, is_fn)
 }
 
+/// Removes the item attributes and the helper attributes of the methods of a trait.
+pub(super) fn strip_trait(item: TokenStream) -> TokenStream {
+    let strip = |token| match token {
+        TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
+            let mut bare = Group::new(Delimiter::Brace, remove_item_attributes(body.stream()));
+            bare.set_span(body.span());
+            bare.into()
+        }
+        other => other,
+    };
+    item.into_iter().map(strip).collect()
+}
+
+fn remove_item_attributes(methods: TokenStream) -> TokenStream {
+    let mut kept: Vec<TokenTree> = Vec::new();
+    for token in methods {
+        match token {
+            TokenTree::Group(parameters) if parameters.delimiter() == Delimiter::Parenthesis => {
+                let mut bare = Group::new(Delimiter::Parenthesis, remove_helpers(parameters.stream()));
+                bare.set_span(parameters.span());
+                kept.push(bare.into());
+            }
+            TokenTree::Group(attribute)
+                if attribute.delimiter() == Delimiter::Bracket
+                    && matches!(kept.last(), Some(TokenTree::Punct(hash)) if hash.as_char() == '#')
+                    && is_item_attribute(&attribute) =>
+            {
+                kept.pop();
+            }
+            other => kept.push(other),
+        }
+    }
+    kept.into_iter().collect()
+}
+
+/// Whether the path in `[..]` ends with the name of an item attribute.
+fn is_item_attribute(attribute: &Group) -> bool {
+    let in_path = |token: &TokenTree| matches!(token, TokenTree::Ident(_) | TokenTree::Punct(_));
+    let last = attribute.stream().into_iter().take_while(in_path).last();
+    matches!(last, Some(TokenTree::Ident(name)) if Kind::is_named(&name.to_string()))
+}
+
 /// Removes the helper attributes from the next group with that delimiter after each token that `starts`.
 fn strip_groups(item: TokenStream, delimiter: Delimiter, starts: impl Fn(&TokenTree) -> bool) -> TokenStream {
     let mut started = false;

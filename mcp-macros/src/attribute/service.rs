@@ -32,6 +32,15 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
         Err(error) => {
             match misplaced::find_keyword(block) {
                 Some(keyword) if keyword == "impl" => errors.add(error),
+                Some(keyword) if keyword == "trait" => {
+                    errors.at_span(
+                        keyword.span(),
+                        "a trait cannot be a service\n\
+                         put `#[mcp_service]` on an `impl` of a type, such as `impl Shop { .. }`, and call the trait's methods there",
+                    );
+                    let (block, errors) = (misplaced::strip_trait(block.clone()), errors.finish());
+                    return quote!(#block #errors);
+                }
                 keyword => errors.at_span(
                     keyword.map_or_else(Span::call_site, |keyword| keyword.span()),
                     "`#[mcp_service]` belongs to an `impl` block\nmove it to the one with the methods",

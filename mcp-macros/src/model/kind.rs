@@ -17,12 +17,17 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::Prompt, Self::Event];
+
     /// The kind of an item attribute; `None` for every other attribute.
     pub(crate) fn of(attr: &Attribute) -> Option<Self> {
         let name = last_segment(attr)?;
-        [Self::Tool, Self::Resource, Self::Prompt, Self::Event]
-            .into_iter()
-            .find(|kind| name == kind.attribute())
+        Self::ALL.into_iter().find(|kind| name == kind.attribute())
+    }
+
+    /// Whether it is the name of an item attribute.
+    pub(crate) fn is_named(name: &str) -> bool {
+        Self::ALL.into_iter().any(|kind| name == kind.attribute())
     }
 
     pub(crate) fn attribute(self) -> &'static str {

@@ -122,6 +122,21 @@ misplaced! {
     }
 }
 
+/// The bound is one on the type: a call with an argument, or without a type, is one error.
+#[diagnostic::on_unimplemented(
+    message = "an event is added with `.add(..)`",
+    label = "write `.add(mcp_runtime::event::of::<name>())`",
+    note = "`name` is a function with `#[mcp_event]`; `.discover()` finds it by itself"
+)]
+pub trait AddedEvent {}
+
+impl ServerBuilder {
+    #[doc(hidden)]
+    pub fn event<E: AddedEvent>(self /* write `.add(mcp_runtime::event::of::<name>())` */) -> Self {
+        unreachable!("no call of this method compiles")
+    }
+}
+
 misplaced! {
     ListenAddress:
         "the address is not an option of the server",

@@ -42,7 +42,7 @@ pub use crate::{
         },
         client_request::ClientFeature,
         content::{Theme, icon::icon},
-        error::{ErrorVisibility, Failure, PublicError},
+        error::{ErrorVisibility, Failure, NotAnError, PublicError, RegisteredError},
         item::{ItemDescriptor, Location, Signature, item, item_at},
         item_output::ItemOutput,
         server::{AnnotatedItem, ServiceBlock},

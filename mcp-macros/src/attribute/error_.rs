@@ -181,7 +181,9 @@ fn register(attrs: &[Attribute], name: &Ident, krate: Option<&Path>, public: &To
                 #public
             }
         }
-        __rt::inventory::submit! { __rt::ErrorVisibility::of::<#name>() }
+        #[allow(unused_imports)]
+        use __rt::NotAnError as _;
+        __rt::inventory::submit! { __rt::RegisteredError::<#name>::VISIBILITY }
     };
     private_scope(krate, &cfgs, &inner)
 }

@@ -301,20 +301,9 @@ impl fmt::Display for ToolError {
     }
 }
 
-/// Types that `#[mcp_error]` may be on.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an error type",
-    label = "does not implement `std::error::Error`",
-    note = "implement it, for example with `#[derive(Debug, thiserror::Error)]`"
-)]
-pub trait AnyError: Error + 'static {}
-
-#[diagnostic::do_not_recommend]
-impl<E: Error + 'static> AnyError for E {}
-
 /// Error types with public values; implemented by `#[mcp_error]`.
 ///
-/// `AnyError` is a bound of the registration instead of a supertrait, where rustc would not show its message.
+/// `Error` is not a supertrait: a type that is not an error is reported where it is used as one, and only there.
 pub trait PublicError: Sized + 'static {
     /// Whether the model may read the message of this value.
     fn is_public(&self) -> bool;
@@ -330,16 +319,24 @@ pub struct ErrorVisibility {
 
 inventory::collect!(ErrorVisibility);
 
-impl ErrorVisibility {
-    /// The registration of `E`.
-    #[must_use]
-    pub const fn of<E: AnyError + PublicError>() -> Self {
-        Self { is_public: is_public::<E> }
-    }
+/// The registration of `E`: its inherent constant takes precedence over that of [`NotAnError`].
+#[derive(Debug)]
+pub struct RegisteredError<E>(std::marker::PhantomData<E>);
+
+impl<E: Error + PublicError> RegisteredError<E> {
+    /// The registration.
+    pub const VISIBILITY: ErrorVisibility = ErrorVisibility { is_public: is_public::<E> };
 }
 
+/// Takes the place of the registration of a type that does not implement `std::error::Error`.
+pub trait NotAnError {
+    /// Says of no error that it is public.
+    const VISIBILITY: ErrorVisibility = ErrorVisibility { is_public: |_| false };
+}
+impl<E> NotAnError for RegisteredError<E> {}
+
 /// Whether it is a public `E`, possibly in a further pointer, which is an error too.
-fn is_public<E: AnyError + PublicError>(error: &(dyn Error + 'static)) -> bool {
+fn is_public<E: Error + PublicError>(error: &(dyn Error + 'static)) -> bool {
     let boxed = || error.downcast_ref::<Box<E>>().map(|error| &**error);
     let shared = || error.downcast_ref::<Arc<E>>().map(|error| &**error);
     error.downcast_ref::<E>().or_else(boxed).or_else(shared).is_some_and(E::is_public)

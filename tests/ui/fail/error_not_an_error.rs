@@ -1,4 +1,4 @@
-use mcp_runtime::mcp_error;
+use mcp_runtime::{mcp_error, mcp_tool};
 
 #[mcp_error]
 #[derive(Debug)]
@@ -7,6 +7,9 @@ enum Failed {
     Failed,
 }
 
-const _: Failed = Failed::Failed;
+#[mcp_tool]
+fn search() -> Result<String, Failed> {
+    Err(Failed::Failed)
+}
 
 fn main() {}

@@ -29,7 +29,8 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be elicited",
     label = "not a type that a form can request",
-    note = "put `#[mcp_type]` on `{Self}`, or derive `serde::Deserialize` and `schemars::JsonSchema` (1.x)"
+    note = "put `#[mcp_type]` on `{Self}`, or derive `serde::Deserialize` and `schemars::JsonSchema` (1.x)",
+    note = "a form is a struct of strings, numbers, booleans, enums without data and lists of such enums, or a single one of these"
 )]
 pub trait Elicitable: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]

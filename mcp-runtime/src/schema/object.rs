@@ -9,6 +9,9 @@ use super::error::{Mismatch, ValidationError, ValuePath, summarize};
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
 
+/// The most names that a message about another name lists.
+const MAX_LISTED: usize = 12;
+
 impl Validation<'_> {
     pub(super) fn check_object(
         &mut self,
@@ -137,7 +140,16 @@ impl Validation<'_> {
         }
         self.fail(path, || match similar_property(rules, map, name) {
             Some(similar) => Mismatch::new(format!("`{similar}`"), unknown_name(name, Some(similar), depth)),
-            None => Mismatch::new("a known name", unknown_name(name, None, depth)),
+            None => {
+                let mut message = unknown_name(name, None, depth);
+                // the names of arguments are in the signature, and a struct of which nothing is required may be a map
+                let is_map = depth > 0 && rules.properties.iter().all(|property| !property.required);
+                if is_map && (1..=MAX_LISTED).contains(&rules.properties.len()) {
+                    let known = rules.properties.iter().map(|property| format!("`{}`", property.name));
+                    message.push_str(&format!("; the names are {}", known.collect::<Vec<_>>().join(", ")));
+                }
+                Mismatch::new("a known name", message)
+            }
         })
     }
 

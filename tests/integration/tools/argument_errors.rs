@@ -514,3 +514,51 @@ fn all_problems_of_an_item_are_one_report() {
         assert!(error.contains(part), "{part}: {error}");
     }
 }
+
+#[tokio::test]
+async fn a_wrong_key_of_a_map_is_one_error_that_says_what_is_allowed() {
+    use std::collections::BTreeMap;
+
+    #[mcp_type]
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    #[serde(rename_all = "lowercase")]
+    enum Unit {
+        Celsius,
+        Kelvin,
+    }
+    #[mcp_tool]
+    fn by_number(map: BTreeMap<u8, String>) -> usize {
+        map.len()
+    }
+    #[mcp_tool]
+    fn by_unit(map: BTreeMap<Unit, u32>) -> usize {
+        map.len()
+    }
+    #[mcp_tool]
+    fn by_flag(map: BTreeMap<bool, u32>) -> usize {
+        map.len()
+    }
+    #[mcp_tool]
+    fn by_letter(map: BTreeMap<char, Vec<u32>>) -> usize {
+        map.len()
+    }
+    let server = serve(
+        mcp_runtime::server!().tool::<by_number>().tool::<by_unit>().tool::<by_flag>().tool::<by_letter>(),
+    );
+    for (tool, map, line) in [
+        (
+            "by_number",
+            json!({ "300": "x", "7": "y" }),
+            "map.300: the key 300 is greater than the maximum of 255",
+        ),
+        ("by_number", json!({ "x": "x" }), "map: the key \"x\" is not an integer of 0 or more"),
+        ("by_unit", json!({ "mile": 1 }), "map: unknown field `mile`; the names are `celsius`, `kelvin`"),
+        ("by_unit", json!({ "kelvni": 1 }), "map: unknown field `kelvni`; did you mean `kelvin`?"),
+        ("by_flag", json!({ "yes": 1, "true": 2 }), "map.yes: the key `yes` is not `true` or `false`"),
+        ("by_letter", json!({ "ab": [1] }), "map.ab: the key `ab` is not a character"),
+    ] {
+        let text = failure(&server.call(tool, json!({ "map": map })).await);
+        let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+        assert_eq!(lines, [line], "{text}");
+    }
+}

@@ -745,6 +745,7 @@ impl ValueError {
         let message = value
             .as_deref()
             .and_then(|number| wide_integer_error(json, &path, number, &text, decode))
+            .or_else(|| key_error(&path, value.as_deref(), &text))
             .unwrap_or_else(|| refusal(value.as_deref(), text));
         Self { path, message, is_whole_object: value.is_none() }
     }
@@ -798,6 +799,25 @@ fn integer_out_of_range(integer: &str, (min, max): (String, String)) -> String {
 
 fn not_an_integer(number: &str, (min, max): &(String, String)) -> String {
     format!("{number} is not an integer from {min} to {max}")
+}
+
+/// The error of a map's key, at the end of a path, that a decoder refused: its message is not about the `value` there.
+fn key_error(path: &str, value: Option<&str>, message: &str) -> Option<String> {
+    let key = path.rsplit('.').next().filter(|key| !key.is_empty() && !key.ends_with(']'))?;
+    let is_of_text = value.is_some_and(|value| value.starts_with('"'));
+    let (found, expected) = message.split_once(", expected ")?;
+    if let Some(name) = found.strip_prefix("unknown variant `").and_then(|name| name.strip_suffix('`')) {
+        let is_of_key = name == key && value != Some(&format!("\"{name}\""));
+        return is_of_key.then(|| format!("the key `{key}` is not {expected}"));
+    }
+    let is_text = found.starts_with("invalid type: string") || found.starts_with("invalid value: string");
+    if is_text && !is_of_text {
+        let expected = if expected == "a boolean" { "`true` or `false`" } else { expected };
+        return Some(format!("the key `{key}` is not {expected}"));
+    }
+    let number = found.strip_prefix("invalid value: integer `")?.strip_suffix('`')?;
+    let is_of_key = number == key && value != Some(number);
+    number_out_of_range(message).filter(|_| is_of_key).map(|error| format!("the key {error}"))
 }
 
 /// Why a `number` is not in an integer type of 128 bits. `serde_json` reads the digits of those as they are: it names no type,

@@ -182,7 +182,9 @@ impl RefusalSearch<'_> {
     fn add_member(&mut self, error: &ValueError, field: &str) -> Option<ValueError> {
         let path = join(&error.path, &member_path(field));
         if !self.is_reported(&path) && !self.is_reported(&error.path) {
-            self.lines.push(error.line(self.argument.path));
+            let missing =
+                ValueError { path: path.clone(), message: "is missing".to_owned(), is_whole_object: false };
+            self.lines.push(missing.line(self.argument.path));
         }
         if !self.replaced.insert(path) {
             return None;

@@ -54,7 +54,10 @@ pub use crate::{
         },
     },
     gate::layer::item_layer as layer,
-    schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
+    schema::{
+        aliases::lists_aliases,
+        derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
+    },
 };
 
 #[cfg(feature = "config")]

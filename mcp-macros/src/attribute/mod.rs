@@ -11,4 +11,3 @@ pub(crate) mod rule;
 pub(crate) mod service;
 pub(crate) mod type_;
 mod type_attributes;
-mod wire_names;

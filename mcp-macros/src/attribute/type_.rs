@@ -7,11 +7,12 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Item, Path, Token, Visibility};
 
-use crate::attribute::{misplaced, type_attributes, wire_names};
+use crate::attribute::{misplaced, type_attributes};
 use crate::diagnostics::Errors;
 use crate::expand::definition::private_scope;
 use crate::expand::derived::{attributes_derive, derive_on_copy, derives, undescribed};
 use crate::options::entry;
+use crate::syntax::wire_names;
 
 const DERIVES: [&str; 3] = ["Serialize", "Deserialize", "JsonSchema"];
 

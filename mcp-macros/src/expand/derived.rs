@@ -12,6 +12,7 @@ use syn::{Attribute, Field, Fields, Generics, Item, LitStr, Meta, Path, Token, T
 use crate::expand::definition::private_scope;
 use crate::expand::idents::{hygienic_at, private_module, runtime};
 use crate::syntax::types::{leaf, replace_self};
+use crate::syntax::wire_names;
 
 /// The attributes that the derives read, or that change what the copy consists of.
 const COPIED: [&str; 7] = ["serde", "schemars", "validate", "garde", "doc", "cfg", "repr"];
@@ -67,13 +68,16 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
         }
         _ => return None,
     };
-    let impls = impls(name, &copy_name);
+    let aliased = if is_valid { aliased_copy(&copy, name, krate) } else { None };
+    let impls = impls(name, &copy_name, aliased.as_ref().map(|(name, _)| name));
+    let aliased = aliased.map(|(_, copy)| copy);
     let copy = if is_valid { derived_copy(copy, name, krate, &checks) } else { empty_copy(&copy_name) };
     let inner = quote_spanned! {Span::mixed_site()=>
         // the derives call `.into()`, also where nothing is in scope
         #[allow(unused_imports)]
         use __rt::{Into as _, NotDerived as _, SchemaNotDerived as _};
         #copy
+        #aliased
         #impls
     };
     Some(private_scope(krate, &cfgs(attrs), &inner))
@@ -82,7 +86,7 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
 /// Impls that are there only to be named, for a type that cannot be described.
 pub(crate) fn undescribed(name: &Ident, krate: Option<&Path>) -> TokenStream {
     let copy_name = format_ident!("__Mcp{}", name.unraw(), span = name.span());
-    let (copy, impls) = (empty_copy(&copy_name), impls(name, &copy_name));
+    let (copy, impls) = (empty_copy(&copy_name), impls(name, &copy_name, None));
     let inner = quote_spanned! {Span::mixed_site()=>
         #[allow(unused_imports)]
         use __rt::{NotDerived as _, SchemaNotDerived as _};
@@ -122,18 +126,7 @@ fn derived_copy(mut copy: Item, name: &Ident, krate: Option<&Path>, checks: &Tok
     let derives = derives(krate, &[]);
     let remote = LitStr::new(&name.to_string(), name.span());
     let wire_name = name.unraw().to_string();
-    let clause = syn::parse2(quote_spanned! {site=>
-        where <[(); __FIELDS] as __rt::Checked>::Unit:
-            __rt::serde::Serialize + __rt::serde::de::DeserializeOwned + __rt::schemars::JsonSchema
-    });
-    match &mut copy {
-        Item::Struct(copy) => {
-            copy.generics.where_clause = clause.ok();
-            name_default(&mut copy.attrs, name);
-        }
-        Item::Enum(copy) => copy.generics.where_clause = clause.ok(),
-        _ => {}
-    }
+    check_fields(&mut copy, name);
     quote_spanned! {site=>
         const __FIELDS: usize = { #checks 1 };
         #derives
@@ -141,6 +134,77 @@ fn derived_copy(mut copy: Item, name: &Ident, krate: Option<&Path>, checks: &Tok
         #[allow(dead_code, nonstandard_style, clippy::all, clippy::pedantic)]
         #copy
     }
+}
+
+/// Lets a copy have its impls only if its fields have been checked, and gives it the default of the type.
+fn check_fields(copy: &mut Item, name: &Ident) {
+    let clause = syn::parse2(quote_spanned! {Span::mixed_site()=>
+        where <[(); __FIELDS] as __rt::Checked>::Unit:
+            __rt::serde::Serialize + __rt::serde::de::DeserializeOwned + __rt::schemars::JsonSchema
+    });
+    match copy {
+        Item::Struct(copy) => {
+            copy.generics.where_clause = clause.ok();
+            name_default(&mut copy.attrs, name);
+        }
+        Item::Enum(copy) => copy.generics.where_clause = clause.ok(),
+        _ => {}
+    }
+}
+
+/// One more copy, with a schema alone, in which the aliases of fields and variants are listed; `None` if there are none. See
+/// `aliases` in the runtime's `schema`.
+fn aliased_copy(copy: &Item, name: &Ident, krate: Option<&Path>) -> Option<(Ident, TokenStream)> {
+    let mut copy = copy.clone();
+    let copy_name = format_ident!("__McpAliased{}", name.unraw(), span = name.span());
+    let mut found = false;
+    match &mut copy {
+        Item::Struct(copy) => {
+            copy.ident = copy_name.clone();
+            found |= list_field_aliases(&mut copy.fields);
+        }
+        Item::Enum(copy) => {
+            copy.ident = copy_name.clone();
+            let is_untagged = has_word(&copy.attrs, &["untagged"]);
+            let tag = wire_names::tag(&copy.attrs).unwrap_or_default();
+            for variant in &mut copy.variants {
+                found |= list_field_aliases(&mut variant.fields);
+                let aliases = wire_names::aliases(&variant.attrs);
+                if !aliases.is_empty() && !is_untagged && !has_word(&variant.attrs, &["untagged"]) {
+                    variant
+                        .attrs
+                        .push(syn::parse_quote!(#[schemars(extend("x-mcp-variant-aliases" = [#tag, #(#aliases),*]))]));
+                    found = true;
+                }
+            }
+        }
+        _ => {}
+    }
+    if !found {
+        return None;
+    }
+    check_fields(&mut copy, name);
+    let derives = derives(krate, &["Serialize", "Deserialize"]);
+    let wire_name = name.unraw().to_string();
+    let copy = quote_spanned! {Span::mixed_site()=>
+        #derives
+        #[serde(rename = #wire_name)]
+        #[allow(dead_code, nonstandard_style, clippy::all, clippy::pedantic)]
+        #copy
+    };
+    Some((copy_name, copy))
+}
+
+fn list_field_aliases(fields: &mut Fields) -> bool {
+    let mut found = false;
+    for field in fields {
+        let aliases = wire_names::aliases(&field.attrs);
+        if !aliases.is_empty() {
+            field.attrs.push(syn::parse_quote!(#[schemars(extend("x-mcp-field-aliases" = [#(#aliases),*]))]));
+            found = true;
+        }
+    }
+    found
 }
 
 fn empty_copy(copy_name: &Ident) -> TokenStream {
@@ -165,7 +229,14 @@ fn name_default(attrs: &mut [Attribute], name: &Ident) {
 }
 
 /// The impls of the type, which call those of the copy.
-fn impls(name: &Ident, copy: &Ident) -> TokenStream {
+fn impls(name: &Ident, copy: &Ident, aliased: Option<&Ident>) -> TokenStream {
+    let aliased = aliased.map(|aliased| {
+        quote_spanned! {Span::mixed_site()=>
+            if __rt::lists_aliases(__g) {
+                return __rt::SchemaOf::<#aliased>::json_schema(__g);
+            }
+        }
+    });
     quote_spanned! {Span::mixed_site()=>
         #[automatically_derived]
         impl __rt::serde::Serialize for #name {
@@ -194,6 +265,7 @@ fn impls(name: &Ident, copy: &Ident) -> TokenStream {
                 __rt::SchemaOf::<#copy>::inline_schema()
             }
             fn json_schema(__g: &mut __rt::schemars::SchemaGenerator) -> __rt::schemars::Schema {
+                #aliased
                 __rt::SchemaOf::<#copy>::json_schema(__g)
             }
         }

@@ -3,11 +3,16 @@
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
-use super::walk;
+use super::{aliases::AliasMark, walk};
 
 /// A generator of schemas for values that are deserialized.
 pub(crate) fn generator() -> SchemaGenerator {
-    settings().for_deserialize().into_generator()
+    settings().for_deserialize().with_transform(AliasMark::default()).into_generator()
+}
+
+/// The same, of schemas that list the aliases of fields and variants, for [`accept_aliases`](super::accept_aliases).
+pub(crate) fn generator_of_accepted() -> SchemaGenerator {
+    settings().for_deserialize().with_transform(AliasMark::listing()).into_generator()
 }
 
 /// A generator of schemas for values that are serialized.

@@ -1,5 +1,6 @@
 //! JSON Schema 2020-12: schemas of Rust types, minimized for models; validation whose errors models can act on.
 
+pub(crate) mod aliases;
 mod alternatives;
 mod attempts;
 mod cap_patterns;
@@ -42,6 +43,7 @@ mod oracle;
 #[cfg(test)]
 mod published_tests;
 
+pub(crate) use aliases::{accept_aliases, has_aliases};
 pub(crate) use attempts::Attempts;
 pub(crate) use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
 pub(crate) use coerce::coerce;
@@ -51,7 +53,7 @@ pub(crate) use duplicate_keys::{duplicate_keys, has_duplicate_keys, has_duplicat
 pub(crate) use error::{ValidationError, member_path, truncate, without_position};
 pub(crate) use fill_defaults::{fill_defaults, has_defaults};
 pub(crate) use flat_root::flat_root;
-pub(crate) use generate::{generator, generator_for_output, hoist_defs};
+pub(crate) use generate::{generator, generator_for_output, generator_of_accepted, hoist_defs};
 pub(crate) use legacy::wrap_for_legacy;
 pub(crate) use locate::{Place, locate};
 pub(crate) use meta_schema::check_schema;

@@ -1,5 +1,6 @@
 //! Tools.
 
+mod aliases;
 mod argument_errors;
 mod arguments;
 mod coercion;

@@ -21,7 +21,7 @@ use crate::{
         arguments::AnyArg,
         content::{Bytes, Content, Json},
         item::{ItemDescriptor, Signature},
-        tool::{Cursor, Page, TypedTool, input_schema},
+        tool::{Cursor, InputSchema, Page, TypedTool, input_schema},
     },
     schema::Validator,
 };
@@ -271,7 +271,7 @@ fn check(
     item: &ItemDescriptor,
     arguments: Map<String, Value>,
 ) -> Result<(Map<String, Value>, Value), Error> {
-    let (schema, _) = input_schema(item, false).map_err(Error::invalid)?;
+    let InputSchema { published: schema, .. } = input_schema(item, false).map_err(Error::invalid)?;
     let validator = Validator::compile(&schema).map_err(|error| Error::invalid(error.to_string()))?;
     let arguments = Value::Object(arguments);
     let problems = validator.null_is_absent().validate(&arguments);

@@ -38,8 +38,10 @@ pub(crate) struct ToolInput {
     pub(crate) name: String,
     /// The noun for it in reports.
     pub(crate) noun: &'static str,
-    /// The schema that arguments are checked against.
+    /// The schema of arguments, by the names that clients see.
     pub(crate) schema: Value,
+    /// The schema that arguments are checked against, if that accepts aliases in addition.
+    pub(crate) accepted: Option<Value>,
     /// The schema that clients see, if it differs.
     published: Option<Value>,
     /// Whether some arguments are out of the reach of clients, so that reports are about the schema that they see.
@@ -76,6 +78,7 @@ impl ToolInput {
             name,
             noun: "tool",
             schema,
+            accepted: None,
             published: None,
             has_hidden: false,
             null_is_absent,
@@ -171,8 +174,36 @@ impl ToolInput {
     }
 
     fn compile(&self) -> Option<Validator> {
-        let validator = Validator::compile_generated(&self.schema).ok()?;
+        self.compile_schema(self.checked())
+    }
+
+    fn compile_schema(&self, schema: &Value) -> Option<Validator> {
+        let validator = Validator::compile_generated(schema).ok()?;
         Some(if self.null_is_absent { validator.null_is_absent() } else { validator })
+    }
+
+    /// The schema that arguments are checked against.
+    fn checked(&self) -> &Value {
+        self.accepted.as_ref().unwrap_or(&self.schema)
+    }
+
+    /// The errors of arguments, in which names that clients do not see are not suggested.
+    fn errors(&self, value: &Value) -> Vec<ValidationError> {
+        let mut errors = self.validator().map_or_else(Vec::new, |validator| validator.validate(value));
+        if self.accepted.is_some() && !errors.is_empty() {
+            let published = self.compile_schema(&self.schema);
+            let published = published.map_or_else(Vec::new, |validator| validator.validate(value));
+            let only_at = |errors: &[ValidationError], path: &str| {
+                let mut at = errors.iter().filter(|error| error.path == path);
+                at.next().filter(|_| at.next().is_none()).cloned()
+            };
+            let of_published = |error: &ValidationError| {
+                only_at(&errors, &error.path).and_then(|_| only_at(&published, &error.path))
+            };
+            errors =
+                errors.iter().map(|error| of_published(error).unwrap_or_else(|| error.clone())).collect();
+        }
+        errors
     }
 
     fn validator(&self) -> Option<&Validator> {
@@ -207,8 +238,8 @@ pub(super) fn repair(
     strict: bool,
 ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
     let mut value: Value = serde_json::from_str(text)?;
-    let changed = coerce(&tool.schema, &tool.schema, &mut value, strict);
-    let errors = tool.validator().map_or_else(Vec::new, |validator| validator.validate(&value));
+    let changed = coerce(tool.checked(), tool.checked(), &mut value, strict);
+    let errors = tool.errors(&value);
     Ok((changed.then(|| rewrite(text, &value)), errors))
 }
 

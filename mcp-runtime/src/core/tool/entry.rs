@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use super::{
     Hints, ToolDef, ToolDescriptor, ToolHandler, ToolSpec,
     header_param::header_params,
-    schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
+    schema::{
+        HandWrittenSchema, InputSchema, OutputSchema, check_flatten, check_header, input_schema,
+        output_schema,
+    },
 };
 use crate::{
     core::{
@@ -153,15 +156,12 @@ impl ToolEntry {
             errors.extend(found);
             Vec::new()
         });
-        let schemas = if errors.is_empty() {
-            input_schema(&def.item, spec.strict)
-        } else {
-            Ok((Value::Null, Value::Null))
-        };
+        let schemas =
+            if errors.is_empty() { input_schema(&def.item, spec.strict) } else { Ok(InputSchema::default()) };
         let output = output_schema(def);
         match &schemas {
-            Ok((schema, _)) if errors.is_empty() => {
-                errors.extend(args.iter().filter_map(|arg| check_header(*arg, schema).err()));
+            Ok(InputSchema { published, .. }) if errors.is_empty() => {
+                errors.extend(args.iter().filter_map(|arg| check_header(*arg, published).err()));
             }
             Ok(_) => {}
             Err(text) => errors.push(text.clone()),
@@ -169,16 +169,18 @@ impl ToolEntry {
         errors.extend(output.as_ref().err().cloned());
         errors.extend(check_tool_name(&spec).err());
         BuildError::check_all(errors.into_iter().map(error).collect())?;
-        let ((schema, unenforced), output) = (schemas.map_err(error)?, output.map_err(error)?);
+        let (InputSchema { published: schema, accepted, unenforced }, output) =
+            (schemas.map_err(error)?, output.map_err(error)?);
         // decoding a struct that is the whole object ignores members that `strict` refuses
         let input_validator = if needs_validation(&unenforced) || (spec.strict && has_flatten(args)) {
-            let checked = without_enforced(&schema, &unenforced);
+            let checked = without_enforced(accepted.as_ref().unwrap_or(&schema), &unenforced);
             Some(Validator::compile_generated(&checked).map_err(|e| error(e.to_string()))?.null_is_absent())
         } else {
             None
         };
         let flat = if has_flatten(args) { flat_root(&schema) } else { None };
         let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
+        input.accepted = accepted;
         input.noun = spec.noun();
         // a schema that cannot be compiled has no alternatives, or is an error of the validator
         input.attempts = Attempts::compile(&unenforced).unwrap_or_default();

@@ -21,9 +21,9 @@ pub(crate) use output::{AnyToolOutput, Structured};
 pub use output::{IntoToolResult, ToolResult};
 pub use page::Page;
 pub(crate) use result_limit::{ResultLimit, ToolCallEnd};
-#[cfg(feature = "client")]
-pub(crate) use schema::input_schema;
 pub(crate) use schema::published_output;
+#[cfg(feature = "client")]
+pub(crate) use schema::{InputSchema, input_schema};
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
 pub(crate) use spec::ToolTask;

@@ -11,8 +11,9 @@ use crate::{
         item::ItemDescriptor,
     },
     schema::{
-        Direction, Validator, cap_patterns, check_schema, conform_published_values, enforceable_part,
-        generator, generator_for_output, hoist_defs, minimize, subschemas, wrap_for_legacy,
+        Direction, Validator, accept_aliases, cap_patterns, check_schema, conform_published_values,
+        enforceable_part, generator, generator_for_output, generator_of_accepted, has_aliases, hoist_defs,
+        minimize, subschemas, wrap_for_legacy,
     },
 };
 
@@ -94,17 +95,47 @@ pub(crate) struct OutputSchema {
     pub(crate) validator: Validator,
 }
 
-/// The schema of a tool's arguments, and the part of it that parameter rules do not enforce.
+/// The schema of a tool's arguments.
+#[derive(Debug, Default)]
+pub(crate) struct InputSchema {
+    /// The schema that clients see.
+    pub(crate) published: Value,
+    /// The schema that arguments are checked against, if that accepts names which clients do not see.
+    pub(crate) accepted: Option<Value>,
+    /// The part of it that parameter rules do not enforce.
+    pub(crate) unenforced: Value,
+}
+
+/// The schema of a tool's arguments.
 ///
 /// # Errors
 /// A published default or example does not conform.
-pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value, Value), String> {
-    let mut generator = generator();
+pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<InputSchema, String> {
+    let mut published_generator = generator();
+    let mut published = generated_input(item, &mut published_generator)?;
+    let mut accepted = if has_aliases(&mut published_generator) {
+        let mut accepted = generated_input(item, &mut generator_of_accepted())?;
+        accept_aliases(&mut accepted);
+        Some(accepted)
+    } else {
+        None
+    };
+    // before `minimize`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
+    let unenforced = without_rule_keywords(accepted.as_ref().unwrap_or(&published), item.args);
+    for schema in [Some(&mut published), accepted.as_mut()].into_iter().flatten() {
+        finish_input(schema, item, strict);
+    }
+    conform_published_values(&mut published).map_err(|error| error.to_string())?;
+    Ok(InputSchema { published, accepted, unenforced })
+}
+
+/// The schema of a tool's arguments as it is generated.
+fn generated_input(item: &ItemDescriptor, generator: &mut SchemaGenerator) -> Result<Value, String> {
     let mut root = Map::new();
     if let [arg] = item.args
         && arg.is_flatten()
     {
-        let mut schema = arg.property_schema(&mut generator).to_value();
+        let mut schema = arg.property_schema(generator).to_value();
         hoist_defs(&mut schema, generator.take_definitions(true));
         root = match schema {
             Value::Object(map) => map,
@@ -114,7 +145,7 @@ pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value
         let mut properties = Map::new();
         let mut required = Vec::new();
         for arg in item.args {
-            properties.insert(arg.name().to_owned(), arg.property_schema(&mut generator).to_value());
+            properties.insert(arg.name().to_owned(), arg.property_schema(generator).to_value());
             if arg.required() {
                 required.push(Value::from(arg.name()));
             }
@@ -138,22 +169,23 @@ pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value
         }
     }
     cap_patterns(&mut root);
-    // before `minimize`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
-    let unenforced = without_rule_keywords(&root, item.args);
+    Ok(root)
+}
+
+/// Makes a generated schema one that clients can see.
+fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) {
     if strict && let Some(root) = root.as_object_mut() {
         // members of alternatives are evaluated as well, and so are all members if a field is a map
         let composed = ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|keyword| root.contains_key(*keyword));
         let keyword = if composed { "unevaluatedProperties" } else { "additionalProperties" };
         root.entry(keyword).or_insert(false.into());
     }
-    minimize(&mut root, Direction::Input);
+    minimize(root, Direction::Input);
     for arg in item.args.iter().filter(|arg| arg.header().is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
             add_string_type(property);
         }
     }
-    conform_published_values(&mut root).map_err(|error| error.to_string())?;
-    Ok((root, unenforced))
 }
 
 /// Two fields of one name: schemars lists the name twice, and a value for both cannot be sent.

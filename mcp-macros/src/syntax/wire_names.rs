@@ -1,10 +1,10 @@
-//! The names that serde gives to the fields of a type. Two fields of one name cannot both be sent, and neither serde nor
-//! schemars reports that.
+//! The names that serde gives to the fields and variants of a type. Two of one name cannot both be sent, and neither serde
+//! nor schemars reports that.
 
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Expr, ExprLit, Fields, Item, Lit, LitStr, Meta, Token};
+use syn::{Attribute, Expr, ExprLit, Fields, Item, ItemEnum, Lit, LitStr, Meta, Token};
 
 use crate::diagnostics::Errors;
 
@@ -20,6 +20,7 @@ pub(crate) fn report_duplicates(item: &TokenStream, errors: &Errors) {
                 let own = Names::read(&variant.attrs).rename_all;
                 report_fields(&variant.fields, own.as_deref().or(outer.as_deref()), errors);
             }
+            report_variants(&item, errors);
         }
         _ => {}
     }
@@ -36,11 +37,75 @@ fn report_fields(fields: &Fields, rule: Option<&str>, errors: &Errors) {
             Some(rename) => rename.value(),
             None => rename_field(&ident.unraw().to_string(), rule),
         };
-        if names.contains(&name) {
+        let aliases = aliases(&field.attrs).iter().map(LitStr::value).collect();
+        report_known(&mut names, name, aliases, |name| {
             errors.at(ident, format_args!("two fields are named `{name}`\nrename one of them"));
-        }
-        names.push(name);
+        });
     }
+}
+
+/// Reports variants of one name, as far as the names are written: a rule for all of them keeps different names different.
+fn report_variants(item: &ItemEnum, errors: &Errors) {
+    let has_rule = Names::read(&item.attrs).rename_all.is_some();
+    let is_untagged = |attrs: &[Attribute]| {
+        let words = attrs.iter().filter(|attr| attr.path().is_ident("serde")).flat_map(options);
+        words.into_iter().any(|word| word.path().is_ident("untagged"))
+    };
+    if is_untagged(&item.attrs) {
+        return;
+    }
+    let mut names: Vec<String> = Vec::new();
+    for variant in &item.variants {
+        let names_of = Names::read(&variant.attrs);
+        if names_of.is_hidden || is_untagged(&variant.attrs) {
+            continue;
+        }
+        let mut all: Vec<String> = aliases(&variant.attrs).iter().map(LitStr::value).collect();
+        match names_of.rename {
+            Some(rename) => all.push(rename.value()),
+            None if !has_rule => all.push(variant.ident.unraw().to_string()),
+            None => {}
+        }
+        let Some(name) = all.pop() else { continue };
+        report_known(&mut names, name, all, |name| {
+            errors.at(&variant.ident, format_args!("two variants are named `{name}`\nrename one of them"));
+        });
+    }
+}
+
+/// Adds the names of one field or variant to those of others, and reports the first that is known already.
+fn report_known(names: &mut Vec<String>, name: String, aliases: Vec<String>, report: impl FnOnce(&str)) {
+    let mut own = vec![name];
+    for alias in aliases {
+        // an alias may repeat the name itself
+        if !own.contains(&alias) {
+            own.push(alias);
+        }
+    }
+    if let Some(known) = own.iter().find(|name| names.contains(name)) {
+        report(known);
+    }
+    names.extend(own);
+}
+
+/// The other names of a field or a variant: the values of `#[serde(alias = "..")]`.
+pub(crate) fn aliases(attrs: &[Attribute]) -> Vec<LitStr> {
+    let options = attrs.iter().filter(|attr| attr.path().is_ident("serde")).flat_map(options);
+    options.filter(|option| option.path().is_ident("alias")).filter_map(|option| read_name(&option)).collect()
+}
+
+/// The value of `#[serde(tag = "..")]`.
+pub(crate) fn tag(attrs: &[Attribute]) -> Option<String> {
+    let mut options = attrs.iter().filter(|attr| attr.path().is_ident("serde")).flat_map(options);
+    options
+        .find(|option| option.path().is_ident("tag"))
+        .and_then(|tag| read_name(&tag))
+        .map(|tag| tag.value())
+}
+
+/// The options of an attribute; none if they cannot be parsed.
+fn options(attr: &Attribute) -> Punctuated<Meta, Token![,]> {
+    attr.parse_args_with(Punctuated::parse_terminated).unwrap_or_default()
 }
 
 /// The names that the `#[serde(..)]` attributes of a type, a variant or a field set.
@@ -64,9 +129,7 @@ impl Names {
             if !attr.path().is_ident("serde") {
                 continue;
             }
-            let parse = Punctuated::<Meta, Token![,]>::parse_terminated;
-            let Ok(options) = attr.parse_args_with(parse) else { continue };
-            for option in &options {
+            for option in &options(attr) {
                 let key = option.path().get_ident().map(ToString::to_string).unwrap_or_default();
                 match key.as_str() {
                     "rename" => names.rename = read_name(option),

@@ -46,6 +46,8 @@ fn main() -> ExitCode {
         .about(
             "For authors of MCP servers: call servers in any language, examine them, and add them to clients",
         )
+        .override_usage("mcp-dev [OPTIONS] [URL] [-- COMMAND..]\n       mcp-dev <COMMAND>")
+        .after_help("Without a command of these, it is `dev`: `mcp-dev dev --help` has its options.")
         .subcommand_required(true)
         .subcommands(parsers)
         .get_matches_from(dev::with_default_command(std::env::args_os()));

@@ -58,6 +58,7 @@ pub(crate) fn command() -> Command {
         .about(
             "Connect a client to a server that is rebuilt and restarted on every save; the default",
         )
+        .override_usage("mcp-dev [dev] [OPTIONS] [URL] [-- COMMAND..]")
         .after_help(HELP)
         .args([
             text("dir", "DIR", "The folder of the crate or command, instead of this one"),

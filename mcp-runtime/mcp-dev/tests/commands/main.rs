@@ -187,6 +187,17 @@ fn any_server_is_added_to_a_client_and_removed() {
 }
 
 #[test]
+fn the_help_shows_the_command_that_is_run_without_a_name() {
+    let folder = Folder::new();
+    let help = |line: &[&str]| String::from_utf8(folder.run(line).stdout).expect("text");
+    let usage = "Usage: mcp-dev [OPTIONS] [URL] [-- COMMAND..]\n       mcp-dev <COMMAND>\n";
+    let own = help(&["--help"]);
+    assert!(own.contains(usage) && own.contains("`mcp-dev dev --help` has its options"), "{own}");
+    let dev = help(&["dev", "--help"]);
+    assert!(dev.contains("Usage: mcp-dev [dev] [OPTIONS] [URL] [-- COMMAND..]\n"), "{dev}");
+}
+
+#[test]
 fn a_lock_is_written_and_says_what_has_changed() {
     let folder = Folder::new();
     let lock = folder.0.join("mcp.lock.json");

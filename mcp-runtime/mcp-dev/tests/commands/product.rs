@@ -322,7 +322,9 @@ fn a_crate_is_made_whole_or_not_at_all() {
     assert!(folder.run(&["new", "nested/empty"]).status.success());
     let manifest = fs::read_to_string(folder.0.join("nested/empty/Cargo.toml")).expect("a manifest");
     assert!(
-        manifest.contains("mcp-runtime = { version = \"0.1\", features = [") && !manifest.contains("{{"),
+        manifest.contains("mcp-runtime = { version = \"0.1\", features = [")
+            && manifest.contains("# license = ")
+            && !manifest.contains("{{"),
         "{manifest}"
     );
     fs::write(folder.0.join("Cargo.toml"), "[workspace]\nmembers = []\n").expect("a file");

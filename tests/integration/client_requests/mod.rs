@@ -2,6 +2,7 @@
 
 mod before_initialized;
 mod elicitation;
+mod other_functions;
 mod sampling_and_roots;
 mod url_elicitation;
 mod url_elicitation_required;

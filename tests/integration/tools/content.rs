@@ -2,7 +2,7 @@
 
 use mcp_runtime::{
     Revision,
-    content::{Audio, Content, Embedded, Image, ResourceLink, Role, Text},
+    content::{Audio, Content, Embedded, Image, ResourceContents, ResourceLink, Role, Text},
     prelude::*,
 };
 use serde_json::json;
@@ -244,4 +244,24 @@ async fn any_key_of_meta_is_preserved() {
     let server = serve(mcp_runtime::server!().tool::<odd>());
     let reply = server.call("odd", json!({})).await;
     assert_eq!(result(&reply)["_meta"], json!({ "a\"b": 1, "\"": 2, "c\\": 3, "\n": 4 }));
+}
+
+#[tokio::test]
+async fn an_embedded_resource_without_a_uri_gets_one() {
+    #[mcp_tool]
+    fn unnamed() -> (Embedded, Embedded) {
+        (Embedded::new(ResourceContents::text("a")), Embedded::new(ResourceContents::blob([0_u8])))
+    }
+    let mut server = serve(mcp_runtime::server!().tool::<unnamed>());
+    for revision in LEGACY {
+        let reply = server.call("unnamed", json!({})).await;
+        let content = &reply.value()["content"];
+        let uri = "resource:inline";
+        assert_eq!(content[0]["resource"], json!({ "uri": uri, "mimeType": "text/plain", "text": "a" }));
+        assert_eq!(
+            content[1]["resource"],
+            json!({ "uri": uri, "mimeType": "application/octet-stream", "blob": "AA==" })
+        );
+        server = server.legacy(revision);
+    }
 }

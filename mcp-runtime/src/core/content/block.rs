@@ -352,7 +352,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// A block that holds these contents.
+    /// A block that holds these contents. Without a URI of their own they are sent as `resource:inline`.
     #[must_use]
     pub fn new(resource: ResourceContents) -> Self {
         Self { resource, common: CommonFields::default() }
@@ -520,7 +520,8 @@ impl ContentWriter {
             }
             Content::Embedded(embedded) => {
                 block.raw("type", "\"resource\"");
-                self.write_resource(block.key("resource"), &embedded.resource, ResourceDefaults::default());
+                let defaults = ResourceDefaults { uri: "resource:inline", ..ResourceDefaults::default() };
+                self.write_resource(block.key("resource"), &embedded.resource, defaults);
                 self.write_common(&mut block, &embedded.common);
             }
         }

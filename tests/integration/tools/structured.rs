@@ -284,3 +284,49 @@ async fn constraints_apply_to_results_too() {
     server.call("produce", json!({ "n": 10 })).await.expect_json(&json!({ "n": 10 }));
     assert_eq!(failure(&server.call("produce", json!({ "n": 11 })).await), "tool 'produce' failed");
 }
+
+#[tokio::test]
+async fn legacy_clients_get_objects_without_a_schema_and_in_failures() {
+    #[mcp_tool]
+    fn free(case: u8) -> Result<ToolResult, ToolError> {
+        let result = ToolResult::text("free");
+        Ok(match case {
+            0 => result.structured(&[1])?,
+            1 => result.structured(&[1])?.failed(),
+            2 => result.structured(&Option::<u8>::None)?,
+            3 => result.structured(&"{")?,
+            _ => result.structured(&json!({ "a": 1 }))?,
+        })
+    }
+    #[mcp_tool(output = Weather)]
+    fn of_an_object() -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::text("failed").structured(&[1])?.failed())
+    }
+    #[mcp_tool(output = Vec<u8>)]
+    fn of_a_list() -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::text("failed").structured(&json!({ "a": 1 }))?.failed())
+    }
+    let builder = mcp_runtime::server!().tool::<free>().tool::<of_an_object>().tool::<of_a_list>();
+    let mut server = serve(builder);
+    let cases = [
+        ("free", json!({ "case": 0 }), json!([1]), json!({ "result": [1] })),
+        ("free", json!({ "case": 1 }), json!([1]), json!({ "result": [1] })),
+        ("free", json!({ "case": 2 }), Value::Null, json!({ "result": null })),
+        ("free", json!({ "case": 3 }), json!("{"), json!({ "result": "{" })),
+        ("free", json!({ "case": 4 }), json!({ "a": 1 }), json!({ "a": 1 })),
+        ("of_an_object", json!({}), json!([1]), json!({ "result": [1] })),
+        // as the results of the same tool that do not fail
+        ("of_a_list", json!({}), json!({ "a": 1 }), json!({ "result": { "a": 1 } })),
+    ];
+    for (tool, sent, natural, _) in &cases {
+        let reply = server.call(tool, sent.clone()).await;
+        assert_eq!(reply.value()["structuredContent"], *natural, "{tool} {sent}");
+    }
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+        server = server.legacy(revision);
+        for (tool, sent, _, wrapped) in &cases {
+            let reply = server.call(tool, sent.clone()).await;
+            assert_eq!(reply.value()["structuredContent"], *wrapped, "{tool} {sent} {revision}");
+        }
+    }
+}

@@ -101,7 +101,8 @@ impl ToolResult {
 
 impl_meta!("result", ToolResult, meta);
 
-/// Writes the members of a tool's result; with `wrap`, legacy clients get the structured value under `result`.
+/// Writes the members of a tool's result. Legacy clients accept only objects as structured values: they get all of a tool
+/// under `result` with `wrap`, else those that are not objects, which a tool without a schema and failures may have.
 pub(crate) fn write_tool_result(
     object: &mut Object<'_>,
     result: &ToolResult,
@@ -111,7 +112,7 @@ pub(crate) fn write_tool_result(
     let writer = ContentWriter(revision);
     write_array(object.key("content"), &result.content, |out, block| writer.write_content(out, block));
     if let Some(json) = result.structured.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
-        if wrap && !revision.is_modern() {
+        if !revision.is_modern() && (wrap || !json.starts_with('{')) {
             object.object("structuredContent", |s| {
                 s.raw("result", json);
             });

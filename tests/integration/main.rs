@@ -3,6 +3,7 @@
 mod apps;
 mod audit;
 mod authorization;
+mod batches;
 mod byte_streams;
 mod catalog;
 mod client_requests;

@@ -24,6 +24,7 @@ use crate::core::{
     dispatch::{
         Batch, Calls, ConnectionState, NotificationStream, OpenRequests, RefusedRequest, Registration, Reply,
         Request, RunningRequest, StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized,
+        is_limited,
     },
     jsonrpc::{JsonRpcMessage, ProtocolError, parse, parse_batch},
     protocol::Revision,
@@ -85,6 +86,9 @@ struct SchedulerTable {
 /// A message that waits until it can be served, as text.
 struct QueuedMessage {
     text: Box<[u8]>,
+    /// How many requests of it need capacity: one at least.
+    requests: usize,
+    /// Those of all its requests.
     registrations: Vec<Registration>,
     revision: Revision,
     context: RequestContext,
@@ -199,41 +203,39 @@ impl RequestScheduler {
         let Some(SharedRequests { permits, owner, .. }) = &self.requests else {
             return self.server.start_request(request, Some(self.open_requests()), registrations);
         };
-        let Some(permit) = permits.try_acquire(owner, 1) else {
+        let permit = permits.try_acquire(owner, 1);
+        if permit.is_none() && is_limited(request.method) {
             return StartedRequest::Reply(self.refuse(Turn::Busy, request.context).into());
-        };
+        }
         match self.server.start_request(request, Some(self.open_requests()), registrations) {
             StartedRequest::Reply(reply) => StartedRequest::Reply(reply),
             StartedRequest::Running(mut running) => {
-                running.pending.hold(CallPermit::Budget(permit));
+                if let Some(permit) = permit {
+                    running.pending.hold(CallPermit::Budget(permit));
+                }
                 StartedRequest::Running(running)
             }
         }
     }
 
-    /// Starts the requests of a batch.
-    ///
-    /// # Errors
-    /// Its owner uses its share of the requests that run: none of them is started.
+    /// Starts the requests of a batch. If they are not admitted, or their owner uses its share of the requests that run, all
+    /// of them but pings get that error.
     pub(super) fn start_batch(
         &self,
         batch: &Batch<'_>,
         context: &RequestContext,
         registrations: &mut Vec<Registration>,
-    ) -> Result<Calls, ProtocolError> {
-        let permits = match &self.requests {
+        admitted: Result<(), ProtocolError>,
+    ) -> Calls {
+        let admitted = admitted.and_then(|()| match &self.requests {
             Some(SharedRequests { permits, owner, .. }) => {
-                let taken: Option<Vec<_>> = batch.ids().map(|_| permits.try_acquire(owner, 1)).collect();
-                taken.ok_or_else(|| self.refuse(Turn::Busy, context))?
+                let permits = (0..batch.limited_requests()).map(|_| permits.try_acquire(owner, 1));
+                permits.collect::<Option<_>>().ok_or_else(|| self.refuse(Turn::Busy, context))
             }
-            None => Vec::new(),
-        };
+            None => Ok(Vec::new()),
+        });
         let open = Some(self.open_requests());
-        let mut calls = self.server.start_batch(batch, context, open, registrations).calls;
-        for (running, permit) in calls.running_mut().zip(permits) {
-            running.pending.hold(CallPermit::Budget(permit));
-        }
-        Ok(calls)
+        self.server.start_batch(batch, context, open, registrations, admitted).calls
     }
 
     /// Writes one reply as a line.
@@ -253,10 +255,11 @@ impl RequestScheduler {
         out.end_line(start);
     }
 
-    /// Queues a message; `false` if one of its ids is in use.
+    /// Queues a message of which this number of requests need capacity; `false` if one of its ids is in use.
     pub(super) fn queue(
         self: &Arc<Self>,
         ids: &[&str],
+        requests: usize,
         text: &[u8],
         revision: Revision,
         context: &RequestContext,
@@ -268,7 +271,8 @@ impl RequestScheduler {
             table.queued_bytes += text.len();
             let (context, permit) = (context.clone(), self.shared_permit(text.len()).flatten());
             let text = text.into();
-            table.queue.push_back(QueuedMessage { text, registrations, revision, context, _permit: permit });
+            let queued = QueuedMessage { text, requests, registrations, revision, context, _permit: permit };
+            table.queue.push_back(queued);
         }
         // a request may have ended since the decision to queue the message
         self.start_queued();
@@ -298,7 +302,7 @@ impl RequestScheduler {
         if !calls.is_running() {
             return self.write_batch(&calls.take_replies(), out);
         }
-        let count = calls.len();
+        let count = calls.running_mut().count();
         self.table().running += count;
         let scheduler = Arc::clone(self);
         spawn_on(&self.runtime, async move {
@@ -326,7 +330,7 @@ impl RequestScheduler {
         loop {
             let queued = {
                 let mut table = self.table();
-                let requests = table.queue.front().map(|queued| queued.registrations.len());
+                let requests = table.queue.front().map(|queued| queued.requests);
                 let Some(requests) = requests.filter(|requests| self.has_capacity(&table, *requests)) else {
                     return;
                 };
@@ -335,7 +339,7 @@ impl RequestScheduler {
                 table.running += requests;
                 queued
             };
-            let (scheduler, count) = (Arc::clone(self), queued.registrations.len());
+            let (scheduler, count) = (Arc::clone(self), queued.requests);
             spawn_on(&self.runtime, async move {
                 let mut out = OutputBuffer::default();
                 scheduler.answer_queued(queued, &mut out).await;
@@ -345,18 +349,10 @@ impl RequestScheduler {
     }
 
     async fn answer_queued(&self, queued: QueuedMessage, out: &mut OutputBuffer) {
-        let QueuedMessage { text, mut registrations, revision, context, _permit } = queued;
+        let QueuedMessage { text, mut registrations, revision, context, _permit, .. } = queued;
         if let Some(members) = parse_batch(&text) {
-            let batch = Batch::parse(&members);
-            return match self.start_batch(&batch, &context, &mut registrations) {
-                Ok(calls) => self.complete_batch(calls, out).await,
-                Err(error) => {
-                    let open = batch.ids().zip(&mut registrations).filter_map(|(id, registration)| {
-                        (!registration.is_cancelled()).then(|| (id.into(), error.clone().into()))
-                    });
-                    self.write_batch(&open.collect::<Vec<_>>(), out);
-                }
-            };
+            let calls = self.start_batch(&Batch::parse(&members), &context, &mut registrations, Ok(()));
+            return self.complete_batch(calls, out).await;
         }
         // cancelled while it was queued
         if registrations.iter_mut().any(Registration::is_cancelled) {

@@ -22,7 +22,7 @@ use crate::core::{
     },
     dispatch::{
         Batch, ConnectionState, Reply, Request, RequestRevision, StartedRequest, THE_CLIENT, id_in_use,
-        resolve_revision,
+        is_limited, resolve_revision,
     },
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
     log_limit::LogLine,
@@ -235,16 +235,10 @@ impl StreamConnection {
     }
 
     fn receive_message(&mut self, message: &JsonRpcMessage<'_>, text: &[u8], out: &mut OutputBuffer) {
-        if message.is_response() {
-            if !self.scheduler.open_requests().deliver_response(message) {
-                tracing::debug!("a response that no request waits for was ignored");
-            }
-            return;
-        }
-        if let Some(filter) = self.filter.take() {
-            self.subscribe_to_changes(filter, out);
-        }
-        let Some(id) = message.id() else { return self.scheduler.receive_notification(message) };
+        self.begin_changes(out);
+        let Some(id) = message.id().filter(|_| !message.is_response()) else {
+            return self.receive_response_or_notification(message);
+        };
         let revision = match resolve_revision(message, self.handshake) {
             RequestRevision::Known(revision) => revision,
             RequestRevision::Unsupported(error) => return self.refuse(Some(id), &error, out),
@@ -258,16 +252,15 @@ impl StreamConnection {
         if request.opens_stream() {
             return self.listen(request, out);
         }
-        // a ping checks whether the server is alive, so it is answered even if the server is busy
         let admission =
-            if request.method == "ping" { Turn::Now } else { self.scheduler.admit(1, text.len()) };
+            if is_limited(request.method) { self.scheduler.admit(1, text.len()) } else { Turn::Now };
         match admission {
             Turn::Now => match self.scheduler.start_request(request, &mut Vec::new()) {
                 StartedRequest::Reply(reply) => self.scheduler.write(&reply, id, revision, out),
                 StartedRequest::Running(running) => self.scheduler.spawn_request(running, revision),
             },
             Turn::Queue => {
-                if !self.scheduler.queue(&[id], text, revision, context) {
+                if !self.scheduler.queue(&[id], 1, text, revision, context) {
                     self.refuse(Some(id), &id_in_use(id), out);
                 }
             }
@@ -291,6 +284,21 @@ impl StreamConnection {
             }
         }
         reply
+    }
+
+    fn receive_response_or_notification(&self, message: &JsonRpcMessage<'_>) {
+        if !message.is_response() {
+            self.scheduler.receive_notification(message);
+        } else if !self.scheduler.open_requests().deliver_response(message) {
+            tracing::debug!("a response that no request waits for was ignored");
+        }
+    }
+
+    /// Notifies the client of changes, if this is its first message after `initialize`.
+    fn begin_changes(&mut self, out: &mut OutputBuffer) {
+        if let Some(filter) = self.filter.take() {
+            self.subscribe_to_changes(filter, out);
+        }
     }
 
     /// Notifies the client of changes from now on; the reply to `initialize` must be sent before.
@@ -327,35 +335,42 @@ impl StreamConnection {
 
     /// Serves an array of messages, which only 2025-03-26 has.
     fn receive_batch(&mut self, messages: &Batch<'_>, text: &[u8], out: &mut OutputBuffer) {
-        let ids: Vec<&str> = messages.ids().collect();
-        let error = match messages.check() {
-            Err(error) => error,
-            Ok(()) => match self.scheduler.admit(ids.len(), text.len()) {
-                Turn::Now => {
-                    if messages.contains_initialized() {
-                        self.scheduler.state.initialized.store(true, Ordering::Release);
-                    }
-                    match self.scheduler.start_batch(messages, &self.legacy, &mut Vec::new()) {
-                        Ok(calls) => return self.scheduler.answer_batch(calls, out),
-                        Err(error) => error,
-                    }
-                }
-                Turn::Queue => {
-                    if self.scheduler.queue(&ids, text, Revision::V2025_03_26, &self.legacy) {
-                        return;
-                    }
-                    // none of them waits, or runs before others that wait
-                    let text = "an id of the batch is in use by a request that is still running\nno request of it was started";
-                    ProtocolError::invalid_request(text)
-                }
-                refused => self.scheduler.refuse(refused, &self.legacy),
-            },
-        };
-        if ids.is_empty() {
-            return self.refuse(None, &error, out);
+        self.begin_changes(out);
+        if let Err(error) = messages.check() {
+            // this revision has no errors without an id, so each request gets one
+            let replies: Vec<_> =
+                messages.ids().map(|id| (Box::<str>::from(id), Reply::from(error.clone()))).collect();
+            return match replies.is_empty() {
+                true => self.refuse(None, &error, out),
+                false => self.scheduler.write_batch(&replies, out),
+            };
         }
-        // this revision has no errors without an id, so each request gets one
-        let replies: Vec<_> = ids.iter().map(|id| (Box::from(*id), Reply::from(error.clone()))).collect();
-        self.scheduler.write_batch(&replies, out);
+        if messages.contains_initialized() {
+            self.scheduler.state.initialized.store(true, Ordering::Release);
+        }
+        let requests = messages.limited_requests();
+        let turn = match requests {
+            0 => Turn::Now,
+            requests => self.scheduler.admit(requests, text.len()),
+        };
+        let admitted = match turn {
+            Turn::Now => Some(Ok(())),
+            Turn::Queue => {
+                let ids: Vec<&str> = messages.ids().collect();
+                let is_queued =
+                    self.scheduler.queue(&ids, requests, text, Revision::V2025_03_26, &self.legacy);
+                // none of them waits, or runs before others that wait
+                let text = "an id of the batch is in use by a request that is still running\nno request of it was started";
+                (!is_queued).then(|| Err(ProtocolError::invalid_request(text)))
+            }
+            refused => Some(Err(self.scheduler.refuse(refused, &self.legacy))),
+        };
+        if let Some(admitted) = admitted {
+            let calls = self.scheduler.start_batch(messages, &self.legacy, &mut Vec::new(), admitted);
+            self.scheduler.answer_batch(calls, out);
+        }
+        for message in messages.responses_and_notifications() {
+            self.receive_response_or_notification(message);
+        }
     }
 }

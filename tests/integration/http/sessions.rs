@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Server, prelude::*};
+use mcp_runtime::{Server, prelude::*, store::Memory};
 use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, messages, text_of, within};
 use serde_json::{Value, json};
 
@@ -124,6 +124,44 @@ async fn standalone_streams_send_changes_and_end_with_session_and_server() {
         server.stop();
         assert!(two.chunk().await.is_none());
         server.stopped().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_request_with_the_id_of_an_ended_session_is_404() {
+    within(async {
+        let probe = Probe::default();
+        let key: [u8; 32] = std::array::from_fn(|n| u8::try_from(n).expect("a small number"));
+        let shared = builder(&probe).stores(|stores| stores.keys([key])).shared(Memory::default());
+        for builder in [builder(&probe), shared] {
+            let server = HttpServer::start(builder).await;
+            for version in ["2025-03-26", "2025-11-25"] {
+                let id = session(&server, version).await;
+                let initialize = HttpRequest::initialize(version).session(&id);
+                let renewed = initialize.send(server.address).await;
+                assert_eq!(renewed.status, 200, "the session is open");
+                assert_ne!(renewed.session(), id);
+                let params =
+                    HttpRequest::post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}"#);
+                let params = params.session(&id);
+                let refused = params.send(server.address).await;
+                assert_eq!((refused.status, refused.code()), (200, -32602));
+                let text = HttpRequest::post("{").session(&id);
+                let refused = text.send(server.address).await;
+                assert_eq!((refused.status, refused.code()), (400, -32700));
+
+                let delete = HttpRequest::new("DELETE").session(&id);
+                assert_eq!(delete.send(server.address).await.status, 204);
+                let list = HttpRequest::legacy(&id, 1, "tools/list", &json!({}));
+                for request in [initialize, params, text, list] {
+                    assert_eq!(request.send(server.address).await.status, 404, "{version}");
+                }
+            }
+            let unknown = HttpRequest::initialize("2025-11-25").session("unknown").send(server.address).await;
+            assert_eq!(unknown.status, 404);
+            assert_eq!(unknown.json()["id"], 0);
+        }
     })
     .await;
 }

@@ -2,6 +2,10 @@
 //! the replies, which are in the order of their requests. A connection of another revision, or one that has not begun, has
 //! no batches: an array is one malformed message.
 //!
+//! Only its requests wait for capacity, or are refused: responses and notifications are handled as soon as the batch is
+//! received, after its requests have been started or queued, so that these can be cancelled. A ping is answered in the
+//! array of the requests that it was sent with.
+//!
 //! | | stdio and byte streams: `receive_batch` of `transport/stream_connection.rs` | HTTP: `start_batch` of `transport/http/legacy/post.rs` |
 //! |---|---|---|
 //! | all requests are answered | one line with the array | the array; if messages were sent before, or the client takes no JSON, an event stream with an event for each reply |
@@ -13,9 +17,12 @@ use serde_json::value::RawValue;
 use super::{
     Request,
     inbound::{CallState, Calls, OpenRequests, Registration, StartedRequest, is_initialized},
+    request::is_limited,
     response::{Reply, encode},
 };
 use crate::core::{
+    admission::Permit,
+    blocking::CallPermit,
     connection::RequestContext,
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
     log_limit::LogLine,
@@ -33,19 +40,25 @@ const MAX_BATCH: usize = 50;
 const MAX_REFUSED: usize = 1_000;
 
 impl Server {
-    /// Starts to answer the requests of a batch, which has passed [`Batch::check`].
+    /// Starts to answer the requests of a batch, which has passed [`Batch::check`]. `admitted` has a permit for each of its
+    /// [limited requests](Batch::limited_requests), where these need some, or the error that all of them get.
     pub(crate) fn start_batch(
         &self,
         batch: &Batch<'_>,
         context: &RequestContext,
         open: Option<OpenRequests<'_>>,
         registrations: &mut Vec<Registration>,
+        admitted: Result<Vec<Permit>, ProtocolError>,
     ) -> StartedBatch {
+        let (mut permits, refusal) = match admitted {
+            Ok(permits) => (permits.into_iter(), None),
+            Err(error) => (Vec::new().into_iter(), Some(error)),
+        };
         // the transport takes a message from the rate, which may hold many requests
         let of_next = RequestContext { rate_taken: false, ..context.clone() };
         let mut context = context;
         let mut states = Vec::new();
-        let (mut unexpected_response, mut unreadable) = (false, None);
+        let mut unreadable = None;
         for message in &batch.0 {
             let message = match message {
                 Ok(message) => message,
@@ -64,19 +77,16 @@ impl Server {
                     continue;
                 }
             };
-            if message.is_response() {
-                unexpected_response |= !open.is_some_and(|open| open.deliver_response(message));
+            let Some(request) = Request::from_message(message, REVISION, context) else { continue };
+            // while the batch was queued
+            if Registration::is_cancelled_in(registrations, request.id) {
                 continue;
             }
-            let Some(request) = Request::from_message(message, REVISION, context) else {
-                if let Some(open) = open
-                    && let Some(id) = open.handle_notification(message)
-                    && let Some(elsewhere) = open.elsewhere
-                {
-                    elsewhere.pass_cancellation(&open.client, id);
-                }
+            let is_limited = is_limited(request.method);
+            if let Some(error) = refusal.as_ref().filter(|_| is_limited) {
+                states.push(CallState::Replied(request.id.into(), error.clone().into()));
                 continue;
-            };
+            }
             context = &of_next;
             if request.params.meta.version.is_some() {
                 let text = "a request that names its revision in `_meta` must not be part of a batch";
@@ -84,13 +94,18 @@ impl Server {
                 states.push(CallState::Replied(request.id.into(), error.into()));
                 continue;
             }
+            let permit = if is_limited { permits.next() } else { None };
             states.push(match self.start_request(request, open, registrations) {
                 StartedRequest::Reply(reply) => CallState::Replied(request.id.into(), reply),
-                StartedRequest::Running(running) => CallState::Running(running),
+                StartedRequest::Running(mut running) => {
+                    if let Some(permit) = permit {
+                        running.pending.hold(CallPermit::Budget(permit));
+                    }
+                    CallState::Running(running)
+                }
             });
         }
-        let calls = Calls { states, batch: true, revision: REVISION };
-        StartedBatch { calls, unexpected_response, unreadable }
+        StartedBatch { calls: Calls { states, batch: true, revision: REVISION }, unreadable }
     }
 
     /// Writes the replies to a batch, of which there is one at least: an array in one line.
@@ -108,8 +123,6 @@ impl Server {
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads every field"))]
 pub(crate) struct StartedBatch {
     pub(crate) calls: Calls,
-    /// The batch holds a response that no request waits for.
-    pub(crate) unexpected_response: bool,
     /// The error of the first message that cannot be read, not even its id.
     pub(crate) unreadable: Option<ProtocolError>,
 }
@@ -129,6 +142,19 @@ impl<'a> Batch<'a> {
             Ok(message) => message.id(),
             Err(malformed) => malformed.id.as_deref(),
         })
+    }
+
+    /// How many of its requests need capacity; see [`is_limited`].
+    pub(crate) fn limited_requests(&self) -> usize {
+        let limited = |message: &&JsonRpcMessage<'_>| {
+            message.id().is_some() && message.method().is_some_and(is_limited)
+        };
+        self.0.iter().flatten().filter(limited).count()
+    }
+
+    /// Its responses and notifications.
+    pub(crate) fn responses_and_notifications(&self) -> impl Iterator<Item = &JsonRpcMessage<'a>> {
+        self.0.iter().flatten().filter(|message| message.is_response() || message.id().is_none())
     }
 
     /// Whether some message of it is `notifications/initialized`.

@@ -212,6 +212,15 @@ impl Registration {
         std::future::poll_fn(|cx| self.poll_cancelled(cx)).await;
     }
 
+    /// Whether the client has cancelled the request of that id, whose registration is in a list; `id` is raw JSON.
+    pub(super) fn is_cancelled_in(registrations: &mut [Self], id: &str) -> bool {
+        if registrations.is_empty() {
+            return false;
+        }
+        let id = RequestId::from_json(id);
+        registrations.iter_mut().any(|registration| registration.id == id && registration.is_cancelled())
+    }
+
     /// Removes the registration of that id from a list; `id` is raw JSON.
     fn take_from(registrations: &mut Vec<Self>, id: &str) -> Option<Self> {
         if registrations.is_empty() {
@@ -256,6 +265,7 @@ pub(crate) trait OpenElsewhere {
     fn pass_response(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool;
 
     /// Passes on that a request is cancelled; `id` is raw JSON.
+    #[cfg(feature = "http")]
     fn pass_cancellation(&self, client: &ClientId, id: &str);
 }
 
@@ -411,10 +421,6 @@ impl Calls {
             CallState::Replied(id, _) => Some(&**id),
             CallState::Done => None,
         })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.states.len()
     }
 
     #[cfg(feature = "http")]

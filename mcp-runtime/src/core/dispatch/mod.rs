@@ -35,7 +35,7 @@ pub(crate) use observation::{
     ObservedEntry, ObservedItem, RefusedRequest, error_type, milliseconds, record_error, trace_of,
 };
 pub(crate) use pagination::{CursorScope, invalid_cursor};
-pub(crate) use request::{ClientRequestPolicy, Request, required_text, wants_spans};
+pub(crate) use request::{ClientRequestPolicy, Request, is_limited, required_text, wants_spans};
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
 pub(crate) use response::{

@@ -42,6 +42,11 @@ pub(crate) struct Request<'a> {
     pub(crate) context: &'a RequestContext,
 }
 
+/// Whether requests of a method wait, or are refused, while the server is busy. A ping checks whether the server is alive.
+pub(crate) fn is_limited(method: &str) -> bool {
+    method != "ping"
+}
+
 /// Whether a function may send requests to its client.
 pub(crate) enum ClientRequestPolicy {
     /// With what came back from earlier requests of the same call.

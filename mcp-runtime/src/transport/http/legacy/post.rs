@@ -16,7 +16,9 @@ use crate::{
     core::{
         blocking,
         connection::{Receiver, RequestContext},
-        dispatch::{Batch, Calls, OpenElsewhere, OpenRequests, Request, StartedRequest, is_initialized},
+        dispatch::{
+            Batch, Calls, OpenElsewhere, OpenRequests, Request, StartedRequest, is_initialized, is_limited,
+        },
         jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
         protocol::{INVALID_PARAMS, Revision},
         spawn::{spawn, spawn_on},
@@ -56,7 +58,10 @@ impl Legacy {
             return headers.repeated_error(name).into_response(id).into();
         }
         if message.method() == Some("initialize") && message.id().is_some() {
-            return self.initialize(endpoint, message, &post);
+            return match self.check_named_session(&post) {
+                Ok(()) => self.initialize(endpoint, message, &post),
+                Err(error) => error.into_response(id).into(),
+            };
         }
         let origin = match self.origin(&post) {
             Ok(origin) => origin,
@@ -91,8 +96,7 @@ impl Legacy {
         }
         let permit = match permit.into_request_permit(&endpoint.budgets, connection) {
             Ok(permit) => Some(permit),
-            // a ping checks whether the server is alive, so it is answered even if the server is busy
-            Err(_) if request.method == "ping" => None,
+            Err(_) if !is_limited(request.method) => None,
             Err(error) => return error.into_response(id).into(),
         };
         let server = &endpoint.server;
@@ -158,6 +162,20 @@ impl Legacy {
                 let revision = headers.legacy_revision().unwrap_or(Revision::V2025_03_26);
                 Ok(MessageOrigin { session: None, revision })
             }
+        }
+    }
+
+    /// Checks the session of a message that needs none, if it names one: a client that names one which has ended must be
+    /// told so, whatever it sends.
+    ///
+    /// # Errors
+    /// The session has ended, or never began.
+    fn check_named_session(&self, post: &PostRequest<'_>) -> Result<(), HttpError> {
+        match &self.sessions {
+            Some(sessions) if post.headers.session.first().is_some() => {
+                sessions.peek(post.headers, post.caller.as_deref()).map(drop)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -234,10 +252,13 @@ impl Legacy {
         malformed: &MalformedMessage,
         post: PostRequest<'_>,
     ) -> StartedResponse {
+        if let Err(name) = post.headers.check_repeated() {
+            return post.headers.repeated_error(name).into_response(malformed.id.as_deref()).into();
+        }
+        if let Err(error) = self.check_named_session(&post) {
+            return error.into_response(malformed.id.as_deref()).into();
+        }
         if let Some(messages) = jsonrpc::parse_batch(text) {
-            if let Err(name) = post.headers.check_repeated() {
-                return post.headers.repeated_error(name).into();
-            }
             match self.origin(&post) {
                 Ok(origin) if origin.revision == Revision::V2025_03_26 => {
                     return self.start_batch(endpoint, &messages, &origin, post);
@@ -270,8 +291,8 @@ impl Legacy {
         }
         let (client, context) = self.context(endpoint, origin, &post);
         let PostRequest { connection, permit, .. } = post;
-        // each request needs a permit; the first takes that of the message
-        let permits = match messages.ids().count() {
+        // the first request takes the permit of the message
+        let permits = match messages.limited_requests() {
             0 => Ok(Vec::new()),
             count => permit.into_request_permit(&endpoint.budgets, connection).and_then(|mut first| {
                 let owner = connection.owner();
@@ -281,10 +302,6 @@ impl Legacy {
                 Ok(permits)
             }),
         };
-        let permits = match permits {
-            Ok(permits) => permits,
-            Err(error) => return error.into(),
-        };
         if messages.contains_initialized() {
             self.mark_initialized(origin);
         }
@@ -293,7 +310,23 @@ impl Legacy {
         let pass_on = replicas.map(|replicas| PassOn { replicas, owner: connection.owner() });
         let elsewhere = pass_on.as_ref().map(|pass_on| pass_on as &dyn OpenElsewhere);
         let open = self.open_requests(origin).map(|open| OpenRequests { elsewhere, ..open });
-        let started = server.start_batch(&messages, &context, open, &mut Vec::new());
+        let started = permits
+            .map(|permits| server.start_batch(&messages, &context, open, &mut Vec::new(), Ok(permits)));
+        let mut unexpected_response = false;
+        for message in messages.responses_and_notifications() {
+            if message.is_response() {
+                unexpected_response |= !open.is_some_and(|open| open.deliver_response(message));
+            } else if let Some(open) = open
+                && let Some(id) = open.handle_notification(message)
+                && let Some(elsewhere) = open.elsewhere
+            {
+                elsewhere.pass_cancellation(&open.client, id);
+            }
+        }
+        let started = match started {
+            Ok(started) => started,
+            Err(error) => return error.into(),
+        };
         if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
             && sessions.has_ended_meanwhile(session)
         {
@@ -303,12 +336,9 @@ impl Legacy {
         if calls.is_empty() {
             return match started.unreadable {
                 Some(error) => error_response(StatusCode::BAD_REQUEST, None, &error).into(),
-                None if started.unexpected_response => HttpError::unexpected_response().into(),
+                None if unexpected_response => HttpError::unexpected_response().into(),
                 None => empty_response(StatusCode::ACCEPTED).into(),
             };
-        }
-        for (running, permit) in calls.running_mut().zip(permits) {
-            running.pending.hold(blocking::CallPermit::Budget(permit));
         }
         if !calls.is_running() {
             return calls_response(server, &mut calls, connection).into();

@@ -263,7 +263,7 @@ pub(super) fn subscription_response(
             () = outbound.abandoned() => return,
             () = messages => {}
             () = shutdown.cancelled() => {}
-            () = end => {}
+            _ = end => {}
         }
         outbound.put_short(subscription.result());
         outbound.finish();

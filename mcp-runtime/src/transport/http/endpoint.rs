@@ -173,7 +173,7 @@ impl Endpoint {
         let age = left.unwrap_or(Duration::MAX).min(max_age);
         let ticket = caller.map(|caller| self.server.hub().register_stream(caller.clone()));
         let aged = sleep(age);
-        Box::pin(async move {
+        StreamDeadline::new(async move {
             match ticket {
                 Some(ticket) => tokio::select! {
                     () = aged => {}

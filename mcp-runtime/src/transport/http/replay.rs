@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -91,9 +92,15 @@ impl Replay {
 
     /// The next part of the text.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !self.is_finished() && self.end.as_mut().poll(cx).is_ready() {
+        if !self.is_finished()
+            && let Poll::Ready(final_text) = Pin::new(&mut self.end).poll(cx)
+        {
+            // the rest of an event that was sent in part is missing, so that clients ignore it
+            let is_between_events = self.parts.is_empty();
             self.events.clear();
             self.parts.clear();
+            let final_text = Some(final_text).filter(|text| is_between_events && !text.is_empty());
+            return Poll::Ready(final_text.map(Bytes::from_static));
         }
         while self.parts.is_empty()
             && let Some(event) = self.events.pop_front()

@@ -11,12 +11,14 @@ use hyper::body::Bytes;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::response_body::charged;
-use crate::core::{connection::Receiver, jsonrpc::replace_line_breaks};
+use crate::core::{connection::Receiver, jsonrpc::replace_line_breaks, protocol::Revision};
 
 /// After this much silence a comment is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// A comment, which clients ignore.
 const COMMENT: &[u8] = b":\n\n";
+/// The delay before a client resumes a stream that has broken off for its age.
+const RETRY: &[u8] = b"retry: 1000\n\n";
 
 /// The content that the channel of a stream carries.
 #[derive(Clone, Copy)]
@@ -40,8 +42,33 @@ pub(super) struct EventReader {
     end: Option<StreamDeadline>,
 }
 
-/// Completes when a stream must end.
-pub(super) type StreamDeadline = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// When a stream must end, and what its client is sent then.
+pub(super) struct StreamDeadline {
+    reached: Pin<Box<dyn Future<Output = ()> + Send>>,
+    final_text: &'static [u8],
+}
+
+impl StreamDeadline {
+    pub(super) fn new(reached: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { reached: Box::pin(reached), final_text: b"" }
+    }
+
+    /// The deadline of a stream that a client of this revision can resume: it is told when.
+    pub(super) fn of_resumable(self, revision: Revision) -> Self {
+        // clients of earlier revisions do not expect events without data
+        let final_text = if revision >= Revision::V2025_11_25 { RETRY } else { self.final_text };
+        Self { final_text, ..self }
+    }
+}
+
+impl Future for StreamDeadline {
+    /// The text that the stream ends with.
+    type Output = &'static [u8];
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.reached.as_mut().poll(cx).map(|()| self.final_text)
+    }
+}
 
 impl EventReader {
     pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
@@ -72,13 +99,14 @@ impl EventReader {
 
     /// The next events as text.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let (mut out, mut permit) = (Vec::new(), None);
         if let Some(end) = &mut self.end
-            && end.as_mut().poll(cx).is_ready()
+            && let Poll::Ready(final_text) = Pin::new(end).poll(cx)
         {
             self.end = None;
             self.receiver.abandon();
+            out.extend_from_slice(final_text);
         }
-        let (mut out, mut permit) = (Vec::new(), None);
         if std::mem::take(&mut self.opening_comment) {
             out.extend_from_slice(COMMENT);
         }

@@ -92,7 +92,10 @@ impl Sessions {
             HeaderField::Repeated(_) => return Err(headers.repeated_error("Last-Event-ID")),
             HeaderField::Absent => None,
         };
-        let end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
+        let mut end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
+        if self.event_logs.is_some() {
+            end = end.of_resumable(session.revision);
+        }
         let get = Get { endpoint, session, guard, caller, owner, permit, end };
         let Some(id) = resumed else { return self.open_standalone(get, None).await };
         let running = get.guard.data.streams().get(id.stream).cloned();

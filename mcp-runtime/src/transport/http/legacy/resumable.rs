@@ -98,6 +98,9 @@ struct ResumableState {
     last: u64,
     /// The response that currently carries the stream.
     sender: Option<EventSender>,
+    /// The last event that the client of the sender had received when it was attached: perhaps one that was logged, but had
+    /// not been sent.
+    received: u64,
     /// The delay before the client reconnects, if the response is to be closed.
     closing: Option<Duration>,
     ended: bool,
@@ -224,7 +227,7 @@ impl ResumableStream {
         let sender = {
             let mut state = self.state();
             state.last = number;
-            state.sender.clone()
+            state.sender.clone().filter(|_| number > state.received)
         };
         if let Some(sender) = sender
             && !sender.send(event, held).await
@@ -358,7 +361,7 @@ impl ResumableStream {
         if state.ended {
             return AttachOutcome::Ended;
         }
-        state.sender = Some(sender.clone());
+        (state.sender, state.received) = (Some(sender.clone()), received);
         let follower = state.follower.take();
         drop(state);
         self.changed.notify_one();
@@ -404,7 +407,10 @@ impl ResumableStream {
         connection: &RequestConnection,
     ) -> Response<ResponseBody> {
         // the calls go on when the response breaks off, and the client may resume the stream
-        let end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
+        let mut end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
+        if self.log.is_some() {
+            end = end.of_resumable(self.revision);
+        }
         let (sender, mut body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None, end);
         let registration = self.register();
         let mut retry_known = self.is_closing();
@@ -613,5 +619,53 @@ impl Drop for StreamRegistration {
         self.0.end();
         let removed = self.0.session().streams().remove(&self.0.name);
         drop(removed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+
+    use hyper::body::Body as _;
+
+    use super::*;
+    use crate::{
+        core::{admission::Quota, config::HttpOptions, server::Server},
+        transport::http::{
+            legacy::sessions::{Sessions, unix_time},
+            sse::StreamDeadline,
+        },
+    };
+
+    #[tokio::test]
+    async fn a_client_that_resumes_after_an_event_was_logged_and_before_it_is_sent_gets_it_once() {
+        let server = Server::builder("streams", "1").build().expect("a server");
+        let sessions = Sessions::new(&server, &HttpOptions::default());
+        let owner = Owner::local();
+        let guard = sessions.table.open_stream([1; 16], &owner).expect("room");
+        let unread = Shares::new(Quota::half(1 << 20));
+        let expires = unix_time() + 60;
+        let (kind, revision) = (StreamKind::Call, Revision::V2025_11_25);
+        let stream = ResumableStream::new(kind, guard, (revision, expires), sessions.stream_logs(), &unread);
+        let stream = stream.expect("a name");
+        stream.send(b"1".to_vec(), None, false).await;
+        let logged = stream.log_message(b"2".to_vec(), false).await;
+
+        let end = StreamDeadline::new(std::future::pending());
+        let (sender, mut body) = EventSender::new(&unread, owner.clone(), None, end);
+        let missed = stream.read_missed(&unread, &owner, 1).await.expect("room");
+        stream.resume(&sender, missed, 1, (&unread, &owner)).await;
+        drop(sender);
+        stream.send_logged(logged, None).await;
+        stream.send(b"3".to_vec(), None, true).await;
+        stream.end();
+
+        let mut text = Vec::new();
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            text.extend(frame.expect("a frame").into_data().expect("text"));
+        }
+        let text = String::from_utf8(text).expect("UTF-8");
+        let messages: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+        assert_eq!(messages, ["2", "3"]);
     }
 }

@@ -196,6 +196,40 @@ async fn only_streams_of_clients_that_reconnect_are_closed() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_client_that_can_resume_is_told_when_to_before_its_stream_is_closed_for_its_age() {
+    let gate = Gate::new();
+    let aged = || server().http(|http| http.max_stream_age(Duration::from_secs(5)));
+    let resumable = handler(&gate, aged());
+    let not_resumable = handler(&gate, aged().http(|http| http.without_resumption()));
+    for (handler, version, is_told) in [
+        (&resumable, "2025-11-25", true),
+        (&resumable, "2025-06-18", false),
+        (&not_resumable, "2025-11-25", false),
+    ] {
+        let client = Client::with_session(handler, version).await;
+        let mut bodies = vec![client.get().await];
+        // the response to a call that cannot be resumed is not closed
+        if !std::ptr::eq(handler, &not_resumable) {
+            bodies.push(client.call(1, "hold").await);
+        }
+        if is_told {
+            let mut first = BodyReader::new(client.call(2, "hold").await);
+            let id = first.next_event().await.unwrap().id.unwrap();
+            bodies.push(client.resume(&id).await);
+        }
+        for body in bodies {
+            let mut body = BodyReader::new(body);
+            let mut last = None;
+            while let Some(event) = body.next_event().await {
+                last = Some(event);
+            }
+            let retry = last.and_then(|event| event.retry);
+            assert_eq!(retry.is_some(), is_told, "{version}: {retry:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn events_have_no_ids_without_resumption() {
     let gate = Gate::new();

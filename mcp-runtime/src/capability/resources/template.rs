@@ -114,7 +114,7 @@ impl Template {
     }
 
     /// Whether the end of each variable can be told, whatever the values of the variables are.
-    #[cfg(any(test, feature = "_fuzzing"))]
+    #[cfg(all(feature = "client", any(test, feature = "_fuzzing")))]
     pub(crate) fn is_unambiguous(&self) -> bool {
         let in_values = |c: char| c.is_ascii_alphanumeric() || "-._~%".contains(c);
         let count = self.parts.len();

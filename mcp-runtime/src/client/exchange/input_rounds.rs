@@ -171,6 +171,11 @@ mod tests {
         let is_complete = |json: &str| matches!(take(json), Ok(RoundOutcome::Complete));
         assert!(is_complete("{}") && is_complete(r#"{"resultType":"complete"}"#));
         assert!(is_complete(r#"{"x":{"resultType":"task"}}"#), "that of another object");
+    }
+
+    #[cfg(feature = "client")]
+    #[test]
+    fn a_result_of_another_type_is_none_of_a_request_with_one_round() {
         for json in [r#"{"resultType":"task"}"#, r#"{"resultType":"\u0064ance"}"#, r#"{"resultType":5}"#] {
             assert!(check_complete(json).is_err(), "{json}");
         }

@@ -2,11 +2,11 @@
 //! they are needed; and their ids: which ones are accepted, and when two are equal. A message that is not valid is parsed a second time, to
 //! report what is wrong with it.
 
-use std::{borrow::Cow, collections::HashSet, fmt};
+use std::{borrow::Cow, collections::HashSet, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeSeed, Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::value::RawValue;
 
@@ -31,6 +31,9 @@ pub(crate) struct JsonRpcMessage<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_raw")]
     error: Option<&'a RawValue>,
+    /// How many members are none of these.
+    #[serde(skip)]
+    unknown: usize,
     /// All of it.
     #[serde(skip)]
     text: &'a str,
@@ -64,6 +67,18 @@ impl<'a> JsonRpcMessage<'a> {
         self.method.is_none()
     }
 
+    /// Whether one of the unknown members of the message or of its params has the name of another. Known ones, and those of
+    /// `_meta`, were compared when they were read.
+    fn has_duplicate_members(&self) -> bool {
+        (self.unknown > 1 || self.params.unknown > 1)
+            && serde_json::from_str::<ObjectMembers<'_>>(self.text).is_ok_and(|members| {
+                let params = members.get("params").map(|params| serde_json::from_str(params.get()));
+                let params: Option<ObjectMembers<'_>> = params.and_then(Result::ok);
+                members.duplicate_key().is_some()
+                    || params.is_some_and(|params| params.duplicate_key().is_some())
+            })
+    }
+
     /// The outcome that a response carries: raw JSON of its `result` or its `error`.
     pub(crate) fn response(&self) -> Option<Result<&'a str, &'a str>> {
         match (self.result, self.error) {
@@ -92,10 +107,13 @@ pub(crate) struct MalformedMessage {
 pub(crate) fn parse(text: &[u8]) -> Result<JsonRpcMessage<'_>, MalformedMessage> {
     // one UTF-8 check for the whole text, instead of one for each string
     let Ok(text) = std::str::from_utf8(text) else { return Err(diagnose(None)) };
-    // a derived struct also accepts an array, by position
-    match serde_json::from_str::<JsonRpcMessage<'_>>(text) {
-        Ok(m) if text.trim_ascii_start().starts_with('{') && is_well_formed(&m) => {
-            Ok(JsonRpcMessage { text, ..m })
+    match serde_json::from_str::<Members<JsonRpcMessage<'_>>>(text) {
+        Ok(Members { known: m, unknown }) if is_well_formed(&m) => {
+            let message = JsonRpcMessage { text, unknown, ..m };
+            match message.has_duplicate_members() {
+                true => Err(diagnose(Some(text))),
+                false => Ok(message),
+            }
         }
         _ => Err(diagnose(Some(text))),
     }
@@ -181,6 +199,9 @@ pub(crate) struct Params<'a> {
     #[cfg(feature = "events-webhook")]
     #[serde(borrow, default, deserialize_with = "deserialize_raw")]
     pub(crate) delivery: Option<&'a RawValue>,
+    /// How many members are none of these.
+    #[serde(skip)]
+    unknown: usize,
 }
 
 impl<'a> Params<'a> {
@@ -196,19 +217,54 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Accepts objects only: a derived struct would also accept an array, by position.
 fn deserialize_params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Params<'a>, D::Error> {
-    struct ParamsVisitor;
-    impl<'de> Visitor<'de> for ParamsVisitor {
-        type Value = Params<'de>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
+    Members::deserialize(d).map(|Members { known, unknown }| Params { unknown, ..known })
+}
+
+/// An object as the struct `T`, which knows some of its members, and the number of the others. An array is refused, which a
+/// derived struct would accept, by position.
+struct Members<T> {
+    known: T,
+    unknown: usize,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct MembersVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for MembersVisitor<T> {
+            type Value = Members<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+                let mut unknown = 0;
+                let members = CountUnknown { members, unknown: &mut unknown };
+                let known = T::deserialize(MapAccessDeserializer::new(members))?;
+                Ok(Members { known, unknown })
+            }
         }
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            Params::deserialize(MapAccessDeserializer::new(map))
-        }
+        d.deserialize_map(MembersVisitor(PhantomData))
     }
-    d.deserialize_map(ParamsVisitor)
+}
+
+/// Counts the members that the struct which reads them does not know.
+struct CountUnknown<'c, A> {
+    members: A,
+    unknown: &'c mut usize,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for CountUnknown<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        self.members.next_key_seed(seed)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        // a derived struct reads the value of an unknown member as `IgnoredAny`, the only one that has no size
+        *self.unknown += usize::from(size_of::<V::Value>() == 0);
+        self.members.next_value_seed(seed)
+    }
 }
 
 /// The `_meta` of a request: the members that the protocol reserves, and all others.
@@ -248,7 +304,10 @@ fn deserialize_meta<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Meta<'a>,
                     return Err(A::Error::custom("duplicate key"));
                 }
             }
-            Ok(meta)
+            match duplicate_key(&meta.others) {
+                Some(_) => Err(A::Error::custom("duplicate key")),
+                None => Ok(meta),
+            }
         }
     }
     d.deserialize_map(MetaVisitor)
@@ -362,10 +421,22 @@ impl ObjectMembers<'_> {
     }
 
     fn duplicate_key(&self) -> Option<&str> {
-        // a set, not a scan: the number of members is bounded only by the size of the message
-        let mut seen = HashSet::with_capacity(self.0.len());
-        self.0.iter().map(|(key, _)| &**key).find(|key| !seen.insert(*key))
+        duplicate_key(&self.0)
     }
+}
+
+/// A key that has been there before.
+fn duplicate_key<'m>(members: &'m [(Cow<'_, str>, &RawValue)]) -> Option<&'m str> {
+    let keys = || members.iter().map(|(key, _)| &**key);
+    if members.len() <= 8 {
+        return keys()
+            .enumerate()
+            .find(|(before, key)| keys().take(*before).any(|k| k == *key))
+            .map(|(_, key)| key);
+    }
+    // a set, not a scan: the number of members is bounded only by the size of the message
+    let mut seen = HashSet::with_capacity(members.len());
+    keys().find(|key| !seen.insert(*key))
 }
 
 /// Finds out why a text is not a valid message.
@@ -523,6 +594,35 @@ mod tests {
     }
 
     #[test]
+    fn no_member_is_there_twice_also_if_nothing_knows_it() {
+        let many: Vec<String> = (0..20).map(|n| format!(r#""k{n}":{n}"#)).collect();
+        let many = many.join(",");
+        for (members, params) in [
+            (r#","x":1,"x":2"#, ""),
+            (r#","x":1,"y":2,"\u0078":3"#, ""),
+            ("", r#""x":1,"x":2"#),
+            ("", r#""x":1,"name":"n","y":{},"\u0078":[]"#),
+            ("", &format!(r#"{many},"k7":0"#)),
+        ] {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{{params}}}{members}}}"#);
+            let malformed = parse(text.as_bytes()).expect_err(&text);
+            assert_eq!(malformed.error.code, -32600, "{text}");
+            assert!(
+                malformed.error.message.contains("is duplicated in "),
+                "{text}: {}",
+                malformed.error.message
+            );
+            assert_eq!(malformed.id.as_deref(), Some("7"), "{text}");
+        }
+        let response = r#"{"jsonrpc":"2.0","id":7,"result":{"x":1,"x":2},"y":1,"y":2}"#;
+        assert_eq!(code(response), -32600);
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{{many}}},"x":1,"y":{{"x":2}}}}"#);
+        assert!(parse(text.as_bytes()).is_ok());
+    }
+
+    #[test]
     fn a_deeply_nested_message_is_parsed_without_recursion() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let text =
@@ -552,7 +652,8 @@ mod tests {
 
     #[test]
     fn meta_must_be_an_object_with_unique_keys() {
-        for meta in ["null", "5", "[]", r#""x""#, r#"{"progressToken":1,"progressToken":2}"#] {
+        let others = r#"{"traceparent":"a","x":1,"\u0074raceparent":"b"}"#;
+        for meta in ["null", "5", "[]", r#""x""#, r#"{"progressToken":1,"progressToken":2}"#, others] {
             let malformed = parse(ping_with(meta).as_bytes()).expect_err("malformed");
             assert_eq!(malformed.error.code, -32602, "{meta}");
             assert_eq!(malformed.error.message, "`_meta` must be an object with unique keys");

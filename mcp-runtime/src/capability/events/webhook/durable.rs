@@ -8,7 +8,7 @@
 //! A replica with less than its share of the parts asks the one with most of them, which hands some over.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
@@ -168,6 +168,15 @@ enum FoundValue<T> {
     Value(T, u64),
 }
 
+/// A principal that has lost access.
+struct Revocation {
+    issuer: Box<str>,
+    subject: Box<str>,
+    /// When this replica learned of it, in milliseconds since 1970. The subscriptions that the principal has made later, with
+    /// new access, go on.
+    time: u64,
+}
+
 /// The subscriptions that the replicas of a server share.
 pub(super) struct DurableWebhooks {
     store: SealedStore,
@@ -182,9 +191,8 @@ pub(super) struct DurableWebhooks {
     own: Mutex<[bool; PARTS as usize]>,
     /// Something was changed by this replica.
     changed: Notify,
-    /// Principals that have lost access, and whose subscriptions were not ended in the store yet, oldest first; without their
-    /// claims.
-    revoked: Mutex<VecDeque<Arc<Principal>>>,
+    /// Principals that have lost access, and whose subscriptions were not ended in the store yet, oldest first.
+    revoked: Mutex<VecDeque<Arc<Revocation>>>,
     /// The most of them: the store has no subscriptions of more.
     max_revoked: usize,
 }
@@ -231,6 +239,12 @@ fn parse_key(text: &str) -> Option<WebhookKey> {
 
 fn part_of(key: &WebhookKey) -> u8 {
     key.first().copied().unwrap_or_default() % PARTS
+}
+
+impl Revocation {
+    fn identity(&self) -> (&str, &str) {
+        (&self.issuer, &self.subject)
+    }
 }
 
 impl StoredPrincipal {
@@ -490,8 +504,12 @@ impl DurableWebhooks {
     pub(super) fn revoke(&self, principal: &Principal) {
         {
             let mut revoked = self.revoked.lock();
-            revoked.retain(|known| !known.is_same(principal));
-            revoked.push_back(Arc::new(Principal::new(principal.issuer(), principal.subject())));
+            revoked.retain(|known| known.identity() != (principal.issuer(), principal.subject()));
+            revoked.push_back(Arc::new(Revocation {
+                issuer: principal.issuer().into(),
+                subject: principal.subject().into(),
+                time: to_millis(SystemTime::now()),
+            }));
             if revoked.len() > self.max_revoked {
                 revoked.pop_front();
                 let what = "subscriptions by webhook of a principal without access go on until they expire";
@@ -510,10 +528,11 @@ impl DurableWebhooks {
         if revoked.is_empty() {
             return Ok(());
         }
-        let lost: HashSet<_> =
-            revoked.iter().map(|principal| (principal.issuer(), principal.subject())).collect();
+        let lost: HashMap<_, _> =
+            revoked.iter().map(|revocation| (revocation.identity(), revocation.time)).collect();
         let end = |record: &mut Record| {
-            let has_lost = record.is_alive() && lost.contains(&record.caller.identity());
+            let time = lost.get(&record.caller.identity());
+            let has_lost = record.is_alive() && time.is_some_and(|time| record.since <= *time);
             if has_lost {
                 (record.has_ended, record.is_revoked) = (true, true);
             }
@@ -529,7 +548,7 @@ impl DurableWebhooks {
             }
         }
         // principals revoked meanwhile may concern subscriptions that were already checked
-        self.revoked.lock().retain(|principal| !revoked.iter().any(|done| Arc::ptr_eq(done, principal)));
+        self.revoked.lock().retain(|revocation| !revoked.iter().any(|done| Arc::ptr_eq(done, revocation)));
         Ok(())
     }
 
@@ -1105,6 +1124,23 @@ mod tests {
         }
         assert_eq!(ended, [("ada", false), ("bob", true), ("cleo", true)]);
         assert!(two.revoked.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_subscription_that_is_made_with_new_access_goes_on_also_if_the_ones_before_are_ended_later() {
+        let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
+        let durable = durable(SealedStore::shared(Arc::new(memory), &keys, "test"));
+        let (before, after) = (WebhookKey::default(), [1; 32]);
+        let now = to_millis(SystemTime::now());
+        let made = |since| Record { since, ..record("ada") };
+        durable.put_record(&before, &made(now), Condition::Absent).await.unwrap();
+        durable.revoke(&Principal::new("test", "ada"));
+        durable.put_record(&after, &made(now + 60_000), Condition::Absent).await.unwrap();
+        durable.end_revoked().await.unwrap();
+        for (key, is_ended) in [(before, true), (after, false)] {
+            let (record, _) = durable.find(&key).await.unwrap().expect("a subscription");
+            assert_eq!((record.is_revoked, record.is_alive()), (is_ended, !is_ended));
+        }
     }
 
     #[tokio::test]

@@ -170,8 +170,8 @@ enum FoundValue<T> {
 
 /// A principal that has lost access.
 struct Revocation {
-    issuer: Box<str>,
-    subject: Box<str>,
+    /// Without its claims.
+    principal: Principal,
     /// When this replica learned of it, in milliseconds since 1970. The subscriptions that the principal has made later, with
     /// new access, go on.
     time: u64,
@@ -239,12 +239,6 @@ fn parse_key(text: &str) -> Option<WebhookKey> {
 
 fn part_of(key: &WebhookKey) -> u8 {
     key.first().copied().unwrap_or_default() % PARTS
-}
-
-impl Revocation {
-    fn identity(&self) -> (&str, &str) {
-        (&self.issuer, &self.subject)
-    }
 }
 
 impl StoredPrincipal {
@@ -504,10 +498,9 @@ impl DurableWebhooks {
     pub(super) fn revoke(&self, principal: &Principal) {
         {
             let mut revoked = self.revoked.lock();
-            revoked.retain(|known| known.identity() != (principal.issuer(), principal.subject()));
+            revoked.retain(|known| !known.principal.is_same(principal));
             revoked.push_back(Arc::new(Revocation {
-                issuer: principal.issuer().into(),
-                subject: principal.subject().into(),
+                principal: Principal::new(principal.issuer(), principal.subject()),
                 time: to_millis(SystemTime::now()),
             }));
             if revoked.len() > self.max_revoked {
@@ -528,8 +521,10 @@ impl DurableWebhooks {
         if revoked.is_empty() {
             return Ok(());
         }
-        let lost: HashMap<_, _> =
-            revoked.iter().map(|revocation| (revocation.identity(), revocation.time)).collect();
+        let lost: HashMap<_, _> = revoked
+            .iter()
+            .map(|known| ((known.principal.issuer(), known.principal.subject()), known.time))
+            .collect();
         let end = |record: &mut Record| {
             let time = lost.get(&record.caller.identity());
             let has_lost = record.is_alive() && time.is_some_and(|time| record.since <= *time);
@@ -548,7 +543,7 @@ impl DurableWebhooks {
             }
         }
         // principals revoked meanwhile may concern subscriptions that were already checked
-        self.revoked.lock().retain(|revocation| !revoked.iter().any(|done| Arc::ptr_eq(done, revocation)));
+        self.revoked.lock().retain(|known| !revoked.iter().any(|done| Arc::ptr_eq(done, known)));
         Ok(())
     }
 

@@ -635,7 +635,7 @@ mod tests {
             event["message"]["result"]["content"][0]["text"].as_str().expect("a text").to_owned()
         };
         let inner = json!({
-            "password": "planted-1", "api_keys": ["planted-2", "planted-3"], "pin": "planted-4", "secret": 4711, "mine": { "a": "planted-5" },
+            "password": "planted-1", "api_keys": ["planted-2", "planted-3"], "pin": "planted-4", "secret": 4_711_081_547_110_815_i64, "mine": { "a": "planted-5" },
             "author": "Ada", "maxTokens": 4096, "auth": "none", "schema": { "password": { "type": "string" } }, "secrets": 2,
         });
         let expected = json!({
@@ -653,7 +653,7 @@ mod tests {
         );
         trace.event("stderr", json!({ "text": r#"sent {"password":"planted-7"} to db"# }));
         let seen = trace.subscribe().0.iter().map(ToString::to_string).collect::<String>();
-        assert!(!seen.contains("planted") && !seen.contains("4711"), "{seen}");
+        assert!(!seen.contains("planted") && !seen.contains("4711081547110815"), "{seen}");
     }
 
     #[test]

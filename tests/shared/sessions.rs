@@ -7,7 +7,7 @@ use mcp_tests::support::{
     BreakableStore, Event, EventStream, HttpRequest, HttpServer, server_key, text_of, within,
 };
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{TestStore, with_each_store};
 
@@ -359,6 +359,41 @@ async fn a_client_that_has_resumed_a_stream_has_an_event_to_resume_after_again()
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn a_resumed_stream_is_not_ended_by_a_late_notice_for_the_response_that_carried_it_before() {
+    let store = BreakableStore::default();
+    let of_two = store.of_another_replica();
+    within(async {
+        let shared: [Arc<dyn Shared>; 2] = [Arc::new(store.clone()), Arc::new(of_two)];
+        let (one, two) =
+            (HttpServer::start(server(&shared[0])).await, HttpServer::start(server(&shared[1])).await);
+        sleep(Duration::from_millis(200)).await;
+        let ada = Client::new("ada", &one, &two).await;
+        let mut stream = ada.call(1, "steps", &one).await;
+        progress(&mut stream).await;
+        let asked = event(&mut stream).await;
+        let (id, first) = (asked.id.clone().expect("an id"), asked.message().expect("a message"));
+        let mut before = ada.resume(&id, &two).await.expect("a stream");
+        // once the replica that runs the call has answered the other one, its next message is the notice
+        assert_ends(&mut stream).await;
+        before.next_event().await.expect("where to resume");
+        sleep(Duration::from_millis(100)).await;
+        let (release, is_published) = store.hold_message();
+        let _at_one = ada.resume(&id, &one).await.expect("a stream");
+        let mut resumed = ada.resume(&id, &two).await.expect("a stream");
+        resumed.next_event().await.expect("where to resume");
+        release.send(()).expect("a notice waits");
+        is_published.await.expect("it is published");
+        assert!(
+            timeout(Duration::from_millis(300), resumed.next_event()).await.is_err(),
+            "the stream goes on"
+        );
+        assert_eq!(ada.answer(&first, &one).await, 202);
+        assert_eq!(progress(&mut resumed).await.0, 2.0);
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -68,10 +68,10 @@ pub(super) trait OtherReplicas: Send + Sync {
     /// Tells the other replicas that a session has ended.
     fn tell_ended<'a>(&'a self, uid: &'a SessionUid) -> StoreFuture<'a, ()>;
 
-    /// Tells a process that follows a stream what has happened to it.
+    /// Tells a response of another process, which carries a stream, what has happened to the stream.
     fn tell_follower<'a>(
         &'a self,
-        process: &'a str,
+        follower: &'a Follower,
         uid: &'a SessionUid,
         stream: &'a str,
         news: FollowNews,
@@ -129,6 +129,14 @@ pub(super) trait OtherReplicas: Send + Sync {
 
 /// The response to a message that is passed on.
 pub(super) type PassedOn = StoreFuture<'static, Response<ResponseBody>>;
+
+/// A response of another process, which carries a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Follower {
+    pub(super) process: String,
+    /// Of the responses of that process: a notice for an earlier one of the stream may arrive late.
+    pub(super) number: u64,
+}
 
 /// A notice from a process to the one that follows its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,10 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::{Arc, OnceLock, Weak, atomic::Ordering},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,7 +27,7 @@ use super::{
     event_log::{Logged, LoggedEvents},
     event_sender::EventSender,
     kept_responses::{Attempt, KeptResponses},
-    other_replicas::{FollowNews, Following, OtherReplicas, PassedOn},
+    other_replicas::{FollowNews, Follower, Following, OtherReplicas, PassedOn},
     resumable::{StreamSession, store_key},
     session_id::{Session, SessionUid},
     sessions::Sessions,
@@ -62,6 +65,8 @@ struct Replicas {
     ids: Seal,
     /// The streams of other processes that clients have resumed here.
     followed: Mutex<HashMap<FollowedKey, Arc<FollowedStream>>>,
+    /// How many there have been.
+    followed_before: AtomicU64,
     /// The sessions that other processes ask about.
     sessions: OnceLock<Weak<Sessions>>,
     /// Responses that wait for the store.
@@ -74,6 +79,8 @@ type FollowedKey = (SessionUid, Box<str>);
 /// The notices that this process, where a client has resumed a stream, got from the process that runs the stream.
 #[derive(Default)]
 struct FollowedStream {
+    /// [`Follower::number`].
+    number: u64,
     /// Why the response here must end.
     end: Mutex<Option<FollowNews>>,
     told: Notify,
@@ -109,7 +116,7 @@ enum Question<'a> {
     /// Whether it has the changes of a session, and a client that is connected.
     Listening { session: Cow<'a, str> },
     /// To tell the process of what happens to a stream, whose client has resumed it there.
-    Follow { session: Cow<'a, str>, stream: Cow<'a, str>, process: Cow<'a, str> },
+    Follow { session: Cow<'a, str>, stream: Cow<'a, str>, follower: Follower },
 }
 
 /// A notice from one process to others.
@@ -132,8 +139,8 @@ enum Notice<'a> {
     Idle { session: Cow<'a, str> },
     /// Changes were lost between two processes that have had them.
     Missed { session: Cow<'a, str> },
-    /// Something has happened to a stream; only the process that follows it is told.
-    Stream { session: Cow<'a, str>, stream: Cow<'a, str>, news: FollowNews },
+    /// Something has happened to a stream; only the process that follows it is told, with the number of its response.
+    Stream { session: Cow<'a, str>, stream: Cow<'a, str>, number: u64, news: FollowNews },
 }
 
 /// A change that a process has not sent to the client of a session.
@@ -534,7 +541,9 @@ impl Following {
     }
 
     async fn follow(&self, replicas: &Replicas, sender: &EventSender) {
-        let (followed, key) = (Arc::<FollowedStream>::default(), (self.uid, self.stream.clone()));
+        let number = replicas.followed_before.fetch_add(1, Ordering::Relaxed);
+        let followed = Arc::new(FollowedStream { number, ..FollowedStream::default() });
+        let key = (self.uid, self.stream.clone());
         if let Some(previous) = replicas.followed.lock().insert(key.clone(), followed.clone()) {
             previous.tell(FollowNews::Replaced);
         }
@@ -545,7 +554,7 @@ impl Following {
             let asks = ask_at <= Instant::now();
             let mut is_gone = false;
             if asks {
-                match self.ask(replicas).await {
+                match self.ask(replicas, number).await {
                     Ok(Some(runs)) => {
                         (is_gone, unanswered) = (!runs, 0);
                         ask_at = Instant::now() + FOLLOW_AGAIN;
@@ -591,11 +600,11 @@ impl Following {
     }
 
     /// Asks whether the process runs the stream; `None` if it does not answer.
-    async fn ask(&self, replicas: &Replicas) -> Result<Option<bool>, ()> {
+    async fn ask(&self, replicas: &Replicas, number: u64) -> Result<Option<bool>, ()> {
         let question = Question::Follow {
             session: Cow::Owned(store_key(&self.uid).into()),
             stream: (&*self.stream).into(),
-            process: replicas.peers.id().into(),
+            follower: Follower { process: replicas.peers.id().to_owned(), number },
         };
         let question = serde_json::to_vec(&question).map_err(drop)?;
         let answer = replicas.peers.ask(&self.origin.process, &question, &self.owner).await;
@@ -663,6 +672,7 @@ pub(super) fn open_replicas(server: &Server) -> Option<Arc<dyn OtherReplicas>> {
         server: server.downgrade(),
         ids: Seal::new(server.keys(), PURPOSE),
         followed: Mutex::default(),
+        followed_before: AtomicU64::new(0),
         sessions: OnceLock::new(),
         kept: KeptResponses::new(server.options().limits.share_percent),
     };
@@ -749,16 +759,16 @@ impl OtherReplicas for Replicas {
 
     fn tell_follower<'a>(
         &'a self,
-        process: &'a str,
+        follower: &'a Follower,
         uid: &'a SessionUid,
         stream: &'a str,
         news: FollowNews,
     ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let session = Cow::Owned(store_key(uid).into());
-            let notice = Notice::Stream { session, stream: stream.into(), news };
+            let notice = Notice::Stream { session, stream: stream.into(), number: follower.number, news };
             if let Ok(notice) = serde_json::to_vec(&notice)
-                && let Err(error) = self.peers.tell(process, &notice).await
+                && let Err(error) = self.peers.tell(&follower.process, &notice).await
             {
                 tracing::debug!(%error, "a replica that follows a stream cannot be told");
             }
@@ -844,10 +854,10 @@ impl PeerHandler for Replicas {
                 let data = sessions.table.data(&uid_of_key(&session)?)?;
                 data.standalone.is_connected().then(|| DONE.to_vec())
             }
-            Question::Follow { session, stream, process } => {
+            Question::Follow { session, stream, follower } => {
                 let data = sessions.table.data(&uid_of_key(&session)?)?;
                 let stream = data.streams().get(&*stream).cloned()?;
-                stream.follow(&process).then(|| DONE.to_vec())
+                stream.follow(follower).then(|| DONE.to_vec())
             }
         }
     }
@@ -892,10 +902,10 @@ impl PeerHandler for Replicas {
                     self.tell_everything(&data);
                 }
             }
-            Ok(Notice::Stream { session, stream, news }) => {
+            Ok(Notice::Stream { session, stream, number, news }) => {
                 if let Some(uid) = uid_of_key(&session) {
                     let followed = self.followed.lock().get(&(uid, (&*stream).into())).cloned();
-                    if let Some(followed) = followed {
+                    if let Some(followed) = followed.filter(|followed| followed.number == number) {
                         followed.tell(news);
                     }
                 }

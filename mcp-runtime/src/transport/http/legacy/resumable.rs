@@ -15,7 +15,7 @@ use super::{
     event_id::StreamKind,
     event_log::{EventLog, EventLogs, Logged, decode},
     event_sender::EventSender,
-    other_replicas::{FollowNews, OtherReplicas},
+    other_replicas::{FollowNews, Follower, OtherReplicas},
     session_id::SessionUid,
     session_table::{SessionData, SessionGuard},
 };
@@ -86,12 +86,6 @@ pub(super) struct StreamLogs {
     pub(super) replicas: Option<Arc<dyn OtherReplicas>>,
 }
 
-/// Another replica, whose client has resumed a stream there.
-struct Follower {
-    process: String,
-    until: Instant,
-}
-
 #[derive(Default)]
 struct ResumableState {
     /// The number of the last event.
@@ -110,7 +104,26 @@ struct ResumableState {
     is_log_lost: bool,
     /// When to log again what could not be logged.
     retry_at: Option<Instant>,
+    /// The last response of another replica that has carried the stream.
     follower: Option<Follower>,
+    /// Until when it does, unless it asks again.
+    followed_until: Option<Instant>,
+}
+
+impl ResumableState {
+    /// The follower that carries the stream, and does not any more.
+    fn take_follower(&mut self) -> Option<Follower> {
+        self.followed_until.take().and_then(|_| self.follower.clone())
+    }
+
+    /// Whether the client has resumed the stream elsewhere since it had this response.
+    fn has_left(&self, response: &Follower) -> bool {
+        self.follower.as_ref().is_some_and(|last| {
+            let is_last = last.number == response.number;
+            last.process == response.process
+                && (last.number > response.number || is_last && self.followed_until.is_none())
+        })
+    }
 }
 
 /// The outcome of attaching a sender.
@@ -294,38 +307,46 @@ impl ResumableStream {
 
     /// Lets another replica follow the stream, whose client has resumed it there; the response here ends. `false` if the
     /// stream cannot be resumed any more.
-    pub(super) fn follow(&self, process: &str) -> bool {
+    pub(super) fn follow(&self, follower: Follower) -> bool {
         let previous = {
             let mut state = self.state();
             if state.ended || state.is_log_lost {
                 return false;
             }
+            // asked before that, and answered late
+            if state.has_left(&follower) {
+                return true;
+            }
             state.sender = None;
-            let until = Instant::now() + FOLLOWED;
-            state.follower.replace(Follower { process: process.to_owned(), until })
+            let previous = state.take_follower();
+            state.follower = Some(follower.clone());
+            state.followed_until = Some(Instant::now() + FOLLOWED);
+            previous
         };
         self.changed.notify_one();
-        if let Some(previous) = previous.filter(|previous| previous.process != process) {
+        // of its own previous response, the process knows
+        if let Some(previous) = previous.filter(|previous| previous.process != follower.process) {
             self.tell_later(previous, FollowNews::Replaced);
         }
         true
     }
 
     async fn tell_follower(&self, news: FollowNews) {
-        let process = match &self.state().follower {
-            Some(follower) if follower.until > Instant::now() => follower.process.clone(),
-            _ => return,
+        let follower = {
+            let state = self.state();
+            let is_followed = state.followed_until.is_some_and(|until| until > Instant::now());
+            state.follower.clone().filter(|_| is_followed)
         };
-        if let Some(replicas) = &self.replicas {
+        if let (Some(follower), Some(replicas)) = (follower, &self.replicas) {
             // a replica that is not told finds out a little later
-            replicas.tell_follower(&process, &self.guard.uid, &self.name, news).await;
+            replicas.tell_follower(&follower, &self.guard.uid, &self.name, news).await;
         }
     }
 
     fn tell_later(&self, follower: Follower, news: FollowNews) {
         let Some(replicas) = self.replicas.clone() else { return };
         let (uid, name) = (self.guard.uid, self.name.clone());
-        spawn(async move { replicas.tell_follower(&follower.process, &uid, &name, news).await });
+        spawn(async move { replicas.tell_follower(&follower, &uid, &name, news).await });
     }
 
     /// The response that currently carries the stream.
@@ -362,7 +383,7 @@ impl ResumableStream {
             return AttachOutcome::Ended;
         }
         (state.sender, state.received) = (Some(sender.clone()), received);
-        let follower = state.follower.take();
+        let follower = state.take_follower();
         drop(state);
         self.changed.notify_one();
         if let Some(follower) = follower {
@@ -386,7 +407,7 @@ impl ResumableStream {
     fn close_response(&self, retry_known: bool) {
         let (sender, follower, retry) = {
             let mut state = self.state();
-            (state.sender.take(), state.follower.take(), state.closing.take())
+            (state.sender.take(), state.take_follower(), state.closing.take())
         };
         if let Some(follower) = follower {
             let retry = retry.map_or(0, |retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));

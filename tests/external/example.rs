@@ -37,18 +37,7 @@ pub fn binary(name: &str) -> PathBuf {
     }
     let mut cargo = super::cargo();
     // with the features that `cargo test` selects, so that hardly anything is rebuilt
-    cargo
-        .args([
-            "build",
-            "--workspace",
-            "--exclude",
-            "mcp-fuzz",
-            "--exclude",
-            "mcp-interface-tests",
-            "--example",
-            name,
-        ])
-        .current_dir(super::manifest_dir());
+    cargo.args(["build", "--example", name]).current_dir(super::workspace_dir());
     if let Some(target) = profile.parent() {
         cargo.arg("--target-dir").arg(target);
     }

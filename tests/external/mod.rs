@@ -41,6 +41,12 @@ pub fn manifest_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The directory of the workspace: cargo selects the packages there that `cargo test` selects.
+#[must_use]
+pub fn workspace_dir() -> &'static Path {
+    manifest_dir().parent().expect("the package is in a workspace")
+}
+
 /// `target/<profile>`, derived from the path of the test binary, so that any target directory and profile work.
 ///
 /// # Panics

@@ -2,6 +2,8 @@
 //!
 //! The requests and expected results are written once, in Rust, for both SDKs; the driver scripts only translate.
 
+#[cfg(unix)]
+mod author;
 mod authorization;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod bundle;
@@ -16,8 +18,6 @@ mod page;
 mod repo;
 #[cfg(unix)]
 mod swaps;
-#[cfg(unix)]
-mod walk;
 
 use mcp_tests::external::{
     example::{self, Served},

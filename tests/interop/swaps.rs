@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mcp_tests::external::{cache_dir, cargo, child, example, manifest_dir, profile_dir};
+use mcp_tests::external::{cache_dir, cargo, child, example, profile_dir, workspace_dir};
 use serde_json::json;
 
 use crate::{
@@ -37,8 +37,7 @@ const CONTENT: Program = Program("content", "fixed_text", "always the same");
 pub(crate) fn mcp_dev() -> PathBuf {
     let dev = profile_dir().join(format!("mcp-dev{}", env::consts::EXE_SUFFIX));
     let mut cargo = cargo();
-    cargo.args(["build", "--workspace", "--exclude", "mcp-fuzz", "--exclude", "mcp-interface-tests"]);
-    cargo.args(["--bin", "mcp-dev", "--example", EVERYTHING.0]).current_dir(manifest_dir());
+    cargo.args(["build", "--bin", "mcp-dev", "--example", EVERYTHING.0]).current_dir(workspace_dir());
     cargo.args(profile_dir().parent().map(|target| format!("--target-dir={}", target.display())));
     let _ = child::run(&mut cargo, "", BUILD).expect("cargo can be run").or_panic("building mcp-dev");
     dev

@@ -23,17 +23,7 @@ pub(crate) fn path(example: &str) -> PathBuf {
         let profile = own.parent().unwrap().parent().unwrap();
         let mut build = cargo();
         // with the features that `cargo test` selects, so that hardly anything is rebuilt
-        build.args([
-            "build",
-            "--quiet",
-            "--workspace",
-            "--exclude",
-            "mcp-fuzz",
-            "--exclude",
-            "mcp-interface-tests",
-            "--examples",
-            "--manifest-path",
-        ]);
+        build.args(["build", "--quiet", "--examples", "--manifest-path"]);
         build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
         build.arg("--target-dir").arg(profile.parent().unwrap());
         if !cfg!(debug_assertions) {

@@ -1,5 +1,5 @@
 //! What `mcp-dev` makes: crates, and what is refused of packages and of the file for the registry. How a crate is built, packed
-//! and changed is in the tests of the workspace, as `interop/walk.rs`.
+//! and changed is in the tests of the workspace, as `interop/author.rs`.
 
 use std::{
     fs,

@@ -1,6 +1,6 @@
 //! The way of a crate from `mcp-dev new` to its users and back to its author: it builds, its tests pass, its settings are read,
 //! it is added to clients, packed and listed, each change of it has a class, and it is built again under clients of the SDKs,
-//! which stay connected.
+//! which stay connected. It takes longer than the other tests, which start in the order of their names: its own is the first.
 
 use std::{
     env, fs,

@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -250,6 +253,32 @@ async fn a_server_that_was_restarted_needs_one_handshake_more() {
     tokio::spawn(builder().build().unwrap().serve_http_until(listener, std::future::pending()));
     let result = within(client.call("echo", json!({ "message": "b" })).into_future()).await.unwrap();
     assert_eq!(result.text(), "b");
+}
+
+/// A process that ends leaves its port to others.
+#[tokio::test]
+async fn a_server_in_place_of_an_older_one_is_used_whatever_it_answers_to_the_handshake_of_that() {
+    let answers = [
+        |_: &Seen| response(200, &[("content-type", "application/json")], "{\"jsonrpc\": NaN"),
+        |seen: &Seen| json_reply(seen, &json!({})),
+        |_: &Seen| empty(404),
+    ];
+    for answer in answers {
+        let is_replaced = Arc::new(AtomicBool::new(false));
+        let replaced = is_replaced.clone();
+        let (url, log) = serve(move |seen| match replaced.load(Ordering::Relaxed) {
+            false => legacy(seen, "s", || empty(405)),
+            true => modern(seen, || answer(seen)),
+        })
+        .await;
+        let client = within(Client::connect(url.clone())).await.unwrap();
+        assert_eq!(client.revision(), Some(Revision::V2025_11_25));
+        drop(client);
+        is_replaced.store(true, Ordering::Relaxed);
+        let client = within(Client::connect(url)).await.unwrap();
+        assert_eq!(client.revision(), Some(Revision::V2026_07_28));
+        assert_eq!(log.of("initialize").len(), 2, "the second of them was refused");
+    }
 }
 
 #[tokio::test]
@@ -599,7 +628,7 @@ async fn a_dropped_call_is_cancelled_in_the_way_of_its_revision() {
         let client = within(client.connect(format!("http://{}/mcp", server.address))).await.unwrap();
         let call = client.call("hold", json!({})).timeout(Duration::from_millis(100));
         assert!(matches!(call.await, Err(Error::Timeout { .. })));
-        until(|| super::HELD.load(std::sync::atomic::Ordering::SeqCst) == calls + 1).await;
+        until(|| super::HELD.load(Ordering::SeqCst) == calls + 1).await;
     }
 }
 

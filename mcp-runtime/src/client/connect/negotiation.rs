@@ -129,7 +129,12 @@ async fn negotiate_revision(
             // a legacy server need not be probed again; if it is another one now, the probe finds out
             if remembered.is_some_and(|revision| !revision.is_modern()) {
                 match initialize(shared, link, Revision::LATEST_LEGACY, options).await {
-                    Err(Error::Protocol { .. } | Error::Http { .. } | Error::Unsupported { .. }) => {}
+                    Err(
+                        Error::Protocol { .. }
+                        | Error::Http { .. }
+                        | Error::Unsupported { .. }
+                        | Error::Invalid { .. },
+                    ) => {}
                     agreed => return agreed,
                 }
             }

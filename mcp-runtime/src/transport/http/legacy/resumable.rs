@@ -2,7 +2,7 @@
 //! whose connection broke can resume it, at another replica too where these share a store. While that is away, events
 //! reach the client that is connected, and are logged later.
 
-use std::{collections::VecDeque, fmt, future::poll_fn, sync::Arc, time::Duration};
+use std::{cmp::Ordering, collections::VecDeque, fmt, future::poll_fn, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::Response;
@@ -111,18 +111,21 @@ struct ResumableState {
 }
 
 impl ResumableState {
-    /// The follower that carries the stream, and does not any more.
+    /// The response of another replica that carries the stream, which it does not from now on.
     fn take_follower(&mut self) -> Option<Follower> {
         self.followed_until.take().and_then(|_| self.follower.clone())
     }
 
     /// Whether the client has resumed the stream elsewhere since it had this response.
     fn has_left(&self, response: &Follower) -> bool {
-        self.follower.as_ref().is_some_and(|last| {
-            let is_last = last.number == response.number;
-            last.process == response.process
-                && (last.number > response.number || is_last && self.followed_until.is_none())
-        })
+        match &self.follower {
+            Some(last) if last.process == response.process => match response.number.cmp(&last.number) {
+                Ordering::Less => true,
+                Ordering::Equal => self.followed_until.is_none(),
+                Ordering::Greater => false,
+            },
+            _ => false,
+        }
     }
 }
 

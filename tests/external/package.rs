@@ -39,9 +39,8 @@ pub fn python(requirements: &str) -> Result<PathBuf, Missing> {
         install(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(dir));
         let list = dir.join("requirements.txt");
         write(&list, requirements);
-        // modules that nothing imports are not compiled
-        let flags = ["--disable-pip-version-check", "--no-compile", "--quiet", "--requirement"];
-        install(pip_for(dir).arg("install").args(flags).arg(&list));
+        let quiet = ["install", "--disable-pip-version-check", "--quiet", "--requirement"];
+        install(pip_for(dir).args(quiet).arg(&list));
     });
     Ok(python_in(&dir))
 }

@@ -857,7 +857,7 @@ impl PeerHandler for Replicas {
             Question::Follow { session, stream, follower } => {
                 let data = sessions.table.data(&uid_of_key(&session)?)?;
                 let stream = data.streams().get(&*stream).cloned()?;
-                stream.follow(follower).then(|| DONE.to_vec())
+                stream.follow(&follower).then(|| DONE.to_vec())
             }
         }
     }

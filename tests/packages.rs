@@ -41,7 +41,7 @@ fn unpack(workspace: &Path, target: &Path, folder: &Path) {
 
 #[test]
 fn the_packages_contain_what_the_registry_shows_and_the_tests_of_the_macros_pass_in_theirs() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let workspace = external::workspace_dir();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("packages");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
     if folder.exists() {
@@ -85,7 +85,7 @@ fn keywords_of_crates_are_those_that_the_registry_takes() {
     for refused in ["", "model-context-protocol", "-mcp", "4", "two words", "clé"] {
         assert!(!is_keyword(refused), "{refused}");
     }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let workspace = external::workspace_dir();
     let template = fs::read_to_string(workspace.join("mcp-runtime/mcp-dev/template/Cargo.toml.txt"));
     let template = template.expect("the template of `mcp-dev new`");
     let line = template.lines().find_map(|line| line.strip_prefix("keywords = ")).expect("its keywords");
@@ -98,7 +98,7 @@ fn keywords_of_crates_are_those_that_the_registry_takes() {
 
 #[test]
 fn three_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let workspace = external::workspace_dir();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
     let metadata =
         run(cargo(workspace, target).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]));

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_tests::external::{cargo, manifest_dir, profile_dir};
+use mcp_tests::external::{cargo, profile_dir, workspace_dir};
 use serde_json::{Value, json};
 
 use crate::{
@@ -50,7 +50,7 @@ impl Made {
         let home = env::temp_dir().join(format!("mcp-walk-{}", std::process::id()));
         fs::create_dir_all(&home).expect("a folder");
         let made = Self { home: home.canonicalize().expect("a path"), dev: mcp_dev() };
-        let workspace = manifest_dir().join("..");
+        let workspace = workspace_dir();
         let runtime = workspace.join("mcp-runtime");
         let runtime = runtime.to_str().expect("UTF-8");
         let line = ["new", NAME, "--path", runtime, "--owner", "io.github.ada", "--author", "Ada Lovelace"];

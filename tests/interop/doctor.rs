@@ -2,7 +2,7 @@
 
 use std::{process::Command, time::Duration};
 
-use mcp_tests::external::{child, example, manifest_dir};
+use mcp_tests::external::{child, example, workspace_dir};
 
 use crate::swaps::mcp_dev;
 
@@ -19,7 +19,7 @@ fn the_examples_have_nothing_that_clients_refuse() {
     for name in EXAMPLES {
         let mut doctor = Command::new(&dev);
         // `runner` reads a file of the workspace
-        doctor.args(["doctor", "--"]).arg(example::binary(name)).current_dir(manifest_dir().join(".."));
+        doctor.args(["doctor", "--"]).arg(example::binary(name)).current_dir(workspace_dir());
         let said = child::run(&mut doctor, "", LIMIT).expect("a program").or_panic(name);
         assert!(said.contains(" in the budget\n"), "{name}: {said}");
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mcp_tests::{
-    external::cargo,
+    external::{cargo, profile_dir, workspace_dir},
     support::{LineConnection, call},
 };
 use serde_json::Value;
@@ -18,13 +18,10 @@ use serde_json::Value;
 pub(crate) fn path(example: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        // the test binary is <target>/<profile>/deps/integration-…
-        let own = env::current_exe().unwrap();
-        let profile = own.parent().unwrap().parent().unwrap();
+        let profile = profile_dir();
         let mut build = cargo();
         // with the features that `cargo test` selects, so that hardly anything is rebuilt
-        build.args(["build", "--quiet", "--examples", "--manifest-path"]);
-        build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+        build.args(["build", "--quiet", "--examples"]).current_dir(workspace_dir());
         build.arg("--target-dir").arg(profile.parent().unwrap());
         if !cfg!(debug_assertions) {
             build.arg("--release");

@@ -338,7 +338,7 @@ impl ResumableStream {
         let follower = {
             let state = self.state();
             let is_followed = state.followed_until.is_some_and(|until| until > Instant::now());
-            state.follower.clone().filter(|_| is_followed)
+            if is_followed { state.follower.clone() } else { None }
         };
         if let (Some(follower), Some(replicas)) = (follower, &self.replicas) {
             // a replica that is not told finds out a little later

@@ -3,8 +3,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod auth;
-#[cfg(all(test, feature = "http"))]
-mod budgets;
 mod capability;
 #[cfg(feature = "cli")]
 mod cli;
@@ -19,6 +17,7 @@ mod core;
 mod fetch;
 #[cfg(any(test, feature = "_fuzzing"))]
 #[doc(hidden)]
+#[path = "tests/fuzzing/mod.rs"]
 pub mod fuzzing;
 mod gate;
 #[cfg(all(doc, not(doctest)))]
@@ -36,6 +35,8 @@ mod settings;
 mod shared_store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 // there without the feature too, so that rustc names the feature where a program uses an item of it
@@ -70,7 +71,7 @@ pub mod __dev {
 }
 
 #[doc(hidden)]
-#[path = "macro_support.rs"]
+#[path = "macro_support/mod.rs"]
 pub mod __private;
 
 /// The HTTP transport in programs that have a server of their own: a tower service, its body type, and the caller that

@@ -2,7 +2,7 @@
 
 use std::{fs, panic::catch_unwind, path::Path};
 
-#[path = "../../mcp-runtime/src/fuzzing/changes.rs"]
+#[path = "../../mcp-runtime/src/tests/fuzzing/changes.rs"]
 mod changes;
 #[path = "../fuzz/session/mod.rs"]
 mod session;

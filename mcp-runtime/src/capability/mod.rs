@@ -5,13 +5,13 @@
 pub(crate) mod completion;
 pub mod events;
 mod handle;
-#[cfg(test)]
-mod moods;
 pub mod prompts;
 pub mod resources;
 #[cfg(feature = "skills")]
 pub mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod tasks;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use handle::open_for_handle;

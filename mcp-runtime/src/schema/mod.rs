@@ -39,9 +39,7 @@ mod walk;
 mod whole_numbers;
 
 #[cfg(test)]
-mod oracle;
-#[cfg(test)]
-mod published_tests;
+mod tests;
 
 pub(crate) use aliases::{accept_aliases, has_aliases};
 pub(crate) use attempts::Attempts;

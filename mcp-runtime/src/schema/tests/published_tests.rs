@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Direction, Validator, generator, generator_for_output, hoist_defs, minimize, walk};
+use crate::schema::{Direction, Validator, generator, generator_for_output, hoist_defs, minimize, walk};
 
 /// The published schema of a type. It must be valid by the meta-schema, its references must resolve, and the validator
 /// must support its keywords.

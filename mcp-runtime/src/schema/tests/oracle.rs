@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::Validator;
+use crate::schema::Validator;
 
 /// Few names and small numbers, so that schemas often apply to instances.
 fn name() -> impl Strategy<Value = String> + Clone {
@@ -181,7 +181,7 @@ proptest! {
         schema in schema(),
         instances in prop::collection::vec(instance(), 8),
     ) {
-        let wrapped = super::wrap_for_legacy(&schema);
+        let wrapped = crate::schema::wrap_for_legacy(&schema);
         let oracle = jsonschema::draft202012::new(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
         for instance in &instances {
             let expected = oracle.is_valid(instance);
@@ -196,7 +196,7 @@ proptest! {
         instances in prop::collection::vec(instance(), 8),
     ) {
         let mut minimized = schema.clone();
-        super::minimize(&mut minimized, super::Direction::Output);
+        crate::schema::minimize(&mut minimized, crate::schema::Direction::Output);
         let before = jsonschema::draft202012::new(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let after = jsonschema::draft202012::new(&minimized).map_err(|error| TestCaseError::fail(error.to_string()))?;
         for instance in &instances {
@@ -213,12 +213,12 @@ proptest! {
         let validator = Validator::compile(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
         for instance in instances.iter().filter(|instance| validator.validate(instance).is_empty()) {
             let mut coerced = instance.clone();
-            super::coerce(&schema, &schema, &mut coerced, false);
+            crate::schema::coerce(&schema, &schema, &mut coerced, false);
             // only the notation of integers may have changed
-            prop_assert!(super::equality::equal(instance, &coerced), "{} became {} by {}", instance, coerced, schema);
+            prop_assert!(crate::schema::equality::equal(instance, &coerced), "{} became {} by {}", instance, coerced, schema);
             // which the compiled schema finds as well
             let (mut strictly, mut replaced) = (instance.clone(), instance.clone());
-            super::coerce(&schema, &schema, &mut strictly, true);
+            crate::schema::coerce(&schema, &schema, &mut strictly, true);
             validator.replace_whole_numbers(&mut replaced);
             prop_assert_eq!(&strictly, &replaced, "{} by {}", instance, schema);
         }

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn every_target_keeps_its_promises_for_its_seeds_and_for_changes_of_them() {
-        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fuzzing/seeds");
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/fuzzing/seeds");
         for target in inventory::iter::<Target>() {
             let folder = seeds.join(target.name);
             let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

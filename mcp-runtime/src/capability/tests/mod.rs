@@ -1,0 +1,3 @@
+//! The example of a capability.
+
+mod moods;

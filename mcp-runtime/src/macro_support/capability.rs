@@ -1,0 +1,21 @@
+//! What generated code names of `capability`.
+
+pub use crate::capability::{
+    events::{
+        Delivery, Event, EventDescriptor, EventOf, EventOutput, EventPayload, EventPosition, Streamed,
+        event_output, event_payload, event_position, event_source, opened_at,
+    },
+    prompts::{
+        Prompt, TypedPrompt,
+        output::{PromptOutput, prompt_output},
+        spec::PromptDescriptor,
+    },
+    resources::{
+        Resource, TypedResource,
+        listed::{list, list_blocking},
+        output::{AnyResourceOutput, ResourceOutput, resource_output},
+        spec::ResourceDescriptor,
+        subscribe_fn::subscribe,
+    },
+    tasks::{blocking_task, start_task, task},
+};

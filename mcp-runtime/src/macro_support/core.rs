@@ -1,0 +1,23 @@
+//! What generated code names of `core`.
+
+pub use crate::core::{
+    arguments::{
+        AnyArg, ArgDescriptor, ArgumentRule, Call, FromContextFn, HandlerResult, HeaderArg, Inject,
+        ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues, Rules,
+        blocking, complete, complete_blocking, flatten, from_context_fn, from_text, injected, json, json_of,
+        object, on_thread, pending, provided, provided_option, ready, rule_result, rule_value, shared, text,
+        text_of,
+    },
+    client_request::ClientFeature,
+    content::{Theme, icon::icon},
+    error::{ErrorVisibility, Failure, NotAnError, PublicError, RegisteredError},
+    item::{ItemDescriptor, Location, Signature, item, item_at},
+    item_output::ItemOutput,
+    server::{AnnotatedItem, ServiceBlock},
+    tool::{
+        TaskMode, Tool, TypedTool,
+        output::{AnyToolOutput, ToolOutput, tool_output},
+        result_limit::ResultLimit,
+        spec::{OutputType, ToolDescriptor},
+    },
+};

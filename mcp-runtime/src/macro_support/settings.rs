@@ -1,0 +1,10 @@
+//! What generated code names of `settings`.
+
+pub use crate::{
+    core::server::Error,
+    settings::{
+        AnyMember, AnySettingText, Config, ConfigDescriptor, DurationText, MemberOf, OtherText, SettingField,
+        SettingMembers, SettingText, config_id, config_schema, deserialize_config, flat_setting, load_config,
+        next_slot, setting,
+    },
+};

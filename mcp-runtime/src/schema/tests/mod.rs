@@ -1,0 +1,4 @@
+//! Tests of the whole folder.
+
+mod oracle;
+mod published_tests;

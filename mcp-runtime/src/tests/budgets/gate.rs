@@ -1,0 +1,17 @@
+//! The bounds of `gate`.
+
+use super::{BudgetDefault::*, Folder, Shared::*, budget};
+
+#[rustfmt::skip]
+pub(super) const GATE: Folder = Folder {
+    budgets: &[
+        budget("one result", Unlimited, "limits.max_result", Request, "is cut or kept", "gate/result_limit.rs"),
+        budget("bytes of kept results", Bytes(|o| o.limits.max_kept_bytes), "limits.max_kept_bytes", All, "results are cut", "gate/kept_results.rs"),
+        budget("kept results", FixedCount("MAX_RESULTS"), "", All, "results are cut", "gate/kept_results.rs"),
+        budget("series of one metric", FixedCount("MAX_SERIES"), "", All, "other requests are counted in one series", "gate/telemetry/prometheus.rs"),
+    ],
+    others: &[
+        // of one line of the audit log, which is not kept
+        ("gate/audit.rs", &["MAX_LINE", "MAX_REST", "MAX_TEXT", "MAX_FIELD", "MAX_FIELDS", "MAX_NAME", "MAX_NAMES"]),
+    ],
+};

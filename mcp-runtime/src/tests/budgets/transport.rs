@@ -1,0 +1,39 @@
+//! The bounds of `transport`, without `http/legacy`.
+
+use super::{BudgetDefault::*, Folder, Shared::*, budget};
+
+const HTTP: &str = "transport/http/endpoint.rs";
+const WRITER: &str = "transport/writer.rs";
+
+#[rustfmt::skip]
+pub(super) const TRANSPORT: Folder = Folder {
+    budgets: &[
+        budget("connections over HTTP", Count(|o| o.http.max_connections), "http.max_connections", All, "wait to be accepted; of an address at its share, are closed", "transport/http/serve.rs"),
+        budget("requests that run over HTTP", Count(|o| o.http.max_requests), "http.max_requests", All, "`503` with `Retry-After`", HTTP),
+        budget("messages that are read while those are used up", FixedCount("MAX_MESSAGES"), "", All, "`503`", HTTP),
+        budget("calls that run on without their client", Count(|o| o.http.max_detached), "", All, "are cancelled", HTTP),
+        budget("one body", Bytes(|o| o.http.max_body), "http.max_body", Request, "`413`", "transport/http/request_body.rs"),
+        budget("pieces of one body with fewer than 64 bytes, beside one for each 64 bytes", Count(|o| o.http.max_small_pieces), "http.max_small_pieces", Request, "`400`", "transport/http/request_body.rs"),
+        budget("bodies that are not complete, and requests of HTTP+SSE that wait", Bytes(|o| o.http.max_unfinished_bytes), "http.max_unfinished_bytes", All, "`503`", HTTP),
+        budget("one line", Bytes(|o| o.stdio.max_line), "stdio.max_line", Connection, "an error", "transport/lines.rs"),
+        budget("calls that run on stdio or a byte stream", Count(|o| o.limits.max_in_flight), "limits.max_in_flight", Connection, "wait", "transport/scheduler.rs"),
+        budget("requests that wait there", Count(|o| o.limits.max_queued), "limits.max_queued", Connection, "an error: busy", "transport/scheduler.rs"),
+        budget("bytes of them", Bytes(|o| o.limits.max_queued_bytes), "limits.max_queued_bytes", Connection, "an error: busy", "transport/scheduler.rs"),
+        budget("bytes that HTTP clients have not read: replies of more than 64 KiB, streams, replays, and what waits for an HTTP+SSE stream", Bytes(|o| o.http.max_unread_bytes), "http.max_unread_bytes", All, "replies and replays are `503` with `Retry-After`, or on an open stream `-32603`; notifications are dropped; an HTTP+SSE stream ends", HTTP),
+        budget("a complete reply that is not charged to them", FixedBytes("MAX_UNCHARGED"), "", Connection, "it is charged", "transport/http/response_body.rs"),
+        budget("the same of HTTP+SSE, not charged", FixedBytes("MAX_UNCHARGED"), "", Stream, "it is charged", WRITER),
+        budget("output that stdio or a byte stream has not written", FixedBytes("MAX_BACKLOG"), "", Connection, "no more is read; calls that run may add their replies", WRITER),
+        budget("notifications among it", FixedBytes("NOTIFICATION_BACKLOG"), "", Connection, "are dropped", WRITER),
+        budget("what one HTTP connection reads and writes ahead", FixedBytes("READ_AHEAD"), "", Connection, "waits in the socket", "transport/http/serve.rs"),
+        budget("event streams of `subscriptions/listen` and GET, until they are read", Count(|o| o.http.max_streams), "http.max_streams", All, "`503` with `Retry-After`", HTTP),
+        budget("GET streams that wait for their client to come back", Count(|o| o.http.max_waiting), "", All, "end", HTTP),
+    ],
+    others: &[
+        ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
+        ("transport/http/request_body.rs", &["MAX_DISCARDED", "MAX_REFUSED"]),
+        ("transport/http/replay.rs", &["MAX_COPIED"]),
+        ("transport/http/serve.rs", &["MAX_DISCARDED"]),
+        ("transport/http/metrics.rs", &["MAX_CONNECTIONS"]),
+        ("transport/lines.rs", &["MAX_KEPT"]),
+    ],
+};

@@ -1,0 +1,4 @@
+//! Tests of all folders.
+
+#[cfg(feature = "http")]
+mod budgets;

@@ -1,11 +1,17 @@
-//! Compiler output for users of the macros: programs that compile and run (`examples`), and programs with one mistake
-//! each (`fail`).
+//! Compiler output for users of the macros: programs that compile and run (`examples`), and programs with
+//! mistakes (`fail`).
+//!
+//! A mistake is in a module of its own that names it, and has one error, at its place. Those of one subject share a program,
+//! unless one hides the error of another or changes its words. Types that errors name are unique in a program: rustc
+//! would write their modules before them.
 //!
 //! Run by `cargo test -p mcp-ui-tests`. The goldens hold the wording of the pinned toolchain; after a change,
 //! `TRYBUILD=overwrite` writes them again, and every difference must be reviewed.
 
 use std::{
+    collections::BTreeSet,
     fs,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -38,8 +44,47 @@ fn valid_programs_run() {
 
 /// All are checked by one call of cargo, since none of them is run.
 #[test]
-fn programs_with_one_mistake_match_their_golden() {
+fn programs_with_mistakes_match_their_golden() {
     trybuild::TestCases::new().compile_fail("fail/*.rs");
+}
+
+/// A mistake, and the lines of its program that it has.
+struct Mistake {
+    name: String,
+    lines: RangeInclusive<usize>,
+}
+
+/// The outermost modules of a program, each of which has one mistake. Without modules, all of the program is one.
+fn mistakes(program: &Path) -> Vec<Mistake> {
+    let text = fs::read_to_string(program).expect("a program");
+    let mut mistakes = Vec::new();
+    let mut module = None;
+    for (line, number) in text.lines().zip(1..) {
+        if let Some(name) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(" {")) {
+            module = Some((name.to_owned(), number));
+        } else if line == "}"
+            && let Some((name, first)) = module.take()
+        {
+            mistakes.push(Mistake { name, lines: first..=number });
+        }
+    }
+    if mistakes.is_empty() {
+        let name = program.file_stem().and_then(|name| name.to_str()).expect("a name");
+        mistakes.push(Mistake { name: name.to_owned(), lines: 1..=text.lines().count() });
+    }
+    mistakes
+}
+
+/// The lines of the program at which the errors of its golden are.
+fn places_of_errors(golden: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut lines = golden.lines();
+    while let Some(error) = lines.find(|line| line.starts_with("error")) {
+        let place = lines.find_map(|line| line.trim_start().strip_prefix("--> fail/"));
+        let line = place.and_then(|place| place.split(':').nth(1)?.parse().ok());
+        places.push(line.unwrap_or_else(|| panic!("`{error}` is not in the program")));
+    }
+    places
 }
 
 /// Mistakes that no macro can detect; the number of errors is rustc's.
@@ -48,19 +93,29 @@ const MORE_THAN_ONE: [(&str, usize); 2] = [("associated_function", 5), ("type_at
 #[test]
 fn every_mistake_produces_one_error() {
     let mut wrong = Vec::new();
-    let programs = programs("fail");
-    for program in &programs {
-        let name = program.file_stem().and_then(|name| name.to_str()).expect("a name");
+    let mut names = BTreeSet::new();
+    for program in programs("fail") {
+        let file = program.file_stem().expect("a name").display().to_string();
         let golden = fs::read_to_string(program.with_extension("stderr")).unwrap_or_default();
-        let errors = golden.lines().filter(|line| line.starts_with("error")).count();
-        let expected = MORE_THAN_ONE.iter().find(|(other, _)| *other == name).map_or(1, |(_, count)| *count);
-        if errors != expected {
-            wrong.push(format!("{name}: {errors} instead of {expected}"));
-        }
         if golden.lines().any(|line| line.starts_with("warning")) {
-            wrong.push(format!("{name}: a warning besides"));
+            wrong.push(format!("{file}: a warning besides"));
+        }
+        let mut places = places_of_errors(&golden);
+        for Mistake { name, lines } in mistakes(&program) {
+            let expected =
+                MORE_THAN_ONE.iter().find(|(other, _)| *other == name).map_or(1, |(_, count)| *count);
+            let errors = places.extract_if(.., |place| lines.contains(place)).count();
+            if errors != expected {
+                wrong.push(format!("{file}: {name}: {errors} instead of {expected}"));
+            }
+            if !names.insert(name.clone()) {
+                wrong.push(format!("{file}: {name} is there twice"));
+            }
+        }
+        for place in places {
+            wrong.push(format!("{file}: an error at line {place}, outside of its mistakes"));
         }
     }
-    assert!(programs.len() >= 60, "only {} programs", programs.len());
+    assert!(names.len() >= 300, "only {} mistakes", names.len());
     assert!(wrong.is_empty(), "errors in goldens:\n{}", wrong.join("\n"));
 }

@@ -1,3 +1,5 @@
+//! A bound that does not fit the type: a lint, and rustc runs none in a program with other errors.
+
 use mcp_runtime::mcp_tool;
 
 #[mcp_tool]

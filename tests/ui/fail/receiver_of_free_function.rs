@@ -1,3 +1,5 @@
+//! A receiver in the outermost column, where there can be no `impl` around it.
+
 use mcp_runtime::prelude::*;
 
 #[mcp_tool]

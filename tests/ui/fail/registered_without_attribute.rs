@@ -1,3 +1,5 @@
+//! A type that is not a tool, in a program with one tool, which rustc names.
+
 use mcp_runtime::mcp_tool;
 
 #[mcp_tool]

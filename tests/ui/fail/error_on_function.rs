@@ -1,6 +1,0 @@
-use mcp_runtime::mcp_error;
-
-#[mcp_error]
-fn search() {}
-
-fn main() {}

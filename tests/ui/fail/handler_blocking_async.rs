@@ -1,6 +1,0 @@
-use mcp_runtime::prelude::*;
-use mcp_runtime::tool::{ToolCall, ToolDef};
-
-fn main() -> mcp_runtime::Result<()> {
-    mcp_runtime::server!().add(ToolDef::builder("x").blocking_handler(|_: ToolCall| async { Ok::<_, ToolError>("a") })).run()
-}

@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool(icon(src = "https://a.example/i.png", sizes(48)))]
-fn search(query: String) -> String {
-    query
-}
-
-fn main() {}

@@ -1,2 +1,0 @@
-#[mcp_runtime::main]
-fn main() {}

@@ -1,2 +1,0 @@
-#[mcp_runtime::main]
-async fn main(_: u32) {}

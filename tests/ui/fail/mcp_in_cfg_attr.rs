@@ -1,9 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool]
-fn search(#[cfg_attr(all(), mcp(default = 1))] value: u32) -> String {
-    let _ = value;
-    String::new()
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool(meta(model = 1 + 1))]
-fn search(query: String) -> String {
-    query
-}
-
-fn main() {}

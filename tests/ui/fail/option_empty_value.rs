@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool(title = )]
-fn search(query: String) -> String {
-    query
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool(read_only = "yes")]
-fn search(query: String) -> String {
-    query
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool]
-fn search(#[mcp(raw)] value: String) -> String {
-    let _ = value;
-    String::new()
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool(timeout = "5s")]
-fn search(query: String) -> String {
-    query
-}
-
-fn main() {}

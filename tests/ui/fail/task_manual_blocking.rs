@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool(task = manual, blocking)]
-fn build(target: String) -> String {
-    target
-}
-
-fn main() {}

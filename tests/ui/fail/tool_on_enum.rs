@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_tool;
-
-#[mcp_tool]
-enum Search {
-    Fast,
-}
-
-fn main() {}

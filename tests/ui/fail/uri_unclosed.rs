@@ -1,8 +1,0 @@
-use mcp_runtime::mcp_resource;
-
-#[mcp_resource(uri = "docs://{id")]
-fn page(id: u32) -> u32 {
-    id
-}
-
-fn main() {}

@@ -55,7 +55,7 @@ impl Weather {
     fn gone(&self) -> Missing {}
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(first(1, 2, 3, &Db), 6);
     mcp_runtime::server!()
         .tool::<first>()

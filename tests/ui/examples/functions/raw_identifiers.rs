@@ -19,7 +19,7 @@ fn r#move(r#type: String) -> String {
     r#type
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(r#match("a".into(), None), "aNone");
     mcp_runtime::server!()
         .tool::<r#match>()

@@ -66,7 +66,7 @@ mod inside {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     let settings = r#"{ "key": "sesame", "type": 3, "level": "High", "table": { "names": { "a": 1 } } }"#;
     let settings: inside::Settings = mcp_runtime::serde_json::from_str(settings).unwrap();
     assert_eq!((settings.timeout, settings.level), (5, inside::Level::High));

@@ -104,7 +104,7 @@ fn everything(all: All, pair: Pair, unit: Option<Unit>, steps: Vec<Step>, limits
     Json(all.filter)
 }
 
-fn main() {
+pub(crate) fn main() {
     #[mcp_type]
     struct Local {
         inside: Vec<Local>,

@@ -56,7 +56,7 @@ impl Weather {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(plain(1), 1);
     mcp_runtime::server!()
         .tool::<above>()

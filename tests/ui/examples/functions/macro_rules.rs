@@ -93,7 +93,7 @@ macro_rules! resource {
 
 resource!("docs://{a}/{b}", page(a: u32, b: String));
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(first(1, None, &Db(1)), 2);
     assert_eq!(echo("a".into(), &Db(1)), "a");
     mcp_runtime::server!()

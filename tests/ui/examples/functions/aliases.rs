@@ -18,7 +18,7 @@ async fn fallible(query: Text) -> anyhow::Result<Text> {
     Ok(query)
 }
 
-fn main() {
+pub(crate) fn main() {
     assert!(count("a".into(), None).is_ok());
     mcp_runtime::server!().tool::<count>().tool::<fallible>().build().expect("a server");
 }

@@ -38,7 +38,7 @@ fn pure(query: String) -> String {
     query
 }
 
-fn main() {
+pub(crate) fn main() {
     #[allow(deprecated)]
     {
         assert_eq!(find("a".into()), "a");

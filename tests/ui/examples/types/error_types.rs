@@ -105,7 +105,7 @@ fn fail(how: u8) -> Result<(), ToolError> {
     Ok(())
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(fail(0).unwrap_err().to_string(), "1");
     assert_eq!(format!("{:?}", fail(1).unwrap_err()), "Public(\"named\")");
     assert_eq!(format!("{:?}", fail(2).unwrap_err()), "Private(Unit)");

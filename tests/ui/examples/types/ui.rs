@@ -37,6 +37,6 @@ fn page() -> &'static str {
     "<!doctype html>"
 }
 
-fn main() {
+pub(crate) fn main() {
     mcp_runtime::server!().tool::<chart>().tool::<more>().resource::<page>().build().unwrap();
 }

@@ -73,7 +73,7 @@ impl Weather {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(Weather::new().plain(), "C");
     assert_eq!(Weather::new().slow(&Db), 1);
     mcp_runtime::server!().service(Weather::new()).state(Db).build().expect("a server");

@@ -44,7 +44,7 @@ async fn outer(#[mcp(range(1..))] mut value: u32, store: &dyn Store) -> u32 {
     value
 }
 
-fn main() {
+pub(crate) fn main() {
     #[mcp_tool]
     fn inner(values: Vec<[u8; 2]>, pair: (u32, Option<String>)) -> Json<usize> {
         Json(values.len() + pair.1.map_or(0, |text| text.len()))

@@ -37,7 +37,7 @@ fn both(own: Own, page: Page<u32>, shape: Shape<f64>) -> Json<Page<Own>> {
     Json(Page { first_item: Some(own), name })
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_ne!(Shape::Round { radius: 1 }.to_string(), Shape::<u32>::Flat.to_string());
     mcp_runtime::server!().tool::<both>().build().expect("a server");
 }

@@ -34,9 +34,14 @@ fn note(name: String) -> String {
 }
 
 #[mcp_runtime::main]
-async fn main() -> mcp_runtime::Result<()> {
+pub(crate) async fn main() -> mcp_runtime::Result<()> {
     let notes = mcp_runtime::server!().resource::<note>();
-    let builder = mcp_runtime::server!().discover().mount("pantry", notes);
+    let builder = mcp_runtime::server!()
+        .tool::<optional>()
+        .tool::<directly>()
+        .tool::<by_question_mark>()
+        .resource::<note>()
+        .mount("pantry", notes);
     let server = TestServer::new(builder)?;
 
     server.call("optional", json!({})).await.expect_text("Some(\"a\") None");

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         .about(
             "For authors of MCP servers: call servers in any language, examine them, and add them to clients",
         )
-        .override_usage("mcp-dev [OPTIONS] [URL] [-- COMMAND..]\n       mcp-dev <COMMAND>")
+        .override_usage("mcp-dev [OPTIONS] [-- COMMAND..]\n       mcp-dev <COMMAND>")
         .after_help("Without a command of these, it is `dev`: `mcp-dev dev --help` has its options.")
         .subcommand_required(true)
         .subcommands(parsers)

@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt as _;
 use crate::{Failure, Outcome, dev, report};
 
 /// The token that is sent to servers over HTTP.
-pub(crate) const TOKEN: &str = "MCP_TOKEN";
+const TOKEN: &str = "MCP_TOKEN";
 /// How long a program may take to print its schema, and the most that is read of it.
 const SCHEMA_TIME: Duration = Duration::from_secs(30);
 const MAX_SCHEMA: u64 = 64 << 20;
@@ -144,10 +144,6 @@ impl ServerOptions {
     pub(crate) fn read(arguments: &ArgMatches) -> Result<Self, Cow<'static, str>> {
         let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().cloned();
         let words: Vec<String> = texts("server").collect();
-        let is_url = |text: &str| {
-            let text = text.to_ascii_lowercase();
-            text.starts_with("http://") || text.starts_with("https://")
-        };
         let target = match (arguments.get_one::<String>("http"), words.as_slice()) {
             (Some(_), [_, ..]) => return Err("`--http URL` and `-- SERVER` are two servers: name one".into()),
             (Some(url), []) if is_url(url) => Target::Url(url.clone()),
@@ -242,6 +238,12 @@ impl ServerOptions {
         let bytes = tokio::time::timeout(SCHEMA_TIME, read).await.ok()??;
         serde_json::from_slice::<Value>(&bytes).ok().filter(|schema| schema["scopes"].is_object())
     }
+}
+
+/// Whether a word is the URL of a server over HTTP.
+pub(crate) fn is_url(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.starts_with("http://") || text.starts_with("https://")
 }
 
 /// A text of a server, without characters that control the terminal.

@@ -13,13 +13,13 @@ const run = promisify(execFile);
 
 // The loop of `mcp-dev`, whose client is this program, and its page.
 async function loop(...options) {
-  const child = start(dev, options, ["pipe", "pipe", "pipe"], { MCP_TOKEN: "planted-token" });
+  const child = start(dev, options, ["pipe", "pipe", "pipe"]);
   let said = "";
   child.stderr.on("data", (data) => { said += data; });
   const lines = [];
   createInterface({ input: child.stdout }).on("line", (line) => lines.push(JSON.parse(line)));
-  const find = (pattern) => until(pattern, () => pattern.exec(said)?.[1], () => said);
-  const page = await chromium.open(await find(/the page: (http:\S+#[0-9a-f]+)/));
+  const link = await until("the link of the page", () => /the page: (http:\S+#[0-9a-f]+)/.exec(said)?.[1], () => said);
+  const page = await chromium.open(link);
   await page.until(() => document.getElementById("name").textContent !== "mcp-dev");
   const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   let count = 0;
@@ -30,7 +30,7 @@ async function loop(...options) {
     send({ id, method, params });
     return until(`the response to ${method}`, () => lines.find((one) => one.id === id), () => JSON.stringify(lines));
   };
-  return { page, child, lines, send, ask, find };
+  return { page, child, lines, send, ask };
 }
 
 const show = (page, view) => page.until((view) => {
@@ -124,7 +124,6 @@ const scenarios = {
     await open(page, "tools", "test_image_content");
     await submit(page, ".item form.fields");
     seen.image = await page.until(() => document.querySelector(".result img")?.src.slice(0, 22));
-    seen.curl = await page.run(() => document.querySelector(".item .actions").textContent.includes("no curl over stdio"));
     await show(page, "messages");
     seen.messages = await page.until(() => [...document.querySelectorAll(".row")].filter((node) => node.textContent.includes("tools/call test_image_content")).length);
     await reload(page);
@@ -240,51 +239,29 @@ const scenarios = {
 
   // Copied commands give the results of the page.
   async copies(server) {
-    const { page, find } = await loop(server);
-    const env = { ...process.env, PATH: `${dirname(dev)}:${process.env.PATH}`, MCP_TOKEN: "planted-token" };
-    const shell = async (text) => (await run("sh", ["-c", text], { env, timeout: 60_000 })).stdout;
-    // the response in JSON, or in the last event of a stream
-    const respond = async (text) => {
-      const out = await shell(text);
-      const data = out.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
-      return JSON.parse(data.at(-1) ?? out).result;
-    };
+    const { page, send, ask } = await loop("--", server);
+    const env = { ...process.env, PATH: `${dirname(dev)}:${process.env.PATH}` };
+    const shell = async (text) => (await run("sh", ["-c", text], { env, timeout: 60_000 })).stdout.trimEnd();
     const value = "it's 'two' \"three\" $HOME `four` \\ ünï";
     const seen = { value };
+    const both = async (values) => [await call(page, values), await shell(await copied(page, ".item", "Copy as a command"))];
     await open(page, "tools", "test_custom_header");
-    const text = await call(page, { value });
-    const curl = await copied(page, ".item", "Copy as curl");
-    const command = await copied(page, ".item", "Copy as a command");
-    seen.tool = [text, (await respond(curl)).content[0].text, (await shell(command)).trimEnd()];
-    seen.commands = [curl, command];
+    seen.tool = await both({ value });
     await open(page, "resources", "test://template/{id}/data");
-    const read = await call(page, { id: "a b" });
-    seen.resource = [read, (await respond(await copied(page, ".item", "Copy as curl"))).contents[0].text, (await shell(await copied(page, ".item", "Copy as a command"))).trimEnd()];
+    seen.resource = await both({ id: "a b" });
     await open(page, "prompts", "test_prompt_with_arguments");
-    const prompt = await call(page, { arg1: "one", arg2: "it's" });
-    seen.prompt = [prompt, (await respond(await copied(page, ".item", "Copy as curl"))).messages[0].content.text];
-    // from the log: of this page, and of a client with a session
-    const logged = async (session, name) => {
-      await show(page, "messages");
-      await page.until((session, name) => {
-        const row = [...document.querySelectorAll(".row")].find((node) => node.querySelector(".arrow:not(.back)") && node.textContent.includes(session) && node.textContent.includes(`tools/call ${name}`));
-        if (row && !row.classList.contains("open")) row.querySelector("button").click();
-        return !!row;
-      }, session, name);
-      return copied(page, ".row.open", "Copy as curl");
-    };
-    seen.logged = (await respond(await logged("page", "test_custom_header"))).content[0].text;
-    await page.run(() => document.querySelector(".row.open button").click());
-    const url = await find(/the server for clients: (\S+)/);
-    const post = (message, headers = {}) => fetch(url, { method: "POST", body: JSON.stringify({ jsonrpc: "2.0", ...message }),
-      headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...headers } });
-    const hello = await post({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "old", version: "1" } } });
-    await hello.text();
-    const session = { "Mcp-Session-Id": hello.headers.get("mcp-session-id"), "MCP-Protocol-Version": "2025-11-25" };
-    await (await post({ method: "notifications/initialized" }, session)).text();
-    await (await post({ id: 2, method: "tools/call", params: { name: "greet", arguments: { name: "it's Ada" } } }, session)).text();
-    const old = await logged("client 1", "greet");
-    seen.legacy = [(await respond(old)).content[0].text, old];
+    seen.prompt = await both({ arg1: "one", arg2: "it's" });
+    // of a client, from the log
+    await ask("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "old", version: "1" } });
+    send({ method: "notifications/initialized" });
+    await ask("tools/call", { name: "greet", arguments: { name: "it's Ada" } });
+    await show(page, "messages");
+    await page.until(() => {
+      const row = [...document.querySelectorAll(".row")].find((node) => node.querySelector(".arrow:not(.back)") && node.textContent.includes("tools/call greet"));
+      if (row && !row.classList.contains("open")) row.querySelector("button").click();
+      return !!row;
+    });
+    seen.logged = await shell(await copied(page, ".row.open", "Copy as a command"));
     return seen;
   },
 

@@ -1,6 +1,6 @@
 //! A process of the server: its messages line by line, through bounded queues, and the end of its stderr. Its group ends with
-//! it: closing its stdin comes first, then SIGTERM, then SIGKILL; one that is dropped is killed. If this program is killed, a
-//! server over stdio sees the end of its stdin, and the group of one over HTTP is ended by a shell that sees the end of its own.
+//! it: closing its stdin comes first, then SIGTERM, then SIGKILL; one that is dropped is killed. If this program is killed, the
+//! server sees the end of its stdin.
 
 use std::{
     collections::VecDeque,
@@ -52,15 +52,6 @@ pub(super) fn pause_after(failures: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE)
 }
 
-/// How a process is asked to end.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Stop {
-    /// By the end of its stdin, then by SIGTERM: a server over stdio.
-    Input,
-    /// By SIGTERM: a server over HTTP.
-    Signal,
-}
-
 /// A running process.
 pub(super) struct Child {
     /// Lines for its stdin, which is closed when this is taken.
@@ -86,10 +77,8 @@ impl Child {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) async fn start(program: &Program, trace: &Trace, session: &str, by: Stop) -> io::Result<Self> {
+    pub(super) async fn start(program: &Program, trace: &Trace, session: &str) -> io::Result<Self> {
         let mut process = GroupGuard(spawn(program).await?);
-        #[cfg(unix)]
-        let watcher = process.0.id().filter(|_| by == Stop::Signal).map(Watcher::start);
         let pipes = (process.0.stdin().take(), process.0.stdout().take(), process.0.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("it has no pipes"));
@@ -116,16 +105,13 @@ impl Child {
         let (status_sender, exit) = oneshot::channel();
         let tokens = (stop.clone(), kill.clone());
         tokio::spawn(async move {
-            // until the process has ended
-            #[cfg(unix)]
-            let _watcher = watcher;
             let (stop, kill) = tokens;
             let status = tokio::select! {
                 status = process.0.wait() => status.ok(),
-                () = stop.cancelled() => end(&mut process, &kill, by).await,
+                () = stop.cancelled() => end(&mut process, &kill).await,
                 // it cannot be heard any more
-                () = ended.cancelled() => end(&mut process, &kill, by).await,
-                () = kill.cancelled() => end(&mut process, &kill, by).await,
+                () = ended.cancelled() => end(&mut process, &kill).await,
+                () = kill.cancelled() => end(&mut process, &kill).await,
             };
             // what it started is in its group, and has no other owner
             let _ended = process.0.start_kill();
@@ -140,7 +126,7 @@ impl Child {
         Ok(Self { stdin: Some(to_stdin), stdout: from_stdout, stderr: kept, trace, exit, stop, kill })
     }
 
-    /// Closes its stdin, and ends it if that does not, or by a signal at once.
+    /// Closes its stdin, and ends it if that does not.
     pub(super) fn stop(&mut self) {
         self.stdin = None;
         self.stop.cancel();
@@ -173,37 +159,6 @@ impl Drop for GroupGuard {
     }
 }
 
-/// A shell that ends the group of a process when the pipe from this program breaks, as it does if this program is killed.
-#[cfg(unix)]
-struct Watcher(Option<tokio::process::Child>);
-
-#[cfg(unix)]
-impl Watcher {
-    fn start(group: u32) -> Self {
-        const SCRIPT: &str = r#"read -r _; kill -s TERM -- "-$1"; sleep 2; kill -s KILL -- "-$1""#;
-        let mut command = tokio::process::Command::new("/bin/sh");
-        command.args(["-c", SCRIPT, "mcp-dev", &group.to_string()]);
-        // in a group of its own, which a signal to the group of this program does not reach
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        let shell = command.spawn().inspect_err(|error| {
-            report(&format!(
-                "mcp-dev: the server goes on if mcp-dev is killed: /bin/sh cannot be started: {error}"
-            ));
-        });
-        Self(shell.ok())
-    }
-}
-
-#[cfg(unix)]
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        // before its pipe breaks
-        if let Some(shell) = &mut self.0 {
-            let _ended = shell.start_kill();
-        }
-    }
-}
-
 async fn spawn(program: &Program) -> io::Result<Box<dyn ChildWrapper>> {
     let mut tries = 0;
     loop {
@@ -225,11 +180,9 @@ async fn spawn(program: &Program) -> io::Result<Box<dyn ChildWrapper>> {
 }
 
 /// Ends a process, as politely as `kill` allows.
-async fn end(process: &mut GroupGuard, kill: &CancellationToken, by: Stop) -> Option<ExitStatus> {
+async fn end(process: &mut GroupGuard, kill: &CancellationToken) -> Option<ExitStatus> {
     let polite = async {
-        if by == Stop::Input
-            && let Ok(status) = timeout(GRACE, process.0.wait()).await
-        {
+        if let Ok(status) = timeout(GRACE, process.0.wait()).await {
             return Some(status.ok());
         }
         #[cfg(unix)]

@@ -35,9 +35,6 @@ const DIAGNOSTICS: usize = 64 << 10;
 /// The longest line of cargo's messages.
 const CARGO_LINE: u64 = 64 << 20;
 
-/// Stands for the port of a server over HTTP, in its arguments and variables.
-pub(super) const PORT: &str = "{port}";
-
 /// What is started.
 #[derive(Debug, PartialEq)]
 pub(super) struct Program {
@@ -49,17 +46,6 @@ pub(super) struct Program {
 impl Program {
     pub(super) fn name(&self) -> String {
         self.program.display().to_string()
-    }
-
-    /// The same program, with a port in place of [`PORT`].
-    pub(super) fn at_port(&self, port: u16) -> Self {
-        let port = port.to_string();
-        let filled = |text: &String| text.replace(PORT, &port);
-        Self {
-            program: self.program.clone(),
-            arguments: self.arguments.iter().map(filled).collect(),
-            env: self.env.iter().map(|(name, value)| (name.clone(), filled(value))).collect(),
-        }
     }
 
     pub(super) fn to_command(&self) -> Command {
@@ -81,16 +67,6 @@ struct State {
 pub(super) struct Launcher(watch::Receiver<State>);
 
 impl Launcher {
-    /// The launch of a server that runs elsewhere.
-    pub(super) fn none() -> Self {
-        Self(watch::channel(State::default()).1)
-    }
-
-    /// Whether the server runs elsewhere.
-    pub(super) fn is_none(&self) -> bool {
-        self.0.has_changed().is_err()
-    }
-
     pub(super) fn program(&self) -> Option<Arc<Program>> {
         self.0.borrow().program.clone()
     }
@@ -123,31 +99,6 @@ pub(super) enum Source {
     Crate { build: Vec<String>, arguments: Vec<String>, env: Vec<(String, String)> },
     /// A command, and the files and folders whose changes start it again.
     Command { program: Program, paths: Vec<PathBuf> },
-}
-
-impl Source {
-    /// The same source, whose program listens at [`PORT`]: a crate gets the option of this framework, if it has no other words.
-    ///
-    /// # Errors
-    /// The port is missing in a command.
-    pub(super) fn over_http(mut self) -> Result<Self, &'static str> {
-        let (arguments, env) = match &mut self {
-            Self::Crate { arguments, env, .. } => (arguments, env),
-            Self::Command { program, .. } => (&mut program.arguments, &mut program.env),
-        };
-        let has_port =
-            arguments.iter().chain(env.iter().map(|(_, value)| value)).any(|word| word.contains(PORT));
-        match (has_port, self) {
-            (true, source) => Ok(source),
-            (false, Self::Crate { build, mut arguments, env }) => {
-                arguments.extend(["--http".to_owned(), format!("127.0.0.1:{PORT}")]);
-                Ok(Self::Crate { build, arguments, env })
-            }
-            (false, Self::Command { .. }) => Err(
-                "the command does not say at which port it listens: write `{port}` in its place, such as `-- server --http 127.0.0.1:{port}` or `--env PORT={port}`",
-            ),
-        }
-    }
 }
 
 /// Builds, and builds again, until it is dropped.

@@ -6,7 +6,6 @@ mod launch;
 mod members;
 mod message;
 mod page;
-mod proxy;
 mod replay;
 mod secrets;
 mod session;
@@ -22,18 +21,15 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use tokio::{io::BufReader, sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
-use crate::{Outcome, report};
+use crate::{Outcome, report, server::is_url};
 use child::{QUEUE, read_lines, write_lines};
-use launch::{Launcher, Program, Source};
+use launch::{Program, Source};
 use session::{KnownTools, LIST_WAIT, Pipe, Session};
 use trace::{Mask, Trace};
 
 /// How long the client may take to read the last messages.
 const LAST_MESSAGES: Duration = Duration::from_secs(5);
-/// How long requests over HTTP wait for a server, if `--hold` does not say it.
-const HOLD: Duration = Duration::from_secs(60);
 
 const HELP: &str = "\
 Without `--` and a command, the server is the program of the crate in this folder: it is built, and built again when a file
@@ -41,9 +37,6 @@ of it is saved. A command is restarted when a file named on its command line, or
 
   mcp-dev install claude-code     a client that keeps its connection while you work
   mcp-dev -- python3 server.py
-  mcp-dev --http 3000             clients connect to http://127.0.0.1:3000/mcp
-  mcp-dev --http 3000 -- node server.js --port {port}
-  mcp-dev http://127.0.0.1:3000/mcp    in front of a server that runs elsewhere
   mcp-dev --bin server --arg serve";
 
 /// The command line of the loop, as the command `dev`.
@@ -58,7 +51,7 @@ pub(crate) fn command() -> Command {
         .about(
             "Connect a client to a server that is rebuilt and restarted on every save; the default",
         )
-        .override_usage("mcp-dev [dev] [OPTIONS] [URL] [-- COMMAND..]")
+        .override_usage("mcp-dev [dev] [OPTIONS] [-- COMMAND..]")
         .after_help(HELP)
         .args([
             text("dir", "DIR", "The folder of the crate or command, instead of this one"),
@@ -94,38 +87,6 @@ pub(crate) fn command() -> Command {
             text("port", "PORT", "The port of the page, instead of a free one")
                 .value_parser(clap::value_parser!(u16).range(1..)),
             flag("no-page", "Serve no page"),
-            text(
-                "http",
-                "PORT",
-                "Serve clients over HTTP at this port of 127.0.0.1, 8080 by default; the server gets another one, as `--http 127.0.0.1:{port}` or where its command has {port}",
-            )
-            .num_args(0..=1)
-            .default_missing_value("8080")
-            .value_parser(clap::value_parser!(u16)),
-            text(
-                "hold",
-                "SECONDS",
-                "With --http: how long requests wait for a server that is built or started [default: 60]",
-            )
-            .requires("http")
-            .value_parser(clap::value_parser!(u64).range(..=3600)),
-            text("max-held", "COUNT", "With --http: how many requests may wait [default: 128]")
-                .requires("http")
-                .value_parser(clap::value_parser!(u16)),
-            text(
-                "max-sessions",
-                "COUNT",
-                "With --http: how many sessions are kept [default: 256]",
-            )
-            .requires("http")
-            .value_parser(clap::value_parser!(u16).range(1..)),
-            text(
-                "listen",
-                "PORT",
-                "With a URL: the port for clients, instead of a free one",
-            )
-            .value_parser(clap::value_parser!(u16).range(1..)),
-            Arg::new("url").value_name("URL").help("A server that runs elsewhere"),
             Arg::new("server").last(true).num_args(0..).value_name("COMMAND").help("The server"),
         ])
 }
@@ -136,15 +97,10 @@ pub(crate) fn with_default_command(arguments: impl Iterator<Item = OsString>) ->
     let is_own = |first: &str| matches!(first, "-h" | "--help" | "-V" | "--version");
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some(first) if is_own(first) => {}
-        Some(first) if !first.starts_with('-') && !is_url(first) => {}
+        Some(first) if !first.starts_with('-') => {}
         _ => arguments.insert(1.min(arguments.len()), "dev".into()),
     }
     arguments
-}
-
-fn is_url(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    text.starts_with("http://") || text.starts_with("https://")
 }
 
 /// The arguments of `install` in the folder of a crate: this program is what the client starts there, unless a server is named.
@@ -201,25 +157,9 @@ fn name_of_crate(manifest: &str, folder: &Path) -> String {
     if name.is_empty() { "server".to_owned() } else { name }
 }
 
-/// The server of the loop.
-enum Server {
-    Own(Source),
-    /// For clients over HTTP, at a port; 0 is any.
-    OwnHttp {
-        source: Source,
-        port: u16,
-        limits: proxy::Limits,
-    },
-    /// Its URL, and the port for clients; 0 is any.
-    Elsewhere {
-        url: Url,
-        port: u16,
-    },
-}
-
 /// What the arguments say.
 struct Options {
-    server: Server,
+    source: Source,
     env: Vec<(String, String)>,
     retry_safe: bool,
     list_wait: Duration,
@@ -253,35 +193,10 @@ impl Options {
         build.extend(arguments.get_flag("release").then(|| "--release".to_owned()));
         let own: Vec<String> = texts("arg").collect();
         let mut paths: Vec<PathBuf> = texts("watch").map(PathBuf::from).collect();
-        let listen = arguments.get_one::<u16>("listen").copied();
-        let http = arguments.get_one::<u16>("http").copied();
-        let url = match (texts("url").next(), words.as_slice()) {
-            (Some(_), [_, ..]) => return Err("a URL and `-- COMMAND` are two servers: name one"),
-            (Some(url), []) => Some(url),
-            (None, [url]) if is_url(url) => Some(url.clone()),
-            (None, _) => None,
-        };
-        if let Some(url) = url {
-            let url = proxy::read_url(&url)?;
-            if http.is_some() {
-                return Err("`--http` is for a server that is started here: `mcp-dev URL --listen PORT`");
-            }
-            let is_other = !build.is_empty() || !own.is_empty() || !paths.is_empty() || !env.is_empty();
-            if is_other || arguments.get_flag("retry-safe") {
-                return Err(
-                    "a server that runs elsewhere is neither built nor started: leave such options out",
-                );
-            }
-            let command = vec![url.as_str().to_owned()];
-            return Ok(Self::new(
-                arguments,
-                Server::Elsewhere { url, port: listen.unwrap_or_default() },
-                env,
-                command,
-            ));
-        }
-        if listen.is_some() {
-            return Err("`--listen` is for a server that runs elsewhere: `mcp-dev URL --listen PORT`");
+        if matches!(words.as_slice(), [url] if is_url(url)) {
+            return Err(
+                "the loop starts its server itself, over stdio: name a command; `mcp-dev list`, `call` and others take a URL",
+            );
         }
         let source = match words.split_first() {
             Some(_) if !build.is_empty() || !own.is_empty() => {
@@ -305,17 +220,8 @@ impl Options {
             }
             None => Source::Crate { build, arguments: own, env: env.clone() },
         };
-        let server = match http {
-            Some(port) => Server::OwnHttp { source: source.over_http()?, port, limits: limits_of(arguments) },
-            None => Server::Own(source),
-        };
-        Ok(Self::new(arguments, server, env, words))
-    }
-
-    fn new(arguments: &ArgMatches, server: Server, env: Vec<(String, String)>, command: Vec<String>) -> Self {
-        let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().cloned();
-        Self {
-            server,
+        Ok(Self {
+            source,
             env,
             retry_safe: arguments.get_flag("retry-safe"),
             list_wait: arguments
@@ -326,18 +232,8 @@ impl Options {
             shows_values: arguments.get_flag("values"),
             port: (!arguments.get_flag("no-page"))
                 .then(|| arguments.get_one::<u16>("port").copied().unwrap_or_default()),
-            command,
-        }
-    }
-}
-
-fn limits_of(arguments: &ArgMatches) -> proxy::Limits {
-    let count = |name: &str, default: u16| arguments.get_one::<u16>(name).copied().unwrap_or(default).into();
-    proxy::Limits {
-        sessions: count("max-sessions", 256),
-        held: count("max-held", 128),
-        hold: arguments.get_one::<u64>("hold").map_or(HOLD, |seconds| Duration::from_secs(*seconds)),
-        retry_safe: arguments.get_flag("retry-safe"),
+            command: words,
+        })
     }
 }
 
@@ -388,10 +284,9 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
         let in_url = secrets::secrets_of_variable(name, value);
         in_url.into_iter().chain([value.clone()])
     });
-    let own = match &options.server {
-        Server::Own(Source::Crate { arguments, .. })
-        | Server::OwnHttp { source: Source::Crate { arguments, .. }, .. } => arguments.as_slice(),
-        _ => &[],
+    let own = match &options.source {
+        Source::Crate { arguments, .. } => arguments.as_slice(),
+        Source::Command { .. } => &[],
     };
     let words = trace::masked_words(&[&options.command[..], own].concat()).1;
     let values = values.chain(words).chain(secrets::secret_variables());
@@ -404,62 +299,24 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
     }
     let tools = KnownTools::default();
     let (own_requests, requests) = mpsc::channel(QUEUE);
-    let list_wait = options.list_wait;
-    let author = |requests| proxy::Author { trace: trace.clone(), tools: tools.clone(), list_wait, requests };
-    let mut process = None;
-    let mut of_client = None;
-    let (launcher, url) = match options.server {
-        Server::Own(source) => {
-            of_client = Some(requests);
-            (launch::watch(source, trace.clone()), None)
-        }
-        Server::OwnHttp { source, port, limits } => {
-            let launcher = launch::watch(source, trace.clone());
-            let (own, token) = (launcher.clone(), token.clone());
-            let served = proxy::serve_own(port, own, limits, author(requests), token).await;
-            let (url, running) =
-                served.map_err(|error| format!("{error}: name another one with `--http PORT`"))?;
-            process = Some(running);
-            (launcher, Some(url))
-        }
-        Server::Elsewhere { url, port } => {
-            (Launcher::none(), Some(proxy::serve(port, url, author(requests)).await?))
-        }
-    };
-    if let Some(url) = &url {
-        report(&format!("mcp-dev: the server for clients: {url}"));
-    }
+    let launcher = launch::watch(options.source, trace.clone());
     if let Some(port) = options.port {
-        // over HTTP, what is copied calls the server at its URL
-        let (command, env) = match (&url, process.is_some()) {
-            (Some(url), true) => (vec![url.clone()], Vec::new()),
-            _ => (options.command, options.env),
-        };
         let sources = page::Sources {
             trace: trace.clone(),
             launcher: launcher.clone(),
             tools: tools.clone(),
-            url,
-            command,
-            env,
+            command: options.command,
+            env: options.env,
             client: own_requests,
             shows_values: options.shows_values,
         };
         page::serve(port, sources).await;
     }
-    let Some(requests) = of_client else {
-        token.cancelled().await;
-        // the process ends before this one does
-        if let Some(process) = process {
-            process.await?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    };
     let (lines, from) = mpsc::channel(QUEUE);
     let (to, answers) = mpsc::channel(QUEUE);
     tokio::spawn(read_lines(BufReader::new(tokio::io::stdin()), lines, "the client", token.clone()));
     let writer = tokio::spawn(write_lines(tokio::io::stdout(), answers));
-    let retry_safe = options.retry_safe;
+    let (retry_safe, list_wait) = (options.retry_safe, options.list_wait);
     let session =
         Session::new("client".to_owned(), launcher, trace, tools, retry_safe, list_wait, Pipe { from, to });
     session.with_own_requests(requests).run(token).await;

@@ -1,5 +1,5 @@
-//! The parts of a client's messages by which it survives the replacement of its server, over stdio and over HTTP: the handshake
-//! and what is repeated of it, the requests that may be sent twice, the streams that go on, and the ids of what servers ask.
+//! The parts of a client's messages by which it survives the replacement of its server: the handshake and what is repeated of
+//! it, the requests that may be sent twice, the streams that go on, and the ids of what servers ask.
 
 use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 

@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    child::{Child, QUEUE, STABLE, Stop, pause_after},
+    child::{Child, QUEUE, STABLE, pause_after},
     launch::Launcher,
     message::{self, Kind, Line, kind, not_answered},
     replay::{
@@ -31,13 +31,13 @@ const MAX_HELD: usize = 64 << 20;
 /// The largest number of tools whose hints are known.
 const MAX_KNOWN: usize = 4096;
 /// Pages of the loop's own listing of tools.
-pub(super) const MAX_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 /// How long a new process may take to answer what is repeated.
-pub(super) const REPLAY: Duration = Duration::from_secs(30);
+const REPLAY: Duration = Duration::from_secs(30);
 /// How long calls wait for the loop's own listing of tools, if `--list-wait` does not say it.
 pub(super) const LIST_WAIT: Duration = Duration::from_secs(5);
 /// The note on the page for a list that fails or comes late.
-pub(super) const NOT_LISTED: &str =
+const NOT_LISTED: &str =
     "the server has not listed its tools in time: its calls go on, and all their values are masked";
 /// How long a process may take to end once its client has gone.
 const LAST_CALLS: Duration = Duration::from_secs(60);
@@ -52,8 +52,6 @@ pub(super) struct Pipe {
 
 /// A request of the author in the session of a client, which gets nothing of it.
 pub(super) struct OwnRequest {
-    /// The name of the session, if there are several.
-    pub(super) session: String,
     pub(super) method: String,
     pub(super) params: Value,
     /// Gets the whole response; it is dropped if no process answers.
@@ -81,11 +79,6 @@ impl KnownTools {
                 tool["inputSchema"] = Value::Null;
             }
         }
-    }
-
-    /// The generation of the program whose schemas are known.
-    pub(super) fn generation(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).generation
     }
 
     pub(super) fn learn(&self, result: &Value) {
@@ -520,7 +513,7 @@ impl Session {
         if self.phase != Phase::Up {
             return;
         }
-        let OwnRequest { method, mut params, response, .. } = request;
+        let OwnRequest { method, mut params, response } = request;
         let id = self.fresh_id();
         if self.meta.is_object() {
             params["_meta"] = self.meta.clone();
@@ -756,7 +749,7 @@ impl Session {
         self.listing = Listing::default();
         self.tools.begin(self.generation);
         self.starts += 1;
-        match Child::start(&program, &self.trace, &self.name, Stop::Input).await {
+        match Child::start(&program, &self.trace, &self.name).await {
             Ok(child) => self.child = Some(child),
             Err(error) => {
                 self.note_failure(&format!("`{}` cannot be started: {error}", program.name()));
@@ -957,7 +950,7 @@ async fn next_own(requests: &mut Option<mpsc::Receiver<OwnRequest>>) -> OwnReque
 }
 
 /// The `_meta` of a request, without the token by which its client gets progress.
-pub(super) fn without_progress(meta: &Value) -> Value {
+fn without_progress(meta: &Value) -> Value {
     let mut meta = meta.clone();
     if let Some(members) = meta.as_object_mut() {
         members.remove("progressToken");

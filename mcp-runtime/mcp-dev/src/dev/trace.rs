@@ -214,11 +214,6 @@ impl Trace {
         value.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Masks a text from now on, wherever it occurs.
-    pub(super) fn hide(&self, text: &str) {
-        self.0.mask.remember(&text.into());
-    }
-
     /// What has become of the process of a session.
     pub(super) fn state(&self, session: &str, state: &str, text: &str) {
         self.event("server", json!({ "session": session, "state": state, "text": text }));

@@ -75,82 +75,21 @@ for line in sys.stdin:
         send({"method": "notifications/message", "params": {"level": "info", "data": "VERSION got " + json.dumps(message)}})
 "#;
 
-/// A crate that says its version on every line; with an address, a server over HTTP, whose sessions end with their process, and
-/// whose one tool has its version in its name and its result.
+/// A crate that says its version on every line.
 const PROGRAM: &str = r##"
-use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-    sync::atomic::{AtomicBool, Ordering},
-};
-
-static HAS_SESSION: AtomicBool = AtomicBool::new(false);
-
 fn main() {
-    // `--http ADDRESS`
-    if let Some(address) = std::env::args().nth(2) {
-        for connection in TcpListener::bind(address).unwrap().incoming() {
-            answer(&connection.unwrap());
-        }
-    }
     for _ in std::io::stdin().lines() {
         println!("{}", r#"{"jsonrpc":"2.0","method":"version","params":{"version":VERSION}}"#);
     }
 }
-
-/// The first member of this name, as it is written.
-fn member<'b>(body: &'b str, name: &str) -> Option<&'b str> {
-    let (_, rest) = body.split_once(&format!("\"{name}\":"))?;
-    rest.split([',', '}']).next()
-}
-
-fn answer(mut connection: &TcpStream) {
-    let mut reader = BufReader::new(connection);
-    let (mut head, mut line) = (String::new(), String::new());
-    while reader.read_line(&mut line).is_ok_and(|length| length > 2) {
-        head += &line.to_lowercase();
-        line.clear();
-    }
-    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
-    let mut body = vec![0; header("content-length: ").map_or(0, |length| length.parse().unwrap())];
-    reader.read_exact(&mut body).unwrap();
-    let body = String::from_utf8(body).unwrap();
-    let method = member(&body, "method").unwrap_or_default();
-    let is_first = method == "\"initialize\"";
-    let is_known = header("mcp-session-id: ").is_some() && HAS_SESSION.load(Ordering::Relaxed);
-    let result = match method {
-        "\"initialize\"" => {
-            HAS_SESSION.store(true, Ordering::Relaxed);
-            r#"{"protocolVersion":"2025-11-25","serverInfo":{"name":"built","version":"VERSION"},"capabilities":{"tools":{}}}"#
-        }
-        "\"tools/list\"" => r#"{"tools":[{"name":"tool_VERSION","inputSchema":{"type":"object"}}]}"#,
-        "\"tools/call\"" => r#"{"content":[{"type":"text","text":"from VERSION"}]}"#,
-        _ => "",
-    };
-    let (status, text) = match member(&body, "id") {
-        _ if head.starts_with("get ") => (405, String::new()),
-        _ if !is_first && !is_known => (if method == "\"server/discover\"" { 400 } else { 404 }, String::new()),
-        None => (202, String::new()),
-        Some(id) if result.is_empty() => {
-            (200, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"unknown"}}}}"#))
-        }
-        Some(id) => (200, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)),
-    };
-    let session = if is_first { "Mcp-Session-Id: of-VERSION\r\n" } else { "" };
-    let length = text.len();
-    let _gone = write!(
-        connection,
-        "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\n{session}Content-Length: {length}\r\nConnection: close\r\n\r\n{text}"
-    );
-}
 "##;
 
-/// A crate without dependencies, which cargo builds in a second: another one for each test, so that none waits for another.
-pub(crate) struct Crate(PathBuf);
+/// A crate without dependencies, which cargo builds in a second.
+struct Crate(PathBuf);
 
 impl Crate {
     /// In a folder, with these words as its source.
-    pub(crate) fn new(folder: &Folder, name: &str, source: &str) -> Self {
+    fn new(folder: &Folder, name: &str, source: &str) -> Self {
         fs::create_dir(folder.0.join("src")).expect("a folder");
         let manifest = format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n[workspace]\n");
         fs::write(folder.0.join("Cargo.toml"), manifest).expect("a file");
@@ -159,16 +98,16 @@ impl Crate {
         own
     }
 
-    pub(crate) fn save(&self, source: &str) {
+    fn save(&self, source: &str) {
         fs::write(&self.0, source).expect("a file");
     }
 
-    pub(crate) fn save_version(&self, version: &str) {
+    fn save_version(&self, version: &str) {
         self.save(&program(version));
     }
 
     /// A source that the compiler refuses.
-    pub(crate) const MISTAKE: &str = "fn main() { planted }";
+    const MISTAKE: &str = "fn main() { planted }";
 }
 
 fn program(version: &str) -> String {
@@ -225,21 +164,6 @@ impl Loop {
         let lines = lines_of(child.stdout.take().expect("a pipe"));
         let stderr = lines_of(child.stderr.take().expect("a pipe"));
         Self { folder, child, stdin, lines, stderr }
-    }
-
-    /// Ends it without a chance to end its server.
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().and_then(|()| self.child.wait()).expect("an end");
-    }
-
-    /// Ends it by a signal, so that it ends its server.
-    pub(crate) fn terminate(&mut self) {
-        if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
-            return;
-        }
-        let sent = Command::new("kill").arg(self.child.id().to_string()).status();
-        assert!(sent.is_ok_and(|status| status.success()), "`kill` has failed");
-        let _ended = self.child.wait();
     }
 
     fn send(&mut self, message: &Value) {

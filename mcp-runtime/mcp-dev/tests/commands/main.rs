@@ -5,10 +5,8 @@ mod dev;
 // of the program, for a test that watches the folder
 #[path = "../../src/package/folder.rs"]
 mod folder;
-mod http;
 mod page;
 mod product;
-mod proxy;
 
 use std::{
     fs,
@@ -156,6 +154,8 @@ fn failures_exit_with_1_and_mistakes_of_the_arguments_with_2() {
             "raise `--timeout SECONDS`",
         ),
         (&["lsit"], 2, "list"),
+        (&["--", "http://127.0.0.1:9/planted"], 2, "`mcp-dev list`, `call` and others take a URL"),
+        (&["dev", "--http", "3000"], 2, "unexpected argument '--http'"),
         (&["install", "cursor"], 2, "a server is missing"),
         (&["install", "cursor", "--", "npx", "x"], 2, "a name is missing"),
     ] {
@@ -190,11 +190,11 @@ fn any_server_is_added_to_a_client_and_removed() {
 fn the_help_shows_the_command_that_is_run_without_a_name() {
     let folder = Folder::new();
     let help = |line: &[&str]| String::from_utf8(folder.run(line).stdout).expect("text");
-    let usage = "Usage: mcp-dev [OPTIONS] [URL] [-- COMMAND..]\n       mcp-dev <COMMAND>\n";
+    let usage = "Usage: mcp-dev [OPTIONS] [-- COMMAND..]\n       mcp-dev <COMMAND>\n";
     let own = help(&["--help"]);
     assert!(own.contains(usage) && own.contains("`mcp-dev dev --help` has its options"), "{own}");
     let dev = help(&["dev", "--help"]);
-    assert!(dev.contains("Usage: mcp-dev [dev] [OPTIONS] [URL] [-- COMMAND..]\n"), "{dev}");
+    assert!(dev.contains("Usage: mcp-dev [dev] [OPTIONS] [-- COMMAND..]\n"), "{dev}");
 }
 
 #[test]

@@ -62,23 +62,23 @@ for line in sys.stdin:
         send({"id": id, "error": {"code": -32601, "message": "unknown method"}})
 "#;
 
-pub(crate) struct Page {
+struct Page {
     dev: Loop,
-    pub(crate) port: u16,
+    port: u16,
     key: String,
 }
 
 /// Status, headers in lower case, and body.
-pub(crate) struct Answer(pub(crate) u16, pub(crate) String, pub(crate) String);
+struct Answer(u16, String, String);
 
 impl Answer {
-    pub(crate) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         serde_json::from_str(&self.2).unwrap_or_else(|error| panic!("{error}: {} {}", self.0, self.2))
     }
 }
 
 /// Sends a request as it is, and returns the connection.
-pub(crate) fn send(port: u16, head: &str, body: &str) -> BufReader<TcpStream> {
+fn send(port: u16, head: &str, body: &str) -> BufReader<TcpStream> {
     let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     connection.set_read_timeout(Some(LIMIT)).expect("a time");
     write!(connection, "{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
@@ -86,7 +86,7 @@ pub(crate) fn send(port: u16, head: &str, body: &str) -> BufReader<TcpStream> {
     BufReader::new(connection)
 }
 
-pub(crate) fn read(mut connection: BufReader<TcpStream>) -> Answer {
+fn read(mut connection: BufReader<TcpStream>) -> Answer {
     let mut text = String::new();
     connection.read_to_string(&mut text).expect("an answer");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -95,7 +95,7 @@ pub(crate) fn read(mut connection: BufReader<TcpStream>) -> Answer {
 }
 
 /// The link on stderr: port and fragment.
-pub(crate) fn link_of(dev: &Loop) -> (u16, String) {
+fn link_of(dev: &Loop) -> (u16, String) {
     let line = dev.wait_for_stderr("http://127.0.0.1:");
     let (_, link) = line.split_once("http://127.0.0.1:").expect("a link");
     let (port, fragment) = link.split_once("/#").expect("a fragment");
@@ -114,7 +114,7 @@ impl Page {
         Self::open_of(Loop::start_in(folder, &words))
     }
 
-    pub(crate) fn open_of(dev: Loop) -> Self {
+    fn open_of(dev: Loop) -> Self {
         let (port, link) = link_of(&dev);
         let mut page = Self { dev, port, key: String::new() };
         page.key = page.enter(&link).json()["key"].as_str().expect("a key").to_owned();
@@ -130,7 +130,7 @@ impl Page {
         format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}")
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    fn get(&self, path: &str) -> Answer {
         read(send(self.port, &self.head("GET", path), ""))
     }
 
@@ -138,16 +138,12 @@ impl Page {
         read(send(self.port, &self.head("POST", path), &body.to_string()))
     }
 
-    pub(crate) fn request(&self, method: &str, params: &Value) -> Value {
+    fn request(&self, method: &str, params: &Value) -> Value {
         self.post("/api/request", &json!({ "id": "r", "method": method, "params": params })).json()
     }
 
     /// About a task of a client.
-    pub(crate) fn request_in(&self, session: &str, method: &str, params: &Value) -> Answer {
-        self.post("/api/request", &json!({ "session": session, "method": method, "params": params }))
-    }
-
-    pub(crate) fn events(&self) -> Events {
+    fn events(&self) -> Events {
         let mut connection = send(self.port, &self.head("GET", "/api/events"), "");
         let mut line = String::new();
         while connection.read_line(&mut line).expect("a head") > 2 {
@@ -158,14 +154,14 @@ impl Page {
 }
 
 /// The stream of events.
-pub(crate) struct Events {
+struct Events {
     connection: BufReader<TcpStream>,
     /// All of it so far.
-    pub(crate) seen: String,
+    seen: String,
 }
 
 impl Events {
-    pub(crate) fn next_where(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    fn next_where(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
             assert!(self.connection.read_line(&mut line).expect("a line") > 0, "the end: {}", self.seen);
@@ -391,7 +387,7 @@ fn messages_of_both_directions_restarts_and_changes_arrive_and_no_secret_does() 
     let mut page = Page::open(&["--secret", "mine"]);
     page.dev.shake_hands();
     let mut events = page.events();
-    assert_eq!(events.next_where(|_| true), json!({ "event": "hello", "masks": true, "http": null }));
+    assert_eq!(events.next_where(|_| true), json!({ "event": "hello", "masks": true }));
     let up = events.next_where(|event| event["method"] == "initialize");
     assert_eq!((&up["session"], &up["direction"]), (&json!("client"), &json!("to_server")));
     let down = events.next_where(|event| event["kind"] == "response");

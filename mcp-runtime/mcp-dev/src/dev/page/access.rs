@@ -101,7 +101,7 @@ fn is_same(one: &str, other: &str) -> bool {
 ///
 /// # Errors
 /// The system has no random numbers.
-pub(in crate::dev) fn random() -> Result<String, getrandom::Error> {
+fn random() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

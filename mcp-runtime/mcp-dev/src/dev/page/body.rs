@@ -10,19 +10,17 @@ use std::{
 use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 
-pub(in crate::dev) enum Body {
+pub(super) enum Body {
     Whole(Option<Bytes>),
     Parts(mpsc::Receiver<Bytes>),
-    /// The chunks of another body, which may break.
-    Passed(mpsc::Receiver<io::Result<Bytes>>),
 }
 
 impl Body {
-    pub(in crate::dev) fn whole(bytes: Bytes) -> Self {
+    pub(super) fn whole(bytes: Bytes) -> Self {
         Self::Whole(Some(bytes))
     }
 
-    pub(in crate::dev) fn parts(receiver: mpsc::Receiver<Bytes>) -> Self {
+    pub(super) fn parts(receiver: mpsc::Receiver<Bytes>) -> Self {
         Self::Parts(receiver)
     }
 }
@@ -38,9 +36,6 @@ impl hyper::body::Body for Body {
         let next = match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take()),
             Self::Parts(receiver) => receiver.poll_recv(context),
-            Self::Passed(receiver) => {
-                return receiver.poll_recv(context).map(|part| part.map(|part| part.map(Frame::data)));
-            }
         };
         next.map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -52,7 +47,7 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Parts(_) | Self::Passed(_) => SizeHint::default(),
+            Self::Parts(_) => SizeHint::default(),
         }
     }
 }
@@ -61,7 +56,7 @@ impl hyper::body::Body for Body {
 ///
 /// # Errors
 /// The connection breaks.
-pub(in crate::dev) async fn read(mut body: Incoming, most: usize) -> Result<Option<Vec<u8>>, hyper::Error> {
+pub(super) async fn read(mut body: Incoming, most: usize) -> Result<Option<Vec<u8>>, hyper::Error> {
     let mut bytes = Vec::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(part) = frame?.into_data() else { continue };

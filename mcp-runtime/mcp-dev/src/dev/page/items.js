@@ -1,7 +1,7 @@
 // Tools, resources and prompts of the server, each with what the doctor says about it and a form to try it.
 import { copyButton, el, json, result } from "./view.js";
 import { form } from "./form.js";
-import { command, curl } from "./commands.js";
+import { command } from "./commands.js";
 
 const HINTS = { readOnlyHint: "read-only", destructiveHint: "destructive", idempotentHint: "idempotent", openWorldHint: "open world" };
 
@@ -60,7 +60,7 @@ function head(item, entry, described) {
 
 // A form with a button that sends it, and its result. `params` makes the JSON of the request's parameters from the form's, and
 // `words` those of the command; both are undefined if the form is not filled in.
-function trial({ label, fields, method, params, words, schema }, { described, http, send, read, progressOf }) {
+function trial({ label, fields, method, params, words }, { described, send, read, progressOf }) {
   const results = el("div");
   const go = el("button", { type: "submit", className: "main" }, label);
   const cancel = el("button", { type: "button", hidden: true }, "Cancel");
@@ -69,9 +69,7 @@ function trial({ label, fields, method, params, words, schema }, { described, ht
   const typed = () => (fields ? fields.text() : "{}");
   const shown = () => (fields ? fields.shown() : "{}");
   const made = (make, text) => (text === undefined ? undefined : make(text));
-  const copies = [copyButton("Copy as a command", () => made((text) => command(words[0], words[1](text), described), shown())),
-    http ? copyButton("Copy as curl", () => made((text) => curl(http, described.revision, method, params(text), schema), shown()))
-      : el("span", { className: "dim", title: "curl sends requests over HTTP; this server is started, and reads them from stdin" }, "no curl over stdio")];
+  const copy = copyButton("Copy as a command", () => made((text) => command(words[0], words[1](text), described), shown()));
   const node = el("form", { className: "fields", noValidate: true, onsubmit: async (event) => {
     event.preventDefault();
     if (go.disabled) return;
@@ -102,7 +100,7 @@ function trial({ label, fields, method, params, words, schema }, { described, ht
     said.textContent = "";
     results.prepend(result(answer, read));
     while (results.children.length > 5) results.lastChild.remove();
-  } }, fields?.element ?? [], el("div", { className: "actions" }, go, cancel, fields?.toggle ?? [], ...copies, bar, said));
+  } }, fields?.element ?? [], el("div", { className: "actions" }, go, cancel, fields?.toggle ?? [], copy, bar, said));
   return el("div", {}, node, results);
 }
 
@@ -124,7 +122,7 @@ export function tools(shared) {
         return details;
       });
     return [...head(`tool ${tool.name}`, tool, described),
-      trial({ label: "Call", fields: form(tool.inputSchema), method: "tools/call", schema: tool.inputSchema,
+      trial({ label: "Call", fields: form(tool.inputSchema), method: "tools/call",
         params: (text) => `{"name":${JSON.stringify(tool.name)},"arguments":${text}}`, words: ["call", (text) => [tool.name, text]] }, shared),
       el("h3", {}, "Schemas"), ...schemas];
   } }));

@@ -2,8 +2,8 @@
 //! address only, to a browser that was opened with the link that this program has printed; requests that name another host, or
 //! come from another page, are refused. The page loads nothing from elsewhere, and its policy forbids that as well.
 
-pub(super) mod access;
-pub(super) mod body;
+mod access;
+mod body;
 mod own_session;
 
 use std::{
@@ -36,7 +36,7 @@ use super::{
     session::{KnownTools, OwnRequest},
     trace::{MASKED, Trace, masked_words},
 };
-use crate::{report, server::TOKEN};
+use crate::report;
 use access::{Access, Refusal};
 use body::Body;
 use own_session::OwnSession;
@@ -90,13 +90,11 @@ pub(super) struct Sources {
     pub(super) trace: Trace,
     pub(super) launcher: Launcher,
     pub(super) tools: KnownTools,
-    /// Where the server is, if it runs elsewhere: the page connects through this program, too.
-    pub(super) url: Option<String>,
     /// The words that start the server, for commands to copy; none if it is built.
     pub(super) command: Vec<String>,
     /// Variables of the server's process.
     pub(super) env: Vec<(String, String)>,
-    /// Takes requests for the sessions of clients.
+    /// Takes requests for the session of the client.
     pub(super) client: mpsc::Sender<OwnRequest>,
     pub(super) shows_values: bool,
 }
@@ -136,7 +134,6 @@ pub(super) async fn serve(port: u16, sources: Sources) {
         sources.launcher.clone(),
         sources.trace.clone(),
         sources.tools.clone(),
-        sources.url.clone(),
         sources.client.clone(),
     );
     let page = Arc::new(Page { access, own, streams: AtomicUsize::new(0), sources });
@@ -283,12 +280,7 @@ impl Page {
 
     /// What the page must know before the server answers.
     fn hello(&self) -> Value {
-        // over HTTP, calls can be copied as commands of curl, which need the server's own URL
-        let http = self.sources.url.as_ref().map(|_| {
-            let url = self.masked(self.sources.command.clone()).into_iter().next();
-            json!({ "url": url, "token": std::env::var(TOKEN).is_ok_and(|token| !token.is_empty()) })
-        });
-        json!({ "event": "hello", "masks": !self.sources.shows_values, "http": http })
+        json!({ "event": "hello", "masks": !self.sources.shows_values })
     }
 
     /// A request of the page's own session.

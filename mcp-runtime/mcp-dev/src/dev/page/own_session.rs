@@ -22,15 +22,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::super::{
     child::{QUEUE, read_lines, write_lines},
     launch::Launcher,
-    proxy::SESSION_NAME,
     session::{KnownTools, LIST_WAIT, OwnRequest, Pipe, Session},
     trace::Trace,
 };
-use crate::{
-    call::fetch_schema_and_missing,
-    examine::examine,
-    server::{StrayLines, TOKEN},
-};
+use crate::{call::fetch_schema_and_missing, examine::examine, server::StrayLines};
 
 /// The name of its session in the log.
 const NAME: &str = "page";
@@ -51,8 +46,7 @@ pub(super) struct OwnSession {
     launcher: Launcher,
     trace: Trace,
     tools: KnownTools,
-    url: Option<String>,
-    /// Takes requests for the sessions of clients.
+    /// Takes requests for the session of the client.
     others: mpsc::Sender<OwnRequest>,
     questions: Questions,
     permits: Semaphore,
@@ -75,12 +69,11 @@ impl OwnSession {
         launcher: Launcher,
         trace: Trace,
         tools: KnownTools,
-        url: Option<String>,
         others: mpsc::Sender<OwnRequest>,
     ) -> Self {
         let questions = Questions { trace: trace.clone(), waiting: Arc::default() };
         let (permits, connected) = (Semaphore::new(MAX_REQUESTS), AsyncMutex::new(None));
-        Self { launcher, trace, tools, url, others, questions, permits, connected, seen: Mutex::new(None) }
+        Self { launcher, trace, tools, others, questions, permits, connected, seen: Mutex::new(None) }
     }
 
     /// # Errors
@@ -99,9 +92,7 @@ impl OwnSession {
         if let Some(known) = connected.as_ref().filter(is_current) {
             return Ok((known.client.clone(), known.lines.clone()));
         }
-        if !self.launcher.is_none() {
-            self.wait_for_program().await?;
-        }
+        self.wait_for_program().await?;
         let generation = self.launcher.generation();
         // one of a program that was replaced knows what that one could do
         if let Some(old) = connected.take() {
@@ -112,15 +103,7 @@ impl OwnSession {
         let lines = StrayLines::default();
         let stray = lines.clone();
         let builder = self.builder().__on_stray_line(move |line| stray.add(&line));
-        let connecting = match &self.url {
-            Some(url) => {
-                let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
-                let builder = builder.header(SESSION_NAME, NAME);
-                token.into_iter().fold(builder, |builder, token| builder.bearer_token(&token)).connect(url)
-            }
-            None => builder.connect(self.start_session(token)),
-        };
-        let client = connecting.await.map_err(|error| error.to_string())?;
+        let client = builder.connect(self.start_session(token)).await.map_err(|error| error.to_string())?;
         *connected = Some(Connected { client: client.clone(), lines: lines.clone(), generation, _end: end });
         Ok((client, lines))
     }
@@ -220,8 +203,7 @@ impl OwnSession {
         let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
         let is_of_task = matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel");
         if is_of_task && request["session"] != NAME {
-            let session = request["session"].as_str().unwrap_or_default();
-            return send_to(&self.others, session, method, params).await;
+            return send_to(&self.others, method, params).await;
         }
         let client = self.client().await?;
         let since = Instant::now();
@@ -276,21 +258,11 @@ impl OwnSession {
 ///
 /// # Errors
 /// No process answers.
-async fn send_to(
-    clients: &mpsc::Sender<OwnRequest>,
-    session: &str,
-    method: &str,
-    params: &Value,
-) -> Result<Value, String> {
+async fn send_to(client: &mpsc::Sender<OwnRequest>, method: &str, params: &Value) -> Result<Value, String> {
     let since = Instant::now();
     let (response, answer) = oneshot::channel();
-    let request = OwnRequest {
-        session: session.to_owned(),
-        method: method.to_owned(),
-        params: params.clone(),
-        response,
-    };
-    let sent = async { clients.send(request).await.ok() };
+    let request = OwnRequest { method: method.to_owned(), params: params.clone(), response };
+    let sent = async { client.send(request).await.ok() };
     let answered = async {
         sent.await?;
         answer.await.ok()

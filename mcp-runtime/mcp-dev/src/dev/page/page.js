@@ -1,7 +1,7 @@
 // The page: what passes between clients and the server as it happens, the server's items, questions, and builds. What it shows
 // is bounded, as what mcp-dev keeps is.
 import { block, bytes, clock, copyButton, el, json, ms, result } from "./view.js";
-import { command, curl } from "./commands.js";
+import { command } from "./commands.js";
 import { body, itemsView, prompts, resources, templates, tools } from "./items.js";
 import { question } from "./question.js";
 import { count, endSession, takeMessage as takeTask, tasksView } from "./tasks.js";
@@ -22,16 +22,12 @@ const methods = new Map();
 const sessions = new Set();
 const listeners = new Map();
 const states = new Map();
-// The revisions of sessions with a handshake.
-const revisions = new Map();
 let key = "";
 let last = 0;
 let build = {};
 let described;
 let failure = "";
 let masks = true;
-// Where the server is, if it speaks HTTP.
-let http;
 
 class Refused extends Error {}
 
@@ -115,7 +111,7 @@ function take(event) {
     last = event.seq;
   }
   switch (event.event) {
-    case "hello": masks = event.masks; http = event.http; return;
+    case "hello": masks = event.masks; return;
     case "traffic": return takeMessage(event);
     case "progress": return listeners.get(event.request)?.(event);
     case "question": return ask(event);
@@ -148,7 +144,6 @@ function takeMessage(event) {
   }
   const answered = event.method ? [event.method, of(event.message?.params)] : methods.get(asked) ?? [];
   const [method, name] = answered;
-  if (method === "initialize" && event.message?.result) revisions.set(event.session, event.message.result.protocolVersion);
   takeTask(event, answered, send);
   event.label = event.method ? [method, name].filter(Boolean).join(" ") : [method ?? "response", name].filter(Boolean).join(" ");
   event.fails = event.kind === "error" || event.message?.result?.isError === true;
@@ -213,13 +208,6 @@ function details(event) {
   const buttons = [copyButton("Copy JSON", () => JSON.stringify(event.message, null, 2))];
   const words = { "tools/call": ["call", [params?.name, JSON.stringify(params?.arguments ?? {})]], "prompts/get": ["prompt", [params?.name, JSON.stringify(params?.arguments ?? {})]], "resources/read": ["read", [params?.uri]] }[event.method];
   if (words) buttons.push(copyButton("Copy as a command", () => command(words[0], words[1].map(String), described)));
-  // a session over HTTP gets its name with the answer to its handshake
-  const revision = revisions.get(event.session) ?? revisions.get("client") ?? described?.revision;
-  const isRequest = event.kind === "request" && event.direction === "to_server" && event.method !== "initialize";
-  if (isRequest && http && (revision || params?._meta)) {
-    const tool = described?.server?.tools?.find(({ name }) => event.method === "tools/call" && name === params?.name);
-    buttons.push(copyButton("Copy as curl", () => curl(http, revision, event.method, JSON.stringify(params ?? {}), tool?.inputSchema)));
-  }
   const blocks = value?.content ?? value?.contents;
   const media = Array.isArray(blocks) ? blocks.filter((one) => ["image", "audio"].includes(one?.type)) : [];
   return [el("div", { className: "actions" }, buttons), json(event.message), ...media.map((one) => block(one))];
@@ -318,7 +306,7 @@ function draw() {
 
 function show(view) {
   own.view = view;
-  const shared = { described, http, send, read, progressOf };
+  const shared = { described, send, read, progressOf };
   const waits = () => el("div", { className: "view" }, el("div", { className: "empty" }, el("pre", {}, failure || "Waiting for the server …"), el("br"), el("button", { type: "button", onclick: describe }, "Try again")));
   const views = {
     messages: messagesView,

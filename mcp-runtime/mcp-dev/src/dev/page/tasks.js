@@ -5,7 +5,6 @@ import { question } from "./question.js";
 const MOST = 200;
 const TONES = { working: "warn", input_required: "warn", completed: "ok", failed: "bad", cancelled: "bad", lost: "bad" };
 const OWN = "page";
-const SHARED = "server";
 
 // By session and id.
 const tasks = new Map();
@@ -14,9 +13,9 @@ const isOver = (task) => !["working", "input_required"].includes(task.status);
 
 export const count = () => tasks.size;
 
-// The session has no process any more, and a task is known to the one that began it. Over HTTP all sessions have the same one.
+// The session has no process any more, and a task is known to the one that began it.
 export function endSession(session) {
-  for (const task of tasks.values()) if ([task.session, SHARED].includes(session) && !isOver(task)) change(task, { status: "lost", statusMessage: "its process has ended" });
+  for (const task of tasks.values()) if (task.session === session && !isOver(task)) change(task, { status: "lost", statusMessage: "its process has ended" });
 }
 
 // Notes what a message says of a task. `method`, `name` and `given` are those of the request that it answers, if it answers one.

@@ -52,6 +52,8 @@ pub mod skill {
 #[cfg(feature = "cli")]
 pub mod __dev {
     pub use crate::cli::{answer_question, content_value, list_text, result_bytes};
+    #[cfg(feature = "client")]
+    pub use crate::client::link::child_process::{ChildProcess, signalled};
 
     /// Writes a file, or replaces it: after a failure or a kill, it is the old one or the new one.
     ///

@@ -6,6 +6,7 @@ mod call;
 mod dev;
 mod doctor;
 mod examine;
+mod folder;
 mod install;
 mod lock;
 mod new;

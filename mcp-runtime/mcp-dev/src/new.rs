@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{Failure, Outcome, report};
+use crate::{Failure, Outcome, folder, report};
 
 /// The files of a crate. `{{..}}` is replaced.
 const FILES: [(&str, &str); 7] = [
@@ -171,7 +171,7 @@ fn path_dependency(path: &Path) -> Result<String, Failure> {
     Ok(format!("{{ path = {}, features = [\"config\", \"install\"] }}", serde_json::Value::from(path)))
 }
 
-/// Writes the files into a folder beside the one to make, which then gets its name.
+/// Writes the files into a folder that is not there, or empty.
 fn write_all(folder: &Path, values: &[(&str, &str)]) -> Result<(), Failure> {
     let shown = folder.display();
     let is_there = match fs::read_dir(folder) {
@@ -182,37 +182,11 @@ fn write_all(folder: &Path, values: &[(&str, &str)]) -> Result<(), Failure> {
     if is_there {
         return Err(format!("`{shown}` is not empty").into());
     }
-    let made = Unfinished(folder.with_file_name(format!(
-        ".{}.{}.tmp",
-        folder.file_name().and_then(|name| name.to_str()).unwrap_or_default(),
-        std::process::id()
-    )));
-    let written = (|| {
-        for (path, text) in FILES {
-            let path = made.0.join(path);
-            fs::create_dir_all(path.parent().unwrap_or(&made.0))?;
-            fs::write(
-                path,
-                values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value)),
-            )?;
-        }
-        // an empty folder may be there, which not every system replaces
-        match fs::remove_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        fs::rename(&made.0, folder)
-    })();
-    written.map_err(|error: io::Error| format!("`{shown}` cannot be made: {error}").into())
-}
-
-/// A folder that is removed unless it has got its name.
-struct Unfinished(PathBuf);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        let _result = fs::remove_dir_all(&self.0);
-    }
+    let files = FILES.iter().map(|(path, text)| {
+        let filled = values.iter().fold((*text).to_owned(), |text, (name, value)| text.replace(name, value));
+        (*path, filled.into_bytes(), false)
+    });
+    folder::write(folder, files).map_err(|error| format!("`{shown}` cannot be made: {error}").into())
 }
 
 /// The manifest of the workspace that a folder is in.

@@ -14,15 +14,13 @@ use mcp_runtime::client::{
     Client, ClientBuilder, ElicitAnswer, Error, ProgressUpdate, UrlRequest, end_children_on_signal,
 };
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
 
 use crate::{Failure, Outcome, dev, report};
 
 /// The token that is sent to servers over HTTP.
 const TOKEN: &str = "MCP_TOKEN";
-/// How long a program may take to print its schema, and the most that is read of it.
-const SCHEMA_TIME: Duration = Duration::from_secs(30);
-const MAX_SCHEMA: u64 = 64 << 20;
+/// How long a program may take to print its schema.
+const SCHEMA_TIME: Duration = Duration::from_secs(60);
 /// The limits of the client in time, which `--timeout` raises.
 const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 const LONGEST_CONNECT: Duration = Duration::from_secs(5 * 60);
@@ -160,16 +158,11 @@ impl ServerOptions {
             (None, [url]) if is_url(url) => Target::Url(url.clone()),
             (None, words) => Target::Command(words.to_vec()),
         };
-        let pair = |text: String, separator: char| {
-            let (name, value) = text.split_once(separator)?;
-            Some((name.trim().to_owned(), value.to_owned())).filter(|(name, _)| !name.is_empty())
-        };
-        let env = texts("env").map(|text| pair(text, '=')).collect::<Option<_>>();
-        let headers = texts("header").map(|text| pair(text, ':')).collect::<Option<Vec<_>>>();
+        let headers = texts("header").map(|text| pair(&text, ':')).collect::<Option<Vec<_>>>();
         let seconds = arguments.get_one::<u64>("timeout").copied().unwrap_or(60);
         Ok(Self {
             target,
-            env: env.ok_or("`--env` needs a name and a value: `--env NAME=VALUE`")?,
+            env: read_env(arguments)?,
             headers: headers.ok_or("`--header` needs a name and a value: `--header 'Name: value'`")?,
             timeout: Duration::from_secs(seconds),
         })
@@ -225,19 +218,41 @@ impl ServerOptions {
         let Target::Command(words) = &self.target else { return None };
         let (program, arguments) = words.split_first()?;
         let mut command = tokio::process::Command::new(program);
-        command.args(arguments).args(["schema", "--json"]);
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        let mut child = command.spawn().ok()?;
-        let mut out = child.stdout.take()?.take(MAX_SCHEMA);
-        let read = async {
-            let mut bytes = Vec::new();
-            out.read_to_end(&mut bytes).await.ok()?;
-            child.wait().await.ok()?.success().then_some(bytes)
-        };
-        let bytes = tokio::time::timeout(SCHEMA_TIME, read).await.ok()??;
-        serde_json::from_slice::<Value>(&bytes).ok().filter(|schema| schema["scopes"].is_object())
+        command.args(arguments).envs(self.env.iter().map(|(name, value)| (name, value)));
+        printed_schema(command).await.ok().filter(|schema| schema["scopes"].is_object())
     }
+}
+
+/// What a program of `mcp-runtime` prints with `schema --json`.
+///
+/// # Errors
+/// It fails, takes too long, or prints something else.
+pub(crate) async fn printed_schema(mut command: tokio::process::Command) -> Result<Value, Failure> {
+    let shown = format!("`{} schema --json`", command.as_std().get_program().display());
+    command.args(["schema", "--json"]).stdin(Stdio::null()).kill_on_drop(true);
+    let ended = tokio::time::timeout(SCHEMA_TIME, command.output()).await;
+    let late = |_| format!("{shown} takes longer than {} s", SCHEMA_TIME.as_secs());
+    let output = ended.map_err(late)?.map_err(|error| format!("{shown} cannot be started: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{shown} fails: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+    }
+    let wrong = |error| format!("{shown} does not print JSON: {error}");
+    Ok(serde_json::from_slice(&output.stdout).map_err(wrong)?)
+}
+
+/// The variables that `--env` gives to the server's process.
+///
+/// # Errors
+/// A name or a value is missing; the message has nothing of it.
+pub(crate) fn read_env(arguments: &ArgMatches) -> Result<Vec<(String, String)>, &'static str> {
+    let given = arguments.get_many::<String>("env").unwrap_or_default();
+    let env: Option<_> = given.map(|text| pair(text, '=')).collect();
+    env.ok_or("`--env` needs a name and a value: `--env NAME=VALUE`")
+}
+
+fn pair(text: &str, separator: char) -> Option<(String, String)> {
+    let (name, value) = text.split_once(separator)?;
+    Some((name.trim().to_owned(), value.to_owned())).filter(|(name, _)| !name.is_empty())
 }
 
 /// Whether a word is the URL of a server over HTTP.

@@ -35,7 +35,7 @@ pub(crate) mod exchange;
 #[cfg(feature = "client")]
 mod large_text;
 #[cfg(feature = "client")]
-mod link;
+pub(crate) mod link;
 #[cfg(feature = "client-oauth")]
 mod oauth;
 #[cfg(feature = "client")]

@@ -1,41 +1,36 @@
-//! A process of the server: its messages line by line, through bounded queues, and the end of its stderr. Its group ends with
-//! it: closing its stdin comes first, then SIGTERM, then SIGKILL; one that is dropped is killed. If this program is killed, the
-//! server sees the end of its stdin.
+//! A process of the server: its messages line by line, through bounded queues, and the end of its stderr. It is started and
+//! ended as the client does it. If this program is killed, the server sees the end of its stdin.
 
 use std::{
     collections::VecDeque,
     io,
-    process::{ExitStatus, Stdio},
+    pin::pin,
+    process::ExitStatus,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-#[cfg(windows)]
-use process_wrap::tokio::JobObject;
-#[cfg(unix)]
-use process_wrap::tokio::ProcessGroup;
-use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use mcp_runtime::__dev::ChildProcess;
 use serde_json::json;
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
-    sync::{mpsc, oneshot},
+    sync::mpsc,
+    task::JoinHandle,
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{launch::Program, trace::Trace};
 use crate::{report, server::visible};
 
 /// The longest message; a longer line is dropped.
-pub(super) const MAX_MESSAGE: usize = 64 << 20;
+const MAX_MESSAGE: usize = 64 << 20;
 /// Messages of each queue of a process or a client.
 pub(super) const QUEUE: usize = 64;
 /// Lines of stderr that are kept.
 const STDERR_LINES: usize = 20;
 /// The longest line of stderr that is kept whole.
 const STDERR_LINE: usize = 4096;
-/// How long a process may take to end after its stdin was closed, and again after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
 /// How long output of a process that has ended may still arrive, since processes that it started can hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
 /// The pause after the first crash; it doubles up to the longest.
@@ -61,15 +56,10 @@ pub(super) struct Child {
     stderr: Arc<Mutex<VecDeque<String>>>,
     /// Knows the secrets that its stderr may have.
     trace: Trace,
-    exit: oneshot::Receiver<Option<ExitStatus>>,
-    stop: CancellationToken,
-    kill: CancellationToken,
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        self.kill.cancel();
-    }
+    /// Its status, once it has ended and its stderr was read.
+    ended: JoinHandle<Option<ExitStatus>>,
+    /// Ends it when it is dropped.
+    end: Option<DropGuard>,
 }
 
 impl Child {
@@ -78,58 +68,40 @@ impl Child {
     /// # Errors
     /// It cannot be started.
     pub(super) async fn start(program: &Program, trace: &Trace, session: &str) -> io::Result<Self> {
-        let mut process = GroupGuard(spawn(program).await?);
-        let pipes = (process.0.stdin().take(), process.0.stdout().take(), process.0.stderr().take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(io::Error::other("it has no pipes"));
-        };
-        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        let token = CancellationToken::new();
+        let process = spawn(program, &token).await?;
+        let (status, gone) = (process.ended(), process.ended());
         let (to_stdin, lines) = mpsc::channel(QUEUE);
-        tokio::spawn(write_lines(stdin, lines));
+        tokio::spawn(write_lines(process.stdin, lines));
         let (lines, from_stdout) = mpsc::channel(QUEUE);
-        let (ended, exited) = (CancellationToken::new(), CancellationToken::new());
-        tokio::spawn({
-            let (guard, gone) = (ended.clone().drop_guard(), exited.clone());
-            async move {
-                let _ended = guard;
-                read_lines(BufReader::new(stdout), lines, "the server", gone).await;
-            }
+        // what cannot be heard any more is ended
+        let unheard = token.clone().drop_guard();
+        tokio::spawn(async move {
+            let _unheard = unheard;
+            read_lines(BufReader::new(process.stdout), lines, "the server", gone).await;
         });
         let kept = Arc::new(Mutex::new(VecDeque::new()));
-        let log = tokio::spawn(pass_stderr(
-            BufReader::new(stderr),
+        let mut log = tokio::spawn(pass_stderr(
+            BufReader::new(process.stderr),
             kept.clone(),
             trace.clone(),
             session.to_owned(),
         ));
-        let (status_sender, exit) = oneshot::channel();
-        let tokens = (stop.clone(), kill.clone());
-        tokio::spawn(async move {
-            let (stop, kill) = tokens;
-            let status = tokio::select! {
-                status = process.0.wait() => status.ok(),
-                () = stop.cancelled() => end(&mut process, &kill).await,
-                // it cannot be heard any more
-                () = ended.cancelled() => end(&mut process, &kill).await,
-                () = kill.cancelled() => end(&mut process, &kill).await,
-            };
-            // what it started is in its group, and has no other owner
-            let _ended = process.0.start_kill();
-            exited.cancel();
-            let mut log = log;
+        let ended = tokio::spawn(async move {
+            let status = status.await;
             if timeout(LAST_OUTPUT, &mut log).await.is_err() {
                 log.abort();
             }
-            let _dropped = status_sender.send(status);
+            status
         });
-        let trace = trace.clone();
-        Ok(Self { stdin: Some(to_stdin), stdout: from_stdout, stderr: kept, trace, exit, stop, kill })
+        let (trace, end) = (trace.clone(), Some(token.drop_guard()));
+        Ok(Self { stdin: Some(to_stdin), stdout: from_stdout, stderr: kept, trace, ended, end })
     }
 
     /// Closes its stdin, and ends it if that does not.
     pub(super) fn stop(&mut self) {
         self.stdin = None;
-        self.stop.cancel();
+        self.end = None;
     }
 
     /// Closes its stdin; it may take its time to end.
@@ -137,9 +109,9 @@ impl Child {
         self.stdin = None;
     }
 
-    /// Its status, once its stdout has ended; `None` if that is not known.
+    /// Its status, once it has ended; `None` if that is not known.
     pub(super) async fn status(&mut self) -> Option<ExitStatus> {
-        timeout(GRACE * 3, &mut self.exit).await.ok()?.ok()?
+        (&mut self.ended).await.ok()?
     }
 
     /// The last lines of its stderr, masked: clients get them, and models read them.
@@ -149,27 +121,10 @@ impl Child {
     }
 }
 
-/// Kills the group of a process that is dropped before it has ended.
-struct GroupGuard(Box<dyn ChildWrapper>);
-
-impl Drop for GroupGuard {
-    fn drop(&mut self) {
-        // fails if the group has ended
-        let _ended = self.0.start_kill();
-    }
-}
-
-async fn spawn(program: &Program) -> io::Result<Box<dyn ChildWrapper>> {
+async fn spawn(program: &Program, token: &CancellationToken) -> io::Result<ChildProcess> {
     let mut tries = 0;
     loop {
-        let mut command = program.to_command();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut wrapped = CommandWrap::from(command);
-        #[cfg(unix)]
-        wrapped.wrap(ProcessGroup::leader());
-        #[cfg(windows)]
-        wrapped.wrap(JobObject);
-        match wrapped.spawn() {
+        match ChildProcess::start(program.to_command(), token) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < SPAWN_RETRIES => {
                 tries += 1;
                 sleep(SPAWN_PAUSE).await;
@@ -177,33 +132,6 @@ async fn spawn(program: &Program) -> io::Result<Box<dyn ChildWrapper>> {
             other => return other,
         }
     }
-}
-
-/// Ends a process, as politely as `kill` allows.
-async fn end(process: &mut GroupGuard, kill: &CancellationToken) -> Option<ExitStatus> {
-    let polite = async {
-        if let Ok(status) = timeout(GRACE, process.0.wait()).await {
-            return Some(status.ok());
-        }
-        #[cfg(unix)]
-        {
-            const SIGTERM: i32 = 15;
-            let _ended = process.0.signal(SIGTERM);
-            if let Ok(status) = timeout(GRACE, process.0.wait()).await {
-                return Some(status.ok());
-            }
-        }
-        None
-    };
-    let status = tokio::select! {
-        status = polite => status,
-        () = kill.cancelled() => None,
-    };
-    if let Some(status) = status {
-        return status;
-    }
-    let _ended = process.0.start_kill();
-    timeout(GRACE, process.0.wait()).await.ok()?.ok()
 }
 
 /// Writes lines until the sender is dropped, or the pipe has no reader.
@@ -219,17 +147,21 @@ pub(super) async fn write_lines(mut pipe: impl AsyncWrite + Unpin, mut lines: mp
 
 /// Reads lines until the end, until the receiver is dropped, or until `gone` and a moment later. One that is too long is
 /// reported and dropped.
-pub(super) async fn read_lines(
+pub(super) async fn read_lines<T>(
     mut pipe: impl AsyncBufRead + Unpin,
     lines: mpsc::Sender<Vec<u8>>,
     sender: &'static str,
-    gone: CancellationToken,
+    gone: impl Future<Output = T>,
 ) {
+    let mut gone = pin!(async {
+        gone.await;
+        sleep(LAST_OUTPUT).await;
+    });
     loop {
         let next = tokio::select! {
             biased;
             next = read_line(&mut pipe, MAX_MESSAGE) => next,
-            () = async { gone.cancelled().await; sleep(LAST_OUTPUT).await } => return,
+            () = &mut gone => return,
         };
         match next {
             Ok(Some((line, true))) => {
@@ -249,7 +181,7 @@ pub(super) async fn read_lines(
 }
 
 /// The next line without its end, and whether it is whole; of one that is not, the beginning.
-async fn read_line(
+pub(super) async fn read_line(
     pipe: &mut (impl AsyncBufRead + Unpin),
     most: usize,
 ) -> io::Result<Option<(Vec<u8>, bool)>> {

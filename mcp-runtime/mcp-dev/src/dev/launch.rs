@@ -5,7 +5,7 @@ use std::{
     collections::{HashSet, VecDeque},
     fs, io,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{self, Stdio},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -16,13 +16,13 @@ use notify::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    io::BufReader,
     process::Command,
     sync::{Notify, watch},
     time::{Instant, timeout},
 };
 
-use super::trace::Trace;
+use super::{child::read_line, trace::Trace};
 use crate::{Failure, report};
 
 /// Saves that follow each other within this time are one.
@@ -33,7 +33,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// The end of what a compiler says, as it is kept.
 const DIAGNOSTICS: usize = 64 << 10;
 /// The longest line of cargo's messages.
-const CARGO_LINE: u64 = 64 << 20;
+const CARGO_LINE: usize = 64 << 20;
 
 /// What is started.
 #[derive(Debug, PartialEq)]
@@ -48,8 +48,8 @@ impl Program {
         self.program.display().to_string()
     }
 
-    pub(super) fn to_command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+    pub(super) fn to_command(&self) -> process::Command {
+        let mut command = process::Command::new(&self.program);
         command.args(&self.arguments).envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -450,7 +450,7 @@ fn copy_beside(program: &Path, count: &mut u64) -> PathBuf {
         }
     }
     *count += 1;
-    let copy = folder.join(format!("{prefix}{}-{count}{extension}", std::process::id()));
+    let copy = folder.join(format!("{prefix}{}-{count}{extension}", process::id()));
     match fs::copy(program, &copy) {
         Ok(_) => copy,
         Err(error) => {
@@ -477,13 +477,7 @@ fn sources_of(program: &Path) -> Vec<PathBuf> {
 /// Name and path of every program that cargo has built.
 async fn read_programs(mut pipe: BufReader<tokio::process::ChildStdout>) -> Vec<(String, PathBuf)> {
     let mut programs = Vec::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut pipe).take(CARGO_LINE).read_until(b'\n', &mut line).await {
-            Ok(1..) => {}
-            _ => return programs,
-        }
+    while let Ok(Some((line, _))) = read_line(&mut pipe, CARGO_LINE).await {
         let Ok(message) = serde_json::from_slice::<Value>(&line) else { continue };
         let program = message["executable"].as_str().filter(|_| message["reason"] == "compiler-artifact");
         if let Some(program) = program.filter(|_| message["profile"]["test"] != true) {
@@ -491,20 +485,16 @@ async fn read_programs(mut pipe: BufReader<tokio::process::ChildStdout>) -> Vec<
             programs.push((name.to_owned(), PathBuf::from(program)));
         }
     }
+    programs
 }
 
 /// Prints what cargo says, and returns the end of it.
 async fn pass_on(mut pipe: BufReader<tokio::process::ChildStderr>) -> String {
     let mut kept: VecDeque<u8> = VecDeque::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut pipe).take(CARGO_LINE).read_until(b'\n', &mut line).await {
-            Ok(1..) => {}
-            _ => break,
-        }
+    while let Ok(Some((line, _))) = read_line(&mut pipe, CARGO_LINE).await {
         report(String::from_utf8_lossy(&line).trim_end());
         kept.extend(&line);
+        kept.push_back(b'\n');
         let excess = kept.len().saturating_sub(DIAGNOSTICS);
         kept.drain(..excess);
     }
@@ -518,7 +508,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_a_program_takes_the_place_of_the_last_one() {
-        let folder = std::env::temp_dir().join(format!("mcp-dev-copies-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("mcp-dev-copies-{}", process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let program = folder.join("server.exe");
         let mut count = 0;

@@ -19,10 +19,14 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use mcp_runtime::__dev::signalled;
 use tokio::{io::BufReader, sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Outcome, report, server::is_url};
+use crate::{
+    Outcome, report,
+    server::{is_url, read_env},
+};
 use child::{QUEUE, read_lines, write_lines};
 use launch::{Program, Source};
 use session::{KnownTools, LIST_WAIT, Pipe, Session};
@@ -177,12 +181,7 @@ impl Options {
     /// Arguments contradict each other; the message has no value.
     fn read(arguments: &ArgMatches) -> Result<Self, &'static str> {
         let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().cloned();
-        let pair = |text: String| {
-            let (name, value) = text.split_once('=')?;
-            (!name.is_empty()).then(|| (name.to_owned(), value.to_owned()))
-        };
-        let env: Option<Vec<_>> = texts("env").map(pair).collect();
-        let env = env.ok_or("`--env` needs a name and a value: `--env NAME=VALUE`")?;
+        let env = read_env(arguments)?;
         let words: Vec<String> = texts("server").collect();
         let mut build = Vec::new();
         for option in ["package", "bin", "example", "features"] {
@@ -314,7 +313,12 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
     }
     let (lines, from) = mpsc::channel(QUEUE);
     let (to, answers) = mpsc::channel(QUEUE);
-    tokio::spawn(read_lines(BufReader::new(tokio::io::stdin()), lines, "the client", token.clone()));
+    tokio::spawn(read_lines(
+        BufReader::new(tokio::io::stdin()),
+        lines,
+        "the client",
+        token.clone().cancelled_owned(),
+    ));
     let writer = tokio::spawn(write_lines(tokio::io::stdout(), answers));
     let (retry_safe, list_wait) = (options.retry_safe, options.list_wait);
     let session =
@@ -323,26 +327,4 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
     // its client may read slowly, or not at all
     let _unread = timeout(LAST_MESSAGES, writer).await;
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(unix)]
-async fn signalled() -> u8 {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => 15,
-        _ = interrupt.recv() => 2,
-    }
-}
-
-#[cfg(not(unix))]
-async fn signalled() -> u8 {
-    match tokio::signal::ctrl_c().await {
-        Ok(()) => 2,
-        Err(_) => std::future::pending().await,
-    }
 }

@@ -3,7 +3,6 @@
 
 mod archive;
 mod crate_info;
-mod folder;
 mod mcpb;
 mod npm;
 mod program;

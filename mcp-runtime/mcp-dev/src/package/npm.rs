@@ -8,8 +8,11 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, folder, program::Program};
-use crate::Failure;
+use super::{Input, program::Program};
+use crate::{
+    Failure,
+    folder::{self, Entry},
+};
 
 const LAUNCHER: &str = include_str!("../../template/launcher.js.txt");
 
@@ -51,7 +54,7 @@ pub(super) fn make(input: &Input) -> Result<Vec<String>, Failure> {
             ("package.json", pretty(&of_program(input, program, &name)), false),
             (&*format!("bin/{file}"), program.bytes.clone(), true),
         ];
-        made.push(write_folder(&folder, &name, &files)?);
+        made.push(write_folder(&folder, &name, files)?);
     }
     let mut main = described(input, &info.npm);
     main["bin"] = json!({ info.bin.as_str(): "bin/launch.js" });
@@ -70,7 +73,7 @@ pub(super) fn make(input: &Input) -> Result<Vec<String>, Failure> {
     if let Some(text) = readme {
         files.push(("README.md", text, false));
     }
-    made.push(write_folder(&folder, &info.npm, &files)?);
+    made.push(write_folder(&folder, &info.npm, files)?);
     Ok(made)
 }
 
@@ -166,29 +169,13 @@ fn check_place(parent: &Path, name: &str) -> Result<(), Failure> {
 }
 
 /// Writes a package into its folder; one that was made before is replaced.
-fn write_folder(parent: &Path, name: &str, files: &[(&str, Vec<u8>, bool)]) -> Result<String, Failure> {
+fn write_folder<'f>(
+    parent: &Path,
+    name: &str,
+    files: impl IntoIterator<Item = Entry<'f>>,
+) -> Result<String, Failure> {
     let folder = place_of(parent, name);
     let shown = folder.display().to_string();
-    let mut beside = folder.file_name().unwrap_or_default().to_owned();
-    beside.push(format!(".{}.new", std::process::id()));
-    let new = folder.with_file_name(beside);
-    let written = (|| {
-        for (path, bytes, is_program) in files {
-            let path = new.join(path);
-            fs::create_dir_all(path.parent().unwrap_or(&new))?;
-            fs::write(&path, bytes)?;
-            #[cfg(unix)]
-            if *is_program {
-                use std::os::unix::fs::PermissionsExt as _;
-                fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-            }
-            #[cfg(not(unix))]
-            let _ = is_program;
-        }
-        folder::replace(&new, &folder)
-    })();
-    // of a failure the new one, of a success the old one
-    let _result = fs::remove_dir_all(&new);
-    written.map_err(|error: io::Error| format!("`{shown}` cannot be written: {error}"))?;
+    folder::write(&folder, files).map_err(|error| format!("`{shown}` cannot be written: {error}"))?;
     Ok(shown)
 }

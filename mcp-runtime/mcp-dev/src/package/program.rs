@@ -4,16 +4,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use serde_json::Value;
+use tokio::{process::Command, runtime::Runtime};
 
-use crate::Failure;
-
-/// The longest that the server may take to say what it offers.
-const SCHEMA_TIME: Duration = Duration::from_secs(60);
+use crate::{Failure, server::printed_schema};
 
 pub(super) struct Program {
     /// As Node names it: `darwin`, `linux` or `win32`.
@@ -105,52 +101,8 @@ impl Program {
     /// # Errors
     /// It fails, takes too long, or prints something else.
     pub(super) fn schema(&self) -> Result<Value, Failure> {
-        let shown = self.path.display();
-        let path = self.path.canonicalize()?;
-        let mut command = Command::new(path);
-        command.args(["schema", "--json"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("`{shown}` cannot be started: {error}"))?;
-        let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
-        let read = |from: Option<&mut dyn std::io::Read>| {
-            let mut bytes = Vec::new();
-            from.map_or(Ok(0), |from| from.read_to_end(&mut bytes)).map(|_| bytes)
-        };
-        let (out, err, ended) = std::thread::scope(|threads| {
-            let out = threads.spawn(|| read(out.as_mut().map(|out| out as &mut dyn std::io::Read)));
-            let err = threads.spawn(|| read(err.as_mut().map(|err| err as &mut dyn std::io::Read)));
-            let start = Instant::now();
-            let ended = loop {
-                match child.try_wait() {
-                    Ok(None) if start.elapsed() < SCHEMA_TIME => {
-                        std::thread::sleep(Duration::from_millis(10));
-                    }
-                    Ok(None) => {
-                        let _result = child.kill();
-                        let _result = child.wait();
-                        break None;
-                    }
-                    Ok(Some(status)) => break Some(status),
-                    Err(_) => break None,
-                }
-            };
-            (out.join(), err.join(), ended)
-        });
-        let bytes = |read: std::thread::Result<std::io::Result<Vec<u8>>>| {
-            read.ok().and_then(Result::ok).unwrap_or_default()
-        };
-        let (out, err) = (bytes(out), bytes(err));
-        match ended {
-            Some(status) if status.success() => {
-                let wrong = |error| format!("`{shown} schema --json` does not print JSON: {error}");
-                Ok(serde_json::from_slice(&out).map_err(wrong)?)
-            }
-            Some(_) => {
-                Err(format!("`{shown} schema --json` fails: {}", String::from_utf8_lossy(&err).trim()).into())
-            }
-            None => {
-                Err(format!("`{shown} schema --json` takes longer than {} s", SCHEMA_TIME.as_secs()).into())
-            }
-        }
+        let command = Command::new(self.path.canonicalize()?);
+        Runtime::new()?.block_on(printed_schema(command))
     }
 }
 

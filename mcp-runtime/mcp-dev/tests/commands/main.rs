@@ -3,7 +3,7 @@
 
 mod dev;
 // of the program, for a test that watches the folder
-#[path = "../../src/package/folder.rs"]
+#[path = "../../src/folder.rs"]
 mod folder;
 mod page;
 mod product;
@@ -364,14 +364,11 @@ fn the_doctor_finds_output_that_is_not_a_message_and_items_of_one_name_which_no_
 #[test]
 fn a_folder_is_there_at_every_moment_while_it_is_replaced() {
     let parent = Folder::new();
-    let (folder, new) = (parent.0.join("package"), parent.0.join("package.new"));
-    let write = |path: &std::path::Path, text: &str| {
-        fs::create_dir_all(path.join("bin")).expect("a folder");
-        fs::write(path.join("bin/launch.js"), text).expect("a file");
+    let folder = parent.0.join("package");
+    let write = |text: &str| {
+        folder::write(&folder, [("bin/launch.js", text.into(), true)]).expect("a folder");
     };
-    write(&new, "0");
-    folder::replace(&new, &folder).expect("a new folder");
-    assert!(!new.exists());
+    write("0");
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|threads| {
         let watcher = threads.spawn(|| {
@@ -383,9 +380,7 @@ fn a_folder_is_there_at_every_moment_while_it_is_replaced() {
             gaps
         });
         for round in 1..=2000 {
-            write(&new, &round.to_string());
-            folder::replace(&new, &folder).expect("a folder that is replaced");
-            let _was_left = fs::remove_dir_all(&new);
+            write(&round.to_string());
         }
         is_over.store(true, Ordering::Relaxed);
         if cfg!(any(target_os = "linux", target_vendor = "apple")) {
@@ -395,5 +390,5 @@ fn a_folder_is_there_at_every_moment_while_it_is_replaced() {
     assert_eq!(fs::read_to_string(folder.join("bin/launch.js")).expect("a file"), "2000");
     let left: Vec<_> =
         fs::read_dir(&parent.0).expect("a folder").flatten().map(|one| one.file_name()).collect();
-    assert!(!left.iter().any(|name| name.to_string_lossy().contains(".old")), "{left:?}");
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".package")), "{left:?}");
 }

@@ -1,10 +1,11 @@
 //! A server as a child process: its environment is an allow-list, its stderr is kept, and its process group ends with the
-//! connection. Closing its stdin comes first, then SIGTERM, then SIGKILL; where no time is left for that, as on a runtime
+//! connection, or with the loop of `mcp-dev`. Closing its stdin comes first, then SIGTERM, then SIGKILL; where no time is left for that, as on a runtime
 //! that shuts down, SIGKILL at once.
 
 use std::{
     collections::VecDeque,
     ffi::OsString,
+    io,
     process::{Command, ExitStatus, Stdio},
     sync::{
         Arc,
@@ -78,6 +79,19 @@ pub(in crate::client) struct ChildHandle {
     pub(in crate::client) id: Option<u32>,
 }
 
+/// A process in a group of its own.
+#[derive(Debug)]
+pub struct ChildProcess {
+    /// Closing it asks the process to end.
+    pub stdin: ChildStdin,
+    /// What the process answers.
+    pub stdout: ChildStdout,
+    /// What the process logs.
+    pub stderr: ChildStderr,
+    exit: watch::Receiver<Exit>,
+    id: Option<u32>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Exit {
     Running,
@@ -104,7 +118,47 @@ impl Drop for GroupGuard {
     }
 }
 
-/// Starts a process in its own process group. `token` ends it; it is cancelled when the process has exited by itself.
+impl ChildProcess {
+    /// Starts a process. `token` ends it; it is cancelled when the process has exited by itself.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(mut command: Command, token: &CancellationToken) -> io::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut wrapped = CommandWrap::from(tokio::process::Command::from(command));
+        #[cfg(unix)]
+        wrapped.wrap(ProcessGroup::leader());
+        #[cfg(windows)]
+        wrapped.wrap(JobObject);
+        let mut child = GroupGuard(wrapped.spawn()?);
+        let pipes = (child.0.stdin().take(), child.0.stdout().take(), child.0.stderr().take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::Error::other("it has no pipes"));
+        };
+        let (sender, exit) = watch::channel(Exit::Running);
+        let id = child.0.id();
+        let number = NEXT_CHILD.fetch_add(1, Ordering::Relaxed);
+        CHILDREN.lock().push((number, token.clone(), exit.clone()));
+        tokio::spawn(own(child, number, sender, token.clone()));
+        Ok(Self { stdin, stdout, stderr, exit, id })
+    }
+
+    /// Waits until the process and its group have ended; returns the status, `None` if it is not known.
+    #[cfg(feature = "cli")]
+    pub fn ended(&self) -> impl Future<Output = Option<ExitStatus>> + Send + 'static {
+        ended(self.exit.clone())
+    }
+}
+
+async fn ended(mut exit: watch::Receiver<Exit>) -> Option<ExitStatus> {
+    // the sender is dropped with the task that ends the process
+    match *exit.wait_for(|exit| matches!(exit, Exit::Ended(_))).await.ok()? {
+        Exit::Ended(status) => status,
+        Exit::Running | Exit::Exited(_) => None,
+    }
+}
+
+/// Starts the server of a client, and keeps its stderr.
 pub(in crate::client) fn spawn(
     command: &Command,
     inherit_environment: bool,
@@ -130,27 +184,13 @@ pub(in crate::client) fn spawn(
             None => started.env_remove(name),
         };
     }
-    started.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut wrapped = CommandWrap::from(tokio::process::Command::from(started));
-    #[cfg(unix)]
-    wrapped.wrap(ProcessGroup::leader());
-    #[cfg(windows)]
-    wrapped.wrap(JobObject);
     let not_started =
-        |error: std::io::Error| Error::not_connected(format!("`{program}` cannot be started: {error}"));
-    let mut child = GroupGuard(wrapped.spawn().map_err(not_started)?);
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.0.stdin().take(), child.0.stdout().take(), child.0.stderr().take())
-    else {
-        return Err(Error::not_connected("the child process has no pipes"));
-    };
+        |error: io::Error| Error::not_connected(format!("`{program}` cannot be started: {error}"));
+    let ChildProcess { stdin, stdout, stderr, exit, id } =
+        ChildProcess::start(started, token).map_err(not_started)?;
     let kept = Arc::new(Mutex::new(VecDeque::new()));
-    let (sender, exit) = watch::channel(Exit::Running);
-    let handle = ChildHandle { exit: exit.clone(), stderr: kept.clone(), id: child.0.id() };
-    let number = NEXT_CHILD.fetch_add(1, Ordering::Relaxed);
-    CHILDREN.lock().push((number, token.clone(), exit));
+    let handle = ChildHandle { exit, stderr: kept.clone(), id };
     tokio::spawn(keep_stderr(stderr, kept));
-    tokio::spawn(own(child, number, sender, token.clone()));
     if MANAGED_MAIN.load(Ordering::Relaxed) {
         end_children_on_signal();
     }
@@ -227,9 +267,7 @@ impl ChildHandle {
 
     /// Waits until the process and its group have ended.
     pub(in crate::client) async fn ended(&self) {
-        // the sender is dropped with the task that ends the process
-        let mut exit = self.exit.clone();
-        let _closed = exit.wait_for(|exit| matches!(exit, Exit::Ended(_))).await;
+        let _status = ended(self.exit.clone()).await;
     }
 
     /// The error of requests to the process, whose output has ended.
@@ -257,8 +295,8 @@ pub async fn end_children() {
     for (token, _) in &children {
         token.cancel();
     }
-    for (_, mut exit) in children {
-        let _closed = exit.wait_for(|exit| matches!(exit, Exit::Ended(_))).await;
+    for (_, exit) in children {
+        let _status = ended(exit).await;
     }
 }
 
@@ -277,12 +315,13 @@ pub fn end_children_on_signal() {
             // a server in the same program answers its last calls, and `main` returns
             sleep(Duration::from_secs(15)).await;
         }
-        std::process::exit(128 + number);
+        std::process::exit(128 + i32::from(number));
     });
 }
 
+/// Waits for SIGTERM or SIGINT; returns its number.
 #[cfg(unix)]
-async fn signalled() -> i32 {
+pub async fn signalled() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -295,8 +334,9 @@ async fn signalled() -> i32 {
     }
 }
 
+/// Waits until the user ends this program; returns the number of SIGINT.
 #[cfg(not(unix))]
-async fn signalled() -> i32 {
+pub async fn signalled() -> u8 {
     match tokio::signal::ctrl_c().await {
         Ok(()) => 2,
         Err(_) => std::future::pending().await,

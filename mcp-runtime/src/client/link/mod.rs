@@ -2,7 +2,7 @@
 
 pub(super) mod bearer_challenge;
 mod broken_response;
-pub(super) mod child_process;
+pub(crate) mod child_process;
 pub(super) mod event_link;
 pub(super) mod event_stream;
 pub(super) mod http_link;

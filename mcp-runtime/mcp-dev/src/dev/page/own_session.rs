@@ -113,7 +113,7 @@ impl OwnSession {
         let (own, other) = (tokio::io::duplex(PIPE), tokio::io::duplex(PIPE));
         let (lines, from) = mpsc::channel(QUEUE);
         let (to, answers) = mpsc::channel(QUEUE);
-        tokio::spawn(read_lines(BufReader::new(own.1), lines, "the page", token.clone()));
+        tokio::spawn(read_lines(BufReader::new(own.1), lines, "the page", token.clone().cancelled_owned()));
         tokio::spawn(write_lines(other.0, answers));
         let pipe = Pipe { from, to };
         let session = Session::new(

@@ -634,7 +634,7 @@ const AROUND_THE_CORE: [(&str, &[&str]); 12] = [
     ("fetch", &[]),
     ("settings", &[]),
     ("install", &[]),
-    ("shared_store", &["transport"]),
+    ("shared_store", &[]),
 ];
 
 /// What modules of the core import from around it nevertheless: each needs a reason.

@@ -1,5 +1,5 @@
-//! The store that replicas of a server share, and what only a program with one contains: how it is sealed, what replicas
-//! tell each other of changes, and the sessions of older clients that are at another replica.
+//! The store that replicas of a server share, and what only a program with one contains: how it is sealed, and what
+//! replicas tell each other of changes.
 
 use std::sync::Arc;
 
@@ -19,8 +19,6 @@ impl ServerBuilder {
     pub fn shared(mut self, store: impl Shared + 'static) -> Self {
         let sharing = Sharing { store: Arc::new(store), seal: SealedStore::shared, open_relay };
         self.options.stores.shared = Some(sharing);
-        #[cfg(feature = "http")]
-        crate::transport::http::share_sessions(&mut self.options);
         self
     }
 }

@@ -1,4 +1,4 @@
-//! Three replicas that share a store have the verdict of one, behind a proxy that chooses by chance and behind nginx.
+//! Three replicas that share a store have the verdict of one, behind nginx.
 
 use mcp_tests::{
     external::{
@@ -6,7 +6,7 @@ use mcp_tests::{
         lock, manifest_dir,
         nginx::Nginx,
         redis::RedisServer,
-        replicas::{RandomProxy, Replicas, free_addresses},
+        replicas::{Replicas, free_addresses},
         skip,
     },
     support::server_key,
@@ -31,54 +31,35 @@ fn cluster() -> Result<Cluster, mcp_tests::external::Missing> {
     Ok(Cluster { replicas, redis })
 }
 
-fn conform_by_chance(set: &Set) {
-    let started = Suite::install().and_then(|suite| Ok((suite, cluster()?)));
-    let (suite, cluster) = match started {
-        Ok(started) => started,
-        Err(missing) => return skip(&format!("conformance of replicas {}", set.name), &missing),
-    };
-    let _lock = lock("conformance");
-    let proxy = RandomProxy::start(cluster.replicas.addresses());
-    passes(&suite, set, &proxy.url());
-    let forwarded = proxy.forwarded();
-    assert!(forwarded.iter().all(|count| *count > 0), "{forwarded:?}");
-    let lasting: Vec<_> = cluster.redis.keys().into_iter().filter(|(_, expires)| *expires == -1).collect();
-    assert!(lasting.is_empty(), "{lasting:?}");
-}
-
-fn conform_in_turns(set: &Set) {
+fn conform(set: &Set) {
     let started = Suite::install().and_then(|suite| {
         let cluster = cluster()?;
         let [at] = free_addresses();
         Ok((suite, Nginx::start(at, &cluster.replicas.addresses())?, cluster))
     });
-    let (suite, nginx, _cluster) = match started {
+    let (suite, nginx, cluster) = match started {
         Ok(started) => started,
         Err(missing) => return skip(&format!("conformance of replicas {}", set.name), &missing),
     };
     let _lock = lock("conformance");
     passes(&suite, set, &nginx.url());
+    let lasting: Vec<_> = cluster.redis.keys().into_iter().filter(|(_, expires)| *expires == -1).collect();
+    assert!(lasting.is_empty(), "{lasting:?}");
 }
 
 #[test]
 #[ignore = "it takes a minute, and another test runs all scenarios"]
-fn replicas_by_chance_meet_the_requirements_of_2025_11_25() {
-    conform_by_chance(&suite::REQUIREMENTS_2025_11_25);
+fn replicas_behind_nginx_meet_the_requirements_of_2025_11_25() {
+    conform(&suite::REQUIREMENTS_2025_11_25);
 }
 
 #[test]
 #[ignore = "it takes a minute, and another test runs all scenarios"]
-fn replicas_by_chance_meet_the_requirements_of_2026_07_28() {
-    conform_by_chance(&suite::REQUIREMENTS_2026_07_28);
+fn replicas_behind_nginx_meet_the_requirements_of_2026_07_28() {
+    conform(&suite::REQUIREMENTS_2026_07_28);
 }
 
 #[test]
-fn replicas_by_chance_pass_every_scenario() {
-    conform_by_chance(&suite::ALL);
-}
-
-#[test]
-#[ignore = "it takes a minute, and another test runs all scenarios"]
 fn replicas_behind_nginx_pass_every_scenario() {
-    conform_in_turns(&suite::ALL);
+    conform(&suite::ALL);
 }

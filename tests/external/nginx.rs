@@ -24,7 +24,8 @@ impl Drop for Nginx {
 }
 
 impl Nginx {
-    /// Starts it at an address, which must be free, before these replicas, which take turns.
+    /// Starts it at an address, which must be free, before these replicas, which take turns; those of a session, or of
+    /// the address of a client of HTTP+SSE, are sent to the same one.
     ///
     /// # Errors
     ///
@@ -38,14 +39,15 @@ impl Nginx {
             let servers: String = replicas.iter().map(|at| format!("server {at} max_fails=0; ")).collect();
             format!(
                 r#"
-    upstream replicas {{ {servers}keepalive 32; }}
+    upstream replicas {{ hash $http_mcp_session_id consistent; {servers}keepalive 32; }}
+    upstream replicas_by_address {{ hash $remote_addr consistent; {servers}keepalive 32; }}
     server {{
         listen {address};
-        location /mcp {{
-            proxy_pass http://replicas; proxy_http_version 1.1;
-            proxy_set_header Host $host; proxy_set_header Connection "";
-            proxy_buffering off; proxy_request_buffering off; proxy_connect_timeout 2s;
-        }}
+        proxy_http_version 1.1;
+        proxy_set_header Host $host; proxy_set_header Connection "";
+        proxy_buffering off; proxy_request_buffering off; proxy_connect_timeout 2s;
+        location /mcp {{ proxy_pass http://replicas; }}
+        location /sse {{ proxy_pass http://replicas_by_address; }}
     }}"#
             )
         })
@@ -102,6 +104,12 @@ http {{
         let started = Self { _process: Guard(process.expect("nginx starts")), folder, address };
         until_accepted(address);
         Ok(started)
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The address of the endpoint.

@@ -4,10 +4,8 @@
 
 mod changes;
 mod events;
-mod http_sse;
 mod killed;
 mod left;
-mod listeners;
 mod operations;
 mod rates;
 mod reached;

@@ -33,11 +33,6 @@ impl HttpSse {
         Self { address, headers, events, endpoint }
     }
 
-    /// From now on messages are posted to this address.
-    pub fn post_to(&mut self, address: SocketAddr) {
-        self.address = address;
-    }
-
     /// The next message; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Value> {
         let event = self.events.next_event().await?;

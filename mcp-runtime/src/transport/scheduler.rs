@@ -123,12 +123,7 @@ impl RequestScheduler {
     }
 
     pub(super) fn open_requests(&self) -> OpenRequests<'_> {
-        OpenRequests {
-            client: THE_CLIENT,
-            in_flight: &self.state.in_flight,
-            pending: &self.state.pending,
-            elsewhere: None,
-        }
+        OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
 
     fn has_capacity(&self, table: &SchedulerTable, requests: usize) -> bool {

@@ -35,7 +35,6 @@ const ON_USE: &[&str] = &[
     "capability::tasks",
     "core::client_request::elicitation",
     "core::dispatch::layered_item",
-    "core::server::peers",
     "core::server::relay",
     "core::store::memory",
     "core::store::sealed",
@@ -46,7 +45,6 @@ const ON_USE: &[&str] = &[
     "install",
     "redis",
     "settings",
-    "transport::http::legacy::replicas",
     "transport::http::server_card",
 ];
 

@@ -26,10 +26,12 @@ function count(kind, outcome) {
 }
 
 /** What a request that has failed says, without what differs from one to the next. */
-function failed(error) {
+function failed(error, era) {
   const timedOut = /timed out/i.test(String(error));
   const status = error.data?.status ?? error.status;
   const code = [error.code ?? error.cause?.code, status].filter((part) => part !== undefined).join(' ');
+  // a stream that cannot be resumed ends no request of this SDK
+  if (timedOut && era === 'legacy') return 'error of the time limit';
   return timedOut ? 'WRONG: no answer' : `error ${code}: ${error.message}`.replace(/\s+/g, ' ').slice(0, 160);
 }
 
@@ -39,7 +41,7 @@ async function ask(kind, era, perform) {
   try {
     count(`${kind}, ${era}`, await perform());
   } catch (error) {
-    count(`${kind}, ${era}`, failed(error));
+    count(`${kind}, ${era}`, failed(error, era));
     await sleep(100);
   }
 }

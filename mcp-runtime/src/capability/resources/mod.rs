@@ -30,7 +30,6 @@ pub use output::{IntoResourceResult, ResourceResult};
 pub(crate) use spec::{ResourceDescriptor, ResourceSpec};
 pub use subscribe_fn::Subscription;
 pub(crate) use subscribe_fn::{DynSubscribe, SubscribeFn};
-pub(crate) use subscribers::pending_reply;
 #[cfg(feature = "client")]
 pub(crate) use template::Template;
 // the fuzz target of the client's expansion leaves out what is not a template of a server

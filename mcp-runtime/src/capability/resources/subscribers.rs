@@ -13,28 +13,13 @@ use crate::core::{
     changes::Filter,
     connection::{AccessError, SubscribeError, check_uri},
     context::Context,
-    dispatch::{
-        ClientRequestPolicy, PendingReply, Reply, Request, Response, ResultBody, into_protocol_error,
-    },
+    dispatch::{ClientRequestPolicy, Reply, Request, Response, ResultBody, into_protocol_error},
     extensions::Extensions,
     invoke::{ClientError, catch_panic},
     jsonrpc::ProtocolError,
     protocol::normalize_uri,
     server::Server,
-    store::StoreFuture,
 };
-
-/// The reply once replicas share a subscription.
-pub(crate) fn pending_reply(shared: StoreFuture<'static, Result<(), SubscribeError>>) -> PendingReply {
-    PendingReply::without_call(async move {
-        match shared.await {
-            Ok(()) => ResultBody::Empty.into(),
-            #[cfg(feature = "http")]
-            Err(SubscribeError::Unavailable) => Reply::unavailable(SubscribeError::Unavailable.to_string()),
-            Err(error) => ProtocolError::from(error).into(),
-        }
-    })
-}
 
 impl Resources {
     /// Answers `resources/subscribe`.
@@ -45,9 +30,6 @@ impl Resources {
         self.may_subscribe(server, &request, &uri, &mut Vec::new())?;
         let session =
             request.context.session().ok_or(SubscribeError::NoSession).map_err(ProtocolError::from)?;
-        if let Some(shared) = session.share_subscription(&uri, true) {
-            return Ok(Response::Pending(pending_reply(shared)));
-        }
         session.subscribe(&uri).map_err(ProtocolError::from)?;
         Ok(Reply::from(ResultBody::Empty).into())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    capability::resources::{Resources, pending_reply},
+    capability::resources::Resources,
     core::{
         dispatch::{Reply, Request, Response, ResultBody},
         server::{Assembly, Capability, Catalog, Declared, Registry, Server},
@@ -36,9 +36,6 @@ impl Capability for Subscriptions {
         let session = request.context.session().ok_or_else(unknown)?;
         if request.method == "resources/unsubscribe" {
             let uri = request.uri()?;
-            if let Some(shared) = session.share_subscription(&uri, false) {
-                return Ok(Response::Pending(pending_reply(shared)));
-            }
             session.unsubscribe(&uri);
             return Ok(Reply::from(ResultBody::Empty).into());
         }

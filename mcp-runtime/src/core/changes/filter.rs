@@ -103,12 +103,6 @@ impl Filter {
         }
     }
 
-    /// The resources, as the subscriber spells them.
-    #[cfg(feature = "http")]
-    pub(crate) fn uris(&self) -> Vec<Arc<str>> {
-        self.uris.read().by_key.values().cloned().collect()
-    }
-
     /// Whether it is subscribed to a resource.
     pub(super) fn contains(&self, change: &Change) -> bool {
         match change {

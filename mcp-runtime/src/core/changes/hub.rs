@@ -301,16 +301,6 @@ impl Subscriber {
         Poll::Pending
     }
 
-    /// Adds a change that another replica has not sent, if the filter selects it; returns the waker to wake.
-    #[cfg(feature = "http")]
-    pub(crate) fn enqueue(&self, change: &Change) -> Option<Waker> {
-        let change = match change {
-            Change::Updated(uri) => Change::Updated(normalize_uri(uri).into()),
-            other => other.clone(),
-        };
-        self.entry.enqueue(&change, self.hub.0.limits.pending)
-    }
-
     /// Sets who gets the changes from now on.
     #[cfg_attr(
         not(feature = "http"),

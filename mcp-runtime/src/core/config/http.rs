@@ -702,8 +702,7 @@ impl HttpOptions {
     ///
     /// For clients that know no other; disabled by default. A client opens an event stream there with GET,
     /// and sends its messages to the URL that the first event names. The stream is the session: it ends with
-    /// the connection. With a [shared store](crate::ServerBuilder::shared), any replica takes the client's
-    /// messages and passes them on to the process that has the stream.
+    /// the connection, and only the process that has it takes the client's messages.
     ///
     /// ```
     /// # fn main() -> mcp_runtime::Result<()> {

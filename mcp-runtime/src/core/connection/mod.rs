@@ -19,7 +19,7 @@ pub(crate) use access::{Access, AccessError, AccessRules, VisibleFn};
 pub use access::{ItemKind, ItemView};
 #[cfg(feature = "http")]
 pub(crate) use outbound::{Outbound, Put, Receiver};
-pub(crate) use pending::{ClientId, ClientResponse, PendingRequests, PendingResponse};
+pub(crate) use pending::{ClientId, PendingRequests, PendingResponse};
 pub use principal::Principal;
 pub(crate) use principal::principal_digest;
 #[cfg(all(test, feature = "http"))]
@@ -31,7 +31,6 @@ use crate::core::{
     extensions::Extensions,
     jsonrpc::{self, ProtocolError},
     protocol::LogLevel,
-    store::StoreFuture,
 };
 
 /// Sends messages to the client of one request, apart from the reply.
@@ -137,11 +136,6 @@ pub(crate) trait SessionState: Send + Sync {
     /// Sets that level; `false` if the session's memory is full.
     fn set_level(&self, level: LogLevel) -> bool;
 
-    /// Sets that level for all replicas, where these share a store; `false` if the store does not take it.
-    fn share_level(&self, _level: LogLevel) -> Option<StoreFuture<'static, bool>> {
-        None
-    }
-
     /// Subscribes to a resource.
     ///
     /// # Errors
@@ -150,15 +144,6 @@ pub(crate) trait SessionState: Send + Sync {
 
     /// Ends the subscription to a resource.
     fn unsubscribe(&self, uri: &str);
-
-    /// Subscribes to a resource, or ends the subscription, for all replicas, where these share a store.
-    fn share_subscription(
-        &self,
-        _uri: &str,
-        _is_on: bool,
-    ) -> Option<StoreFuture<'static, Result<(), SubscribeError>>> {
-        None
-    }
 
     /// Identifies the session in traces, and is of no use elsewhere.
     fn digest(&self) -> Option<Box<str>> {

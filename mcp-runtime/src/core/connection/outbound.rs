@@ -290,22 +290,6 @@ impl Receiver {
         Poll::Ready(Some(self.0.take()))
     }
 
-    /// Whether there is nothing to take from the queue.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether there is something to take, or the stream has ended; otherwise the task is woken when it is so.
-    #[cfg(feature = "http")]
-    pub(crate) fn is_ready(&self, cx: &Context<'_>) -> bool {
-        let mut state = self.0.state.lock();
-        let is_ready = state.finished || !state.messages.is_empty();
-        if !is_ready {
-            state.waker = Some(cx.waker().clone());
-        }
-        is_ready
-    }
-
     /// Whether the stream has ended.
     pub(crate) fn is_finished(&self) -> bool {
         let state = self.0.state.lock();

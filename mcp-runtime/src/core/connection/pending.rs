@@ -38,21 +38,10 @@ impl PendingRequests {
     /// The operating system provides no randomness.
     pub(crate) fn expect_response(&self, client: ClientId) -> Result<PendingResponse, &'static str> {
         let id = random_id().map_err(|_| "the operating system provides no randomness for a request id")?;
-        Ok(self.expect_response_to(client, &id))
-    }
-
-    /// The same, with an id that is given, without its prefix.
-    pub(crate) fn expect_response_to(&self, client: ClientId, id: &str) -> PendingResponse {
         let id: Box<str> = format!("\"{PREFIX}{id}\"").into();
         let (sender, response) = oneshot::channel();
         self.0.lock().insert(id.clone(), WaitingRequest { client, response: sender });
-        PendingResponse { id, requests: self.clone(), response }
-    }
-
-    /// An id without its prefix, from raw JSON; `None` if it does not have the form of the server's ids.
-    #[cfg(feature = "http")]
-    pub(crate) fn id_without_prefix(raw: &str) -> Option<&str> {
-        raw.strip_prefix('"')?.strip_prefix(PREFIX)?.strip_suffix('"')
+        Ok(PendingResponse { id, requests: self.clone(), response })
     }
 
     /// Delivers a response, by the raw JSON of its id; `false` if no request to that client has this id.

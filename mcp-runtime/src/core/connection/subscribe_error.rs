@@ -18,9 +18,6 @@ pub(crate) enum SubscribeError {
     TooManyBytes(usize, Full),
     /// Nothing can be kept of the client's session.
     NoSession,
-    /// The store that replicas share cannot be reached.
-    #[cfg(feature = "http")]
-    Unavailable,
 }
 
 impl fmt::Display for SubscribeError {
@@ -47,8 +44,6 @@ impl fmt::Display for SubscribeError {
                     "the URIs of all clients' subscriptions have {limit} bytes, which is the limit\ntry again"
                 )
             }
-            #[cfg(feature = "http")]
-            Self::Unavailable => f.write_str("subscriptions cannot be kept at the moment\ntry again"),
             Self::NoSession => f.write_str(
                 "too many sessions of this client have open streams or subscriptions\nend one of them",
             ),

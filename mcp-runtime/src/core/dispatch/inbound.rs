@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     core::{
-        connection::{ClientId, ClientResponse, PendingRequests},
+        connection::{ClientId, PendingRequests},
         jsonrpc::{JsonRpcMessage, Meta, ProtocolError, RequestId, decode_string},
         protocol::{self, Revision},
         server::Server,
@@ -140,8 +140,8 @@ impl InFlight {
         Some(Registration { in_flight: self.clone(), client, id, serial, cancelled, was_cancelled: false })
     }
 
-    /// Cancels a request; `false` if no request of that id is being answered.
-    pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) -> bool {
+    /// Cancels a request, if one of that id is being answered.
+    pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) {
         let cancel = {
             let mut table = self.lock();
             let requests = table.by_client.get_mut(client);
@@ -149,19 +149,7 @@ impl InFlight {
             request.map(|request| request.cancel.take())
         };
         // after the lock is released, since dropping this wakes the request
-        cancel.is_some()
-    }
-
-    /// The clients with requests that are being answered.
-    #[cfg(feature = "http")]
-    pub(crate) fn clients(&self) -> Vec<ClientId> {
-        self.lock().by_client.keys().copied().collect()
-    }
-
-    /// Whether requests of a client are being answered.
-    #[cfg(feature = "http")]
-    pub(crate) fn has_requests(&self, client: &ClientId) -> bool {
-        self.lock().by_client.contains_key(client)
+        drop(cancel);
     }
 
     /// Cancels every request of a client.
@@ -255,24 +243,11 @@ pub(crate) struct OpenRequests<'a> {
     pub(crate) client: ClientId,
     pub(crate) in_flight: &'a InFlight,
     pub(crate) pending: &'a PendingRequests,
-    /// Open requests of the same client at other replicas, where these share a store.
-    pub(crate) elsewhere: Option<&'a dyn OpenElsewhere>,
-}
-
-/// The open requests between a client and other replicas of the server. Messages are passed on in the background.
-pub(crate) trait OpenElsewhere {
-    /// Passes a response on; `false` if its id is not of a request that a replica has sent to this client.
-    fn pass_response(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool;
-
-    /// Passes on that a request is cancelled; `id` is raw JSON.
-    #[cfg(feature = "http")]
-    fn pass_cancellation(&self, client: &ClientId, id: &str);
 }
 
 impl OpenRequests<'_> {
-    /// Handles a notification; all but `notifications/cancelled` are ignored. Returns the raw JSON of the id if that
-    /// cancels a request which is not being answered here.
-    pub(crate) fn handle_notification<'m>(&self, message: &JsonRpcMessage<'m>) -> Option<&'m str> {
+    /// Handles a notification; all but `notifications/cancelled` are ignored.
+    pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) {
         if message.method() == Some("notifications/cancelled")
             && let Some(raw) = message.params().request_id
             && let Some(id) = RequestId::from_raw(raw)
@@ -280,19 +255,14 @@ impl OpenRequests<'_> {
             let reason = message.params().reason.and_then(decode_string).unwrap_or_default();
             // quoted, so that it cannot imitate other log entries
             tracing::debug!(id = raw.get(), reason = ?truncate(&reason), "the client cancels a request");
-            if !self.in_flight.cancel(&self.client, &id) {
-                return Some(raw.get());
-            }
+            self.in_flight.cancel(&self.client, &id);
         }
-        None
     }
 
     /// Delivers a response to the request that waits for it; `false` if none does.
     pub(crate) fn deliver_response(&self, message: &JsonRpcMessage<'_>) -> bool {
         let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
-        let convert = |response: Result<&str, &str>| response.map(Into::into).map_err(Into::into);
-        self.pending.deliver(&self.client, id, convert(response))
-            || self.elsewhere.is_some_and(|open| open.pass_response(&self.client, id, convert(response)))
+        self.pending.deliver(&self.client, id, response.map(Into::into).map_err(Into::into))
     }
 
     /// Registers a request.
@@ -411,16 +381,6 @@ impl Calls {
     #[cfg(feature = "http")]
     pub(crate) fn single(running: RunningRequest, revision: Revision) -> Self {
         Self { states: vec![CallState::Running(running)], batch: false, revision }
-    }
-
-    /// Raw JSON of the ids of the requests whose replies were not taken yet.
-    #[cfg(feature = "http")]
-    pub(crate) fn open_ids(&self) -> impl Iterator<Item = &str> {
-        self.states.iter().filter_map(|state| match state {
-            CallState::Running(running) => Some(&*running.id),
-            CallState::Replied(id, _) => Some(&**id),
-            CallState::Done => None,
-        })
     }
 
     #[cfg(feature = "http")]

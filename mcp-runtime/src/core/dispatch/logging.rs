@@ -5,7 +5,7 @@
 use super::{
     Request,
     request::parse_level,
-    response::{PendingReply, Reply, Response, ResultBody},
+    response::{Reply, Response, ResultBody},
 };
 use crate::core::{jsonrpc::ProtocolError, server::Server};
 
@@ -19,12 +19,6 @@ impl Server {
         let Some(session) = request.context.session() else {
             return Ok(Reply::from(ResultBody::Empty).into());
         };
-        if let Some(shared) = session.share_level(level) {
-            let reply = async move {
-                if shared.await { ResultBody::Empty.into() } else { Reply::unavailable(NOT_STORED) }
-            };
-            return Ok(Response::Pending(PendingReply::without_call(reply)));
-        }
         if !session.set_level(level) {
             return Err(ProtocolError::internal(NOT_STORED).into());
         }

@@ -18,8 +18,6 @@ mod tools;
 
 pub(crate) use batch::Batch;
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
-#[cfg(feature = "http")]
-pub(crate) use inbound::OpenElsewhere;
 pub(crate) use inbound::{
     Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
     cut_off_error, id_in_use, is_initialized, resolve_revision,

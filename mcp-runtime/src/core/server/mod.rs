@@ -11,8 +11,6 @@ mod identity;
 mod item;
 mod list_cache;
 mod open_capabilities;
-#[cfg(feature = "http")]
-mod peers;
 mod registry;
 mod relay;
 mod service_block;
@@ -47,8 +45,6 @@ pub(crate) use list_cache::{EncodedPage, List, PageCache, SealedCursor, page_of}
 pub(crate) use open_capabilities::{
     Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
 };
-#[cfg(feature = "http")]
-pub(crate) use peers::{PROCESS_ID, PeerHandler, Peers};
 pub(crate) use registry::{Registry, write_entry};
 use relay::ChangeRelay;
 pub(crate) use relay::{OpenRelay, open_relay};
@@ -314,12 +310,6 @@ impl Server {
             let registry = self.registry();
             registry.capabilities.iter().for_each(|capability| capability.clone().serve(self));
         }
-    }
-
-    /// Messages between the replicas of this server; `None` if they share no store.
-    #[cfg(feature = "http")]
-    pub(crate) fn peers(&self) -> Option<Arc<dyn Peers>> {
-        self.0.relay.as_ref().map(|relay| relay.peers())
     }
 
     /// Checks what the store needs, without connecting to it.

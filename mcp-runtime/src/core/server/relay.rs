@@ -19,14 +19,7 @@ use tokio::{
     time::sleep,
 };
 
-#[cfg(feature = "http")]
-use super::{
-    PeerHandler, Peers,
-    peers::{PeerState, answer_peers},
-};
 use super::{Server, WeakServer};
-#[cfg(feature = "http")]
-use crate::core::{admission::Owner, store::StoreFuture};
 use crate::core::{
     changes::Change,
     connection::Principal,
@@ -61,10 +54,6 @@ pub(crate) trait ChangeRelay: fmt::Debug + Send + Sync {
 
     /// Sends a change to other replicas, later.
     fn send(&self, change: RelayedChange);
-
-    /// Carries messages about sessions between the replicas.
-    #[cfg(feature = "http")]
-    fn peers(&self) -> Arc<dyn Peers>;
 }
 
 /// Opens the relay of a store. An option holds it, so that only a program that sets the option contains the code.
@@ -86,8 +75,6 @@ struct RelayState {
     has_lost: AtomicBool,
     /// The issuers and subjects whose streams end: a change of everything does not stand for them.
     ended: Mutex<VecDeque<(String, String)>>,
-    #[cfg(feature = "http")]
-    peers: Arc<PeerState>,
 }
 
 /// A change as other replicas are told of it.
@@ -105,9 +92,6 @@ pub(crate) enum RelayedChange {
         subject: String,
     },
     Everything,
-    /// A message for the sessions of legacy clients, in order with changes.
-    #[cfg(feature = "http")]
-    Session(String),
     #[serde(untagged)]
     List(ItemList),
 }
@@ -128,12 +112,9 @@ impl fmt::Debug for StoreRelay {
 /// The operating system provides no randomness.
 pub(crate) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error> {
     let (unsent, queue) = channel(MAX_UNSENT);
-    let id = random_id()?;
     let state = RelayState {
         store: store.clone(),
-        #[cfg(feature = "http")]
-        peers: Arc::new(PeerState::new(store, id.clone())),
-        id,
+        id: random_id()?,
         has_lost: AtomicBool::new(false),
         ended: Mutex::default(),
     };
@@ -152,8 +133,6 @@ impl ChangeRelay for StoreRelay {
         {
             let _sends = spawn_on(&runtime, send_changes(self.state.clone(), queue));
             let _receives = spawn_on(&runtime, receive_changes(self.state.clone(), server.downgrade()));
-            #[cfg(feature = "http")]
-            let _answers = spawn_on(&runtime, answer_peers(self.state.peers.clone(), server.downgrade()));
             // once, like the queue is taken
             let _unset = self.runtime.set(runtime);
         }
@@ -170,46 +149,6 @@ impl ChangeRelay for StoreRelay {
         if self.unsent.try_send(change).is_err() {
             self.state.has_lost.store(true, Ordering::Relaxed);
         }
-    }
-
-    #[cfg(feature = "http")]
-    fn peers(&self) -> Arc<dyn Peers> {
-        self.state.clone()
-    }
-}
-
-#[cfg(feature = "http")]
-impl fmt::Debug for RelayState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RelayState").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-#[cfg(feature = "http")]
-impl Peers for RelayState {
-    fn id(&self) -> &str {
-        self.peers.id()
-    }
-
-    fn add_handler(&self, handler: std::sync::Weak<dyn PeerHandler>) {
-        self.peers.add_handler(handler);
-    }
-
-    fn ask<'a>(
-        &'a self,
-        process: &'a str,
-        question: &'a [u8],
-        owner: &'a Owner,
-    ) -> StoreFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        Box::pin(self.peers.ask(process, question, owner))
-    }
-
-    fn tell<'a>(&'a self, process: &'a str, message: &'a [u8]) -> StoreFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.peers.tell(process, message))
-    }
-
-    fn tell_all<'a>(&'a self, message: &'a str) -> StoreFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.publish(RelayedChange::Session(message.to_owned())))
     }
 }
 
@@ -281,7 +220,7 @@ async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
             }
         };
         if has_missed && let Some(server) = server.upgrade() {
-            server.publish_relayed(&relay, RelayedChange::Everything);
+            server.publish_relayed(RelayedChange::Everything);
         }
         loop {
             let received = tokio::select! {
@@ -294,12 +233,12 @@ async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
             };
             let (Some(received), Some(server)) = (received, server.upgrade()) else { break };
             match received {
-                Received::Missed => server.publish_relayed(&relay, RelayedChange::Everything),
+                Received::Missed => server.publish_relayed(RelayedChange::Everything),
                 Received::Message(message) => match serde_json::from_slice::<RelayedMessage>(&message) {
                     Ok(message) if message.from == relay.id => {}
-                    Ok(message) => server.publish_relayed(&relay, message.change),
+                    Ok(message) => server.publish_relayed(message.change),
                     // of a newer version of this crate: something has changed
-                    Err(_) => server.publish_relayed(&relay, RelayedChange::Everything),
+                    Err(_) => server.publish_relayed(RelayedChange::Everything),
                 },
             }
         }
@@ -309,27 +248,14 @@ async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
 
 impl Server {
     /// Tells the subscribers of this process.
-    fn publish_relayed(
-        &self,
-        #[cfg_attr(not(feature = "http"), allow(unused_variables))] relay: &RelayState,
-        change: RelayedChange,
-    ) {
+    fn publish_relayed(&self, change: RelayedChange) {
         let change = match change {
             RelayedChange::List(list) => Change::List(list),
             RelayedChange::Updated { uri, by } => return self.publish_update(&uri, None, by.as_deref()),
             RelayedChange::StreamsEnded { issuer, subject } => {
                 return self.end_streams_of(&Principal::new(issuer, subject));
             }
-            RelayedChange::Everything => {
-                #[cfg(feature = "http")]
-                relay.peers.handlers().into_iter().for_each(PeerHandler::missed);
-                return self.publish_everything(None);
-            }
-            #[cfg(feature = "http")]
-            RelayedChange::Session(message) => {
-                let handlers = relay.peers.handlers();
-                return handlers.into_iter().for_each(|handler| handler.receive(message.as_bytes()));
-            }
+            RelayedChange::Everything => return self.publish_everything(None),
         };
         self.hub().publish(change);
     }

@@ -54,7 +54,7 @@ impl LogTables {
 
 /// The logs of one table.
 #[derive(Debug)]
-struct MemoryLogs {
+pub(crate) struct MemoryLogs {
     logs: HashMap<Arc<str>, MemoryLog>,
     by_expiry: BTreeSet<(Instant, Arc<str>)>,
     /// By owner and when something was appended last.
@@ -87,7 +87,7 @@ impl MemoryLog {
 }
 
 impl MemoryLogs {
-    fn new(table: &Table) -> Self {
+    pub(crate) fn new(table: &Table) -> Self {
         Self {
             logs: HashMap::new(),
             by_expiry: BTreeSet::new(),
@@ -115,7 +115,14 @@ impl MemoryLogs {
         self.by_expiry.remove(&(log.expires, name));
     }
 
-    fn append(&mut self, now: Instant, table: &Table, name: &str, append: &Append<'_>) -> Appended {
+    /// Appends an entry; see [`Shared::append`](super::Shared::append).
+    pub(crate) fn append(
+        &mut self,
+        now: Instant,
+        table: &Table,
+        name: &str,
+        append: &Append<'_>,
+    ) -> Appended {
         self.expire(now);
         let size = append.bytes.len();
         let found = self.logs.get(name);
@@ -204,7 +211,14 @@ impl MemoryLogs {
         true
     }
 
-    fn read_after(&mut self, now: Instant, name: &str, position: u64, limit: usize) -> Option<LogPage> {
+    /// Reads entries; see [`Shared::read_after`](super::Shared::read_after).
+    pub(crate) fn read_after(
+        &mut self,
+        now: Instant,
+        name: &str,
+        position: u64,
+        limit: usize,
+    ) -> Option<LogPage> {
         self.expire(now);
         let log = self.logs.get(name)?;
         let first = log.last + 1 - log.entries.len() as u64;

@@ -16,6 +16,8 @@ pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
 pub(crate) use keep_results::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
+#[cfg(feature = "http")]
+pub(crate) use memory_logs::MemoryLogs;
 #[cfg(test)]
 pub(crate) use sealed::OtherVersion;
 pub(crate) use server_store::{Found, SealStore, SealedStore, SharedStore, StoreError};

@@ -4,7 +4,6 @@ use super::{BudgetDefault::*, Folder, Shared::*, budget};
 
 const OUTBOUND: &str = "core/connection/outbound.rs";
 const FILTER: &str = "core/changes/hub.rs";
-const PEERS: &str = "core/server/peers.rs";
 
 #[rustfmt::skip]
 pub(super) const CORE: Folder = Folder {
@@ -24,11 +23,7 @@ pub(super) const CORE: Folder = Folder {
         budget("changes that wait for a subscriber", Count(|o| o.limits.subscriptions.pending), "limits.max_pending_changes", Subscriber, "the stream ends; legacy: are dropped", FILTER),
         budget("changes that were not sent to other replicas yet", FixedCount("MAX_UNSENT"), "", All, "are told as a change of everything", "core/server/relay.rs"),
         budget("messages of other replicas that wait to be read", FixedCount("MAX_MESSAGES"), "", All, "are lost, which is noticed", "core/store/shared.rs"),
-        budget("messages of more than 64 KiB to other replicas", FixedCount("MAX_STORED"), "", All, "`503`", PEERS),
-        budget("bytes of them", FixedBytes("MAX_STORED_BYTES"), "", All, "`503`", PEERS),
         budget("calls that have used their responses", Count(|o| o.limits.max_consumed_calls), "limits.max_consumed_calls", All, "an error", "core/store/single_use.rs"),
     ],
-    others: &[
-        ("core/server/peers.rs", &["MAX_SENT"]),
-    ],
+    others: &[],
 };

@@ -40,7 +40,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(10);
 pub(super) enum StartedResponse {
     Ready(Response<ResponseBody>),
     Pending(Box<HttpResponseFuture>),
-    /// Until another replica has answered.
+    /// Until it is known whether a stream can be opened.
     Waiting(Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>),
 }
 
@@ -80,8 +80,6 @@ pub(super) struct HttpResponseFuture {
     endpoint: Arc<Endpoint>,
     connection: Arc<RequestConnection>,
     legacy: Option<Box<dyn LegacyCalls>>,
-    /// A response whose head is held back.
-    held: Option<Response<ResponseBody>>,
     silence: Option<Pin<Box<Sleep>>>,
     cut_off: CutOffWaiter,
 }
@@ -103,23 +101,7 @@ impl HttpResponseFuture {
         legacy: Option<Box<dyn LegacyCalls>>,
     ) -> Box<Self> {
         let (endpoint, connection) = (endpoint.clone(), connection.clone());
-        Box::new(Self {
-            calls: Some(calls),
-            endpoint,
-            connection,
-            legacy,
-            held: None,
-            silence: None,
-            cut_off: None,
-        })
-    }
-
-    /// The response whose head was held back, once it can be sent.
-    fn poll_held(&mut self, cx: &Context<'_>) -> Poll<Response<ResponseBody>> {
-        match self.held.take_if(|response| response.body().has_begun(cx)) {
-            Some(response) => Poll::Ready(response),
-            None => Poll::Pending,
-        }
+        Box::new(Self { calls: Some(calls), endpoint, connection, legacy, silence: None, cut_off: None })
     }
 
     fn poll_format(&mut self, cx: &mut Context<'_>) -> Format {
@@ -147,7 +129,7 @@ impl Future for HttpResponseFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ResponseBody>> {
         let this = &mut *self;
-        let Some(calls) = &mut this.calls else { return this.poll_held(cx) };
+        let Some(calls) = &mut this.calls else { return Poll::Pending };
         let mut has_ended = calls.poll(cx).is_ready();
         if !has_ended && this.endpoint.cut_off.poll(&mut this.cut_off, cx).is_ready() {
             calls.cut_off();
@@ -160,13 +142,10 @@ impl Future for HttpResponseFuture {
         }
         let Format::EventStream { opening_comment } = this.poll_format(cx) else { return Poll::Pending };
         let Some(calls) = this.calls.take() else { return Poll::Pending };
-        match this.legacy.take() {
-            Some(legacy) => {
-                this.held = Some(legacy.stream_response(calls, &this.connection, opening_comment));
-                this.poll_held(cx)
-            }
-            None => Poll::Ready(stream_response(&this.endpoint, calls, &this.connection, opening_comment)),
-        }
+        Poll::Ready(match this.legacy.take() {
+            Some(legacy) => legacy.stream_response(calls, &this.connection, opening_comment),
+            None => stream_response(&this.endpoint, calls, &this.connection, opening_comment),
+        })
     }
 }
 

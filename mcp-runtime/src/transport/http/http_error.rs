@@ -141,15 +141,6 @@ impl HttpError {
         Self::unavailable("sessions cannot be looked up at the moment\ntry again")
     }
 
-    /// Whether the same request may succeed later.
-    pub(super) fn is_unavailable(&self) -> bool {
-        self.status == StatusCode::SERVICE_UNAVAILABLE
-    }
-
-    pub(super) fn replica_unavailable() -> Self {
-        Self::unavailable("the replica that waits for this does not answer\ntry again")
-    }
-
     pub(super) fn too_many_body_bytes() -> Self {
         Self::unavailable("too many bytes of request bodies are being received\ntry again")
     }

@@ -28,6 +28,5 @@ mod tests;
 // the fuzz target of the client's encoder compares with it
 #[cfg(all(any(test, feature = "_fuzzing"), feature = "client"))]
 pub(crate) use headers::decode_value;
-pub(crate) use legacy::share_sessions;
 pub use response_body::ResponseBody;
 pub use service::HttpService;

@@ -26,17 +26,27 @@ const OVERHEAD: usize = 64;
 pub(super) struct StoredEvent {
     /// Its number in the stream.
     pub(super) number: u64,
+    /// Whether it is the last of its stream, and its message.
     pub(super) entry: Arc<[u8]>,
-    /// Where the message begins in the entry.
-    pub(super) start: usize,
-    /// Whether it is the last of its stream.
-    pub(super) last: bool,
 }
 
 impl StoredEvent {
+    /// The entry of a log.
+    pub(super) fn entry(message: &[u8], last: bool) -> Vec<u8> {
+        let mut entry = Vec::with_capacity(1 + message.len());
+        entry.push(last.into());
+        entry.extend_from_slice(message);
+        entry
+    }
+
     /// A JSON-RPC message; empty if the event has none.
     pub(super) fn message(&self) -> &[u8] {
-        self.entry.get(self.start..).unwrap_or_default()
+        self.entry.get(1..).unwrap_or_default()
+    }
+
+    /// Whether it is the last of its stream.
+    pub(super) fn is_last(&self) -> bool {
+        self.entry.first() == Some(&1)
     }
 }
 

@@ -5,7 +5,6 @@ use std::{
     any::Any,
     future::poll_fn,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -18,7 +17,7 @@ use super::{
     http_error::HttpError,
     request_connection::RequestConnection,
 };
-use crate::core::admission::{Owner, Permit, Shares};
+use crate::core::admission::{Owner, Permit};
 
 /// Bytes that are read of a refused body, so that its sender receives the response.
 const MAX_DISCARDED: usize = 8 << 20;
@@ -193,13 +192,6 @@ pub(super) struct RequestBody {
 }
 
 impl RequestBody {
-    /// A body that another replica has read, charged to the owner of what it waits for; `None` if that exceeds what all
-    /// bodies or those of its owner may hold.
-    pub(super) fn of_replica(text: &[u8], bodies: &Arc<Shares>, owner: &Owner) -> Option<Self> {
-        let permit = bodies.try_acquire(owner, text.len())?;
-        Some(Self { text: Bytes::copy_from_slice(text), permit: Some(permit) })
-    }
-
     /// Charges a body that has to wait to its sender, also if it arrived as a whole.
     ///
     /// # Errors

@@ -98,11 +98,6 @@ impl RequestConnection {
         self.unread.acquire_last(&self.owner(), bytes)
     }
 
-    /// Bytes of messages that clients have not read yet.
-    pub(super) fn unread(&self) -> &Arc<Shares> {
-        &self.unread
-    }
-
     /// The messages to the client.
     pub(super) fn outbound(&self) -> &Arc<Outbound> {
         self.outbound.get_or_init(|| Outbound::new(self.unread.clone(), self.owner()))

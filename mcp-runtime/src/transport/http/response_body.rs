@@ -83,22 +83,6 @@ impl ResponseBody {
         BodySource::EventStream(Box::new(events)).into()
     }
 
-    /// Sends the head of a response that is an event stream with its first event, which comes soon: a client that has the one
-    /// has the other, too.
-    pub(super) fn hold_head(&mut self) {
-        if let BodySource::EventStream(events) = &mut self.source {
-            events.hold_head();
-        }
-    }
-
-    /// Whether the head of the response can be sent; otherwise the task is woken when it can.
-    pub(super) fn has_begun(&self, cx: &Context<'_>) -> bool {
-        match &self.source {
-            BodySource::EventStream(events) => events.has_begun(cx),
-            _ => true,
-        }
-    }
-
     pub(super) fn from_replay(replay: Replay) -> Self {
         BodySource::Replay(Box::new(replay)).into()
     }

@@ -349,16 +349,12 @@ impl HttpHandler {
         };
         if headers.session.first().is_some()
             && !headers.is_modern()
-            && self.legacy.shares_sessions()
-            && let Err(error) =
-                Box::pin(self.legacy.check_shared(&endpoint.server, headers, connection)).await
+            && self.legacy.shares_ended()
+            && let Err(error) = Box::pin(self.legacy.check_ended(headers, connection)).await
             // a modern request has no session, whatever its headers say
             && !parse(&body.text).is_ok_and(|message| is_modern(&message, headers))
         {
-            // the call that waits for a response would have none
-            let is_kept =
-                error.is_unavailable() && self.legacy.keep_response(&body.text, headers, connection);
-            return if is_kept { empty_response(StatusCode::ACCEPTED) } else { error.into() };
+            return error.into();
         }
         match self.start(&body.text, PostRequest { connection, headers, caller, permit }) {
             StartedResponse::Ready(response) => response,

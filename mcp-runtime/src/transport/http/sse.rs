@@ -35,8 +35,6 @@ pub(super) struct EventReader {
     content: StreamContent,
     /// Whether a comment is sent first, so that the client receives the head of the response.
     opening_comment: bool,
-    /// Whether the head of the response is sent with the first event, and not before.
-    holds_head: bool,
     silence: Pin<Box<Sleep>>,
     /// When it completes, the stream breaks off.
     end: Option<StreamDeadline>,
@@ -73,17 +71,7 @@ impl Future for StreamDeadline {
 impl EventReader {
     pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
         let silence = Box::pin(sleep(KEEP_ALIVE));
-        Self { receiver, content, opening_comment, holds_head: false, silence, end: None }
-    }
-
-    /// Sends the head of the response with the first event, which comes soon.
-    pub(super) fn hold_head(&mut self) {
-        self.holds_head = true;
-    }
-
-    /// Whether the head of the response can be sent; otherwise the task is woken when it can.
-    pub(super) fn has_begun(&self, cx: &Context<'_>) -> bool {
-        !self.holds_head || self.receiver.is_ready(cx)
+        Self { receiver, content, opening_comment, silence, end: None }
     }
 
     /// Breaks the stream off when `end` completes.

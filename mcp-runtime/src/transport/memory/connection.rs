@@ -118,12 +118,7 @@ impl MemoryConnection {
     }
 
     fn open_requests(&self) -> OpenRequests<'_> {
-        OpenRequests {
-            client: THE_CLIENT,
-            in_flight: &self.state.in_flight,
-            pending: &self.state.pending,
-            elsewhere: None,
-        }
+        OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
 
     fn encode_request(&self, method: &str, params: &str) -> String {

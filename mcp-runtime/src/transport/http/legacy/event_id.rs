@@ -1,12 +1,15 @@
 //! The ids of events on a session's streams, which clients send back as `Last-Event-ID`: `<stream>.<number>`. The name
-//! of a stream is random, so that it cannot be guessed, and an id is valid only within its session.
+//! of a stream says which process has sent it and is random, so that it cannot be guessed; an id is valid only within its
+//! session.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::core::{crypto::random_bytes, protocol::Revision};
 
-/// Characters of a stream's name.
-const NAME_LENGTH: usize = 23;
+/// Characters of a stream's name: its kind, the process, and random ones.
+const NAME_LENGTH: usize = 1 + PROCESS_LENGTH + 22;
+/// Characters that identify the process.
+const PROCESS_LENGTH: usize = 8;
 
 /// The kind of a stream, which its name begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +28,11 @@ impl StreamKind {
         }
     }
 
-    /// A new stream's name; `None` if the operating system provides no randomness.
-    pub(super) fn random_name(self) -> Option<Box<str>> {
+    /// The name of a new stream of a process; `None` if the operating system provides no randomness.
+    pub(super) fn new_name(self, process: [u8; 6]) -> Option<Box<str>> {
         let random = random_bytes::<16>().ok()?;
-        Some(format!("{}{}", self.prefix(), URL_SAFE_NO_PAD.encode(random)).into())
+        let [process, random] = [URL_SAFE_NO_PAD.encode(process), URL_SAFE_NO_PAD.encode(random)];
+        Some(format!("{}{process}{random}", self.prefix()).into())
     }
 }
 
@@ -53,6 +57,11 @@ impl<'a> EventId<'a> {
         (is_name && is_number).then_some(Self { stream, number: number.parse().ok()?, kind })
     }
 
+    /// Whether the stream is one of that process.
+    pub(super) fn is_of(&self, process: [u8; 6]) -> bool {
+        self.stream.get(1..=PROCESS_LENGTH) == Some(&URL_SAFE_NO_PAD.encode(process))
+    }
+
     /// The empty event that a resumed stream begins with: a client whose connection breaks before the next event resumes
     /// after the same one. Empty for clients of earlier revisions, which read no empty events.
     pub(super) fn priming_event(&self, revision: Revision) -> Vec<u8> {
@@ -69,10 +78,13 @@ mod tests {
 
     #[test]
     fn an_event_id_is_parsed_as_it_was_written() {
-        let name = format!("c{}", URL_SAFE_NO_PAD.encode([0xfb; 16]));
+        let name = format!("c{}", URL_SAFE_NO_PAD.encode([0xfb; 22]));
         let id = format!("{name}.42");
         let parsed = EventId { stream: &name, number: 42, kind: StreamKind::Call };
+        assert!(parsed.is_of([0xfb; 6]) && !parsed.is_of([0; 6]));
         assert_eq!(EventId::parse(&id), Some(parsed));
+        let name = StreamKind::Standalone.new_name([1; 6]).unwrap();
+        assert!(EventId::parse(&format!("{name}.1")).unwrap().is_of([1; 6]));
         let huge = format!("{name}.99999999999999999999999");
         for bad in ["", ".", "1", &name, &format!("{name}."), &format!("{name}.-1"), &format!("x{id}"), &huge]
         {

@@ -1,58 +1,60 @@
-//! The logs of a session's streams, for clients that come back for what they have missed. In a store that replicas share,
-//! each entry says which process writes the log, and which requests its stream answers.
+//! The logs of a session's streams, for clients that come back for what they have missed: a ring of events for each stream,
+//! in the memory of this process.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use tokio::time::Instant;
+
+use super::{
+    event_id::{EventId, StreamKind},
+    session_id::SessionUid,
+    sessions::unix_time,
 };
-
-use serde_json::value::RawValue;
-
-use super::{session_id::SessionUid, sessions::unix_time};
 use crate::{
     core::{
         admission::{Owner, Quota},
         config::EventBounds,
-        server::PROCESS_ID,
-        store::{Append, Appended, SealedStore, StoreError, Table},
+        crypto::random_bytes,
+        store::{Append, Appended, MemoryLogs, Table},
+        sync::Mutex,
     },
     transport::http::replay::StoredEvent,
 };
 
-/// Whether the event is the last of its stream.
-const LAST: u8 = 1;
-/// Whether the entry says who writes the log.
-const HAS_ORIGIN: u8 = 2;
 /// The cost of an event besides its message.
 const OVERHEAD: usize = 128;
 
 /// The logs of all streams of one endpoint.
 pub(super) struct EventLogs {
-    store: SealedStore,
+    logs: Mutex<MemoryLogs>,
     table: Table,
     bounds: EventBounds,
     /// The maximum size of one event.
     max_event: usize,
-    /// This process, if others read the logs.
-    process: Option<String>,
+    /// Tells the streams of this process from those of others, in their names.
+    process: [u8; 6],
 }
 
 impl EventLogs {
-    pub(super) fn new(
-        store: &SealedStore,
-        bounds: EventBounds,
-        share_percent: u8,
-        process: Option<String>,
-    ) -> Self {
+    pub(super) fn new(bounds: EventBounds, share_percent: u8) -> Self {
         let table = Table::new("streams", bounds.streams, bounds.bytes, share_percent);
         let share = Quota::new(bounds.bytes, share_percent).share_of(&Owner::anonymous());
+        // without randomness, streams cannot be named either
+        let process = random_bytes().unwrap_or_default();
         // one event must not cost all others
-        Self { store: store.clone(), table, bounds, max_event: share / 2, process }
+        let logs = Mutex::new(MemoryLogs::new(&table));
+        Self { logs, table, bounds, max_event: share / 2, process }
     }
 
-    /// Whether other processes read the logs.
-    pub(super) fn is_shared(&self) -> bool {
-        self.process.is_some()
+    /// The name of a new stream; `None` if the operating system provides no randomness.
+    pub(super) fn new_name(&self, kind: StreamKind) -> Option<Box<str>> {
+        kind.new_name(self.process)
+    }
+
+    /// Whether an event is one of this process.
+    pub(super) fn has_sent(&self, id: &EventId<'_>) -> bool {
+        id.is_of(self.process)
     }
 
     /// The log of a stream, which is kept until its session expires.
@@ -63,8 +65,8 @@ impl EventLogs {
         owner: Owner,
         expires: u64,
     ) -> EventLog {
-        let name = format!("{}/{stream}", super::resumable::store_key(uid));
-        EventLog { logs: self.clone(), name, owner, expires, requests: OnceLock::new() }
+        let name = format!("{}/{stream}", URL_SAFE_NO_PAD.encode(uid));
+        EventLog { logs: self.clone(), name, owner, expires }
     }
 }
 
@@ -75,16 +77,6 @@ pub(super) struct EventLog {
     owner: Owner,
     /// When its session expires.
     expires: u64,
-    /// A JSON array of the ids of the requests that the stream answers.
-    requests: OnceLock<String>,
-}
-
-/// The outcome of adding an event to a log.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Logged {
-    Stored,
-    /// Another process has written the log meanwhile: it has found this one to be gone.
-    Overtaken,
 }
 
 /// The events of a stream after a number.
@@ -92,121 +84,43 @@ pub(super) struct LoggedEvents {
     pub(super) events: Vec<StoredEvent>,
     /// Whether the stream has ended.
     pub(super) ended: bool,
-    /// The number of the last event.
-    pub(super) last: u64,
-    pub(super) origin: Option<Origin>,
-}
-
-/// The process that writes a log, and the requests that it answers.
-pub(super) struct Origin {
-    pub(super) process: String,
-    pub(super) requests: Vec<Box<RawValue>>,
 }
 
 impl EventLog {
-    pub(super) fn is_shared(&self) -> bool {
-        self.logs.is_shared()
-    }
-
-    /// Sets the ids of the requests that the stream answers, as raw JSON.
-    pub(super) fn set_requests<'a>(&self, ids: impl Iterator<Item = &'a str>) {
-        if self.is_shared() {
-            let ids: Vec<&str> = ids.collect();
-            // the calls of a stream are known once
-            let _unchanged = self.requests.set(format!("[{}]", ids.join(",")));
-        }
-    }
-
-    /// The entry of an event. The message is left out if it is too large.
-    pub(super) fn encode(&self, message: &[u8], last: bool) -> Arc<[u8]> {
-        let mut entry = Vec::with_capacity(OVERHEAD + message.len());
-        entry.push(if last { LAST } else { 0 });
-        if let Some(process) = &self.logs.process {
-            entry[0] |= HAS_ORIGIN;
-            entry.extend(process.as_bytes());
-            let requests = self.requests.get().map_or("[]", String::as_str);
-            let (requests, length) = match u16::try_from(requests.len()) {
-                Ok(length) => (requests, length),
-                Err(_) => ("[]", 2),
-            };
-            entry.extend(length.to_le_bytes());
-            entry.extend(requests.as_bytes());
-        }
-        if entry.len() + message.len() + OVERHEAD <= self.logs.max_event {
-            entry.extend_from_slice(message);
+    /// Adds a message as the event of that number, and removes the oldest events that it leaves no room for. A message that
+    /// is too large is left out of its event.
+    pub(super) fn append(&self, number: u64, message: &[u8], last: bool) {
+        let EventLogs { logs, table, bounds, max_event, .. } = &*self.logs;
+        let message = if message.len().saturating_add(OVERHEAD) <= *max_event {
+            message
         } else {
             tracing::debug!(bytes = message.len(), "an event is too large to be kept");
-        }
-        entry.into()
-    }
-
-    /// Adds an entry as the event of that number.
-    ///
-    /// # Errors
-    /// The store cannot be reached.
-    pub(super) async fn append(&self, number: u64, entry: &[u8]) -> Result<Logged, StoreError> {
-        let EventLogs { store, table, bounds, .. } = &*self.logs;
+            b""
+        };
         let append = Append {
             position: number,
-            bytes: entry,
+            bytes: &StoredEvent::entry(message, last),
             owner: self.owner.as_str(),
             max_entries: bounds.events,
             max_bytes: bounds.bytes,
             expires_in: Duration::from_secs(self.expires.saturating_sub(unix_time()).max(1)),
         };
-        match store.append(table, &self.name, append).await? {
-            Appended::Stored => Ok(Logged::Stored),
-            Appended::TooLarge => {
-                tracing::debug!("an event has no place in its log");
-                Ok(Logged::Overtaken)
-            }
-            // an operation that has failed may have been carried out
-            Appended::Conflict(_) => {
-                let page = store.read_after(table, &self.name, number - 1, 1).await?;
-                let found = page.and_then(|page| page.entries.into_iter().next());
-                let is_same = found.is_some_and(|found| found.position == number && *found.bytes == *entry);
-                Ok(if is_same { Logged::Stored } else { Logged::Overtaken })
-            }
+        if logs.lock().append(Instant::now(), table, &self.name, &append) != Appended::Stored {
+            tracing::debug!("an event has no place in its log");
         }
     }
 
     /// Reads the events after a number; `None` if the log does not exist.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(super) async fn read_after(&self, number: u64) -> Result<Option<LoggedEvents>, StoreError> {
-        let EventLogs { store, table, bounds, .. } = &*self.logs;
-        // the event before says whether the stream ended with it, and who writes the log
+    pub(super) fn read_after(&self, number: u64) -> Option<LoggedEvents> {
+        let EventLogs { logs, bounds, .. } = &*self.logs;
+        // the event before says whether the stream ended with it
         let limit = bounds.events.saturating_add(1);
-        let Some(page) = store.read_after(table, &self.name, number.saturating_sub(1), limit).await? else {
-            return Ok(None);
-        };
-        let mut read = LoggedEvents { events: Vec::new(), ended: false, last: page.last, origin: None };
-        for entry in page.entries {
-            let (event, origin) =
-                decode(entry.position, entry.bytes).ok_or("an event of the store is of another version")?;
-            read.ended = event.last;
-            read.origin = origin.or(read.origin);
-            if event.number > number {
-                read.events.push(event);
-            }
-        }
-        Ok(Some(read))
+        let page = logs.lock().read_after(Instant::now(), &self.name, number.saturating_sub(1), limit)?;
+        let entries = page.entries.into_iter();
+        let mut events: Vec<_> =
+            entries.map(|entry| StoredEvent { number: entry.position, entry: entry.bytes }).collect();
+        let ended = events.last().is_some_and(StoredEvent::is_last);
+        events.retain(|event| event.number > number);
+        Some(LoggedEvents { events, ended })
     }
-}
-
-/// The event of an entry, and who has written it.
-pub(super) fn decode(number: u64, entry: Arc<[u8]>) -> Option<(StoredEvent, Option<Origin>)> {
-    let (flags, rest) = entry.split_first()?;
-    let (mut start, mut origin) = (1, None);
-    if flags & HAS_ORIGIN != 0 {
-        let (process, rest) = rest.split_at_checked(PROCESS_ID)?;
-        let (length, rest) = rest.split_first_chunk::<2>()?;
-        let length = usize::from(u16::from_le_bytes(*length));
-        let requests = serde_json::from_slice(rest.get(..length)?).ok()?;
-        origin = Some(Origin { process: std::str::from_utf8(process).ok()?.to_owned(), requests });
-        start += PROCESS_ID + 2 + length;
-    }
-    let last = flags & LAST != 0;
-    Some((StoredEvent { number, entry, start, last }, origin))
 }

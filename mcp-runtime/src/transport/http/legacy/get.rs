@@ -6,31 +6,23 @@
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use http::Response;
-use tokio::{
-    runtime::Handle,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     event_id::{EventId, StreamKind},
-    event_log::{EventLog, LoggedEvents},
+    event_log::{EventLog, EventLogs, LoggedEvents},
     event_sender::EventSender,
-    other_replicas::Following,
-    resumable::{ResumableStream, StreamSession},
+    resumable::ResumableStream,
     session_id::Session,
     session_table::SessionGuard,
     sessions::{Sessions, unix_time},
-    shared_sessions::{CLAIM_AGAIN, Listening},
     standalone::StandaloneEvent,
 };
 use crate::{
     core::{
         admission::{Owner, Permit},
-        changes::Hub,
         connection::Principal,
-        protocol::Revision,
         spawn::spawn,
-        store::StoreError,
     },
     transport::http::{
         endpoint::Endpoint,
@@ -45,10 +37,6 @@ use crate::{
 
 /// How long a standalone stream waits for its client to reconnect.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a stream whose session has its changes at another process asks whether that has a client.
-const IDLE_CHECK: Duration = Duration::from_secs(15);
-/// After a failure.
-const CHECK_RETRY: Duration = Duration::from_secs(1);
 
 /// A GET of a session, which may have one more stream.
 struct Get<'g> {
@@ -65,7 +53,7 @@ struct Get<'g> {
 impl Sessions {
     /// Opens a standalone stream, or resumes the stream of `Last-Event-ID`.
     pub(super) async fn get(
-        self: &Arc<Self>,
+        &self,
         endpoint: &Arc<Endpoint>,
         connection: &RequestConnection,
         headers: &ProtocolHeaders<'_>,
@@ -97,111 +85,56 @@ impl Sessions {
             end = end.of_resumable(session.revision);
         }
         let get = Get { endpoint, session, guard, caller, owner, permit, end };
-        let Some(id) = resumed else { return self.open_standalone(get, None).await };
+        let Some(id) = resumed else { return self.open_standalone(get, None) };
+        // another process has the stream, or has had it: its client starts another session
+        if !self.event_logs.as_ref().is_some_and(|logs| logs.has_sent(&id)) {
+            return Err(HttpError::unknown_session());
+        }
         let running = get.guard.data.streams().get(id.stream).cloned();
         match (running, id.kind) {
-            (Some(stream), _) => self.resume_running(get, id, stream).await,
-            (None, StreamKind::Call) => self.resume_logged(get, id).await,
-            (None, StreamKind::Standalone) => self.open_standalone(get, Some(id)).await,
+            (Some(stream), _) => resume_running(get, &id, stream),
+            (None, StreamKind::Call) => self.resume_logged(get, &id),
+            (None, StreamKind::Standalone) => self.open_standalone(get, Some(id)),
         }
     }
 
-    /// Resumes a stream that runs in this process.
-    async fn resume_running(
-        &self,
-        get: Get<'_>,
-        id: EventId<'_>,
-        stream: Arc<ResumableStream>,
-    ) -> Result<Response<ResponseBody>, HttpError> {
-        let Get { endpoint, session, guard, caller, owner, permit, end } = get;
-        if id.kind == StreamKind::Standalone {
-            guard.data.standalone.set_caller(caller);
-            self.claim_for_resumed(endpoint, &guard, &session, &owner).await?;
-        }
-        let unread = endpoint.budgets.outbound.clone();
-        let missed = stream.read_missed(&unread, &owner, id.number).await;
-        let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
-        let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
-        sender.send_now(id.priming_event(session.revision));
-        let received = id.number;
-        spawn(async move {
-            stream.resume(&sender, missed, received, (&unread, &owner)).await;
-        });
-        Ok(event_stream_response(body))
-    }
-
-    /// Resumes the stream of a call that has ended, or that another replica runs: from its log.
-    async fn resume_logged(
-        &self,
-        get: Get<'_>,
-        id: EventId<'_>,
-    ) -> Result<Response<ResponseBody>, HttpError> {
-        let log = self.log_of(&get, &id).ok_or_else(HttpError::unknown_event_id)?;
-        let read = log.read_after(id.number).await.map_err(|error| unreadable(&error))?;
-        let read = read.ok_or_else(HttpError::unknown_event_id)?;
-        let Get { endpoint, session, guard, owner, permit, end, .. } = get;
-        let LoggedEvents { events, ended, origin, .. } = read;
+    /// Resumes the stream of a call that has ended, from its log.
+    fn resume_logged(&self, get: Get<'_>, id: &EventId<'_>) -> Result<Response<ResponseBody>, HttpError> {
+        let read = self.log_of(&get, id).and_then(|log| log.read_after(id.number));
+        let LoggedEvents { events, ended } = read.ok_or_else(HttpError::unknown_event_id)?;
         // nothing to send: after an empty stream the client would reconnect once more
         if ended && events.iter().all(|event| event.message().is_empty()) {
             return Ok(method_not_allowed("POST, DELETE"));
         }
-        let first = id.priming_event(session.revision);
-        if !ended && let (Some(origin), Some(replicas)) = (origin, self.replicas.clone()) {
-            let following = Following {
-                endpoint: endpoint.clone(),
-                uid: session.uid,
-                owner: owner.clone(),
-                stream: id.stream.into(),
-                log,
-                origin,
-                received: id.number,
-                has_empty_events: session.revision >= Revision::V2025_11_25,
-            };
-            let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner, Some(permit), end);
-            sender.send_now(first);
-            spawn(async move {
-                // the session keeps its streams while one is open
-                replicas.follow(following, sender, guard.data.ended.clone()).await;
-            });
-            return Ok(event_stream_response(body));
-        }
+        let Get { endpoint, session, owner, permit, end, .. } = get;
         let unread = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(&events));
         let unread = unread.ok_or_else(HttpError::too_many_unread_bytes)?;
-        let replay = Replay::new(id.stream, (first, events), unread, end);
+        let replay = Replay::new(id.stream, (id.priming_event(session.revision), events), unread, end);
         Ok(event_stream_response(ResponseBody::from_replay(replay).holding(Some(permit))))
     }
 
-    /// Opens a standalone stream: a new one, or one in place of `resumed`, which this process does not have any more.
-    async fn open_standalone(
-        self: &Arc<Self>,
+    /// Opens a standalone stream: a new one, or one in place of `resumed`, which has ended.
+    fn open_standalone(
+        &self,
         get: Get<'_>,
         resumed: Option<EventId<'_>>,
     ) -> Result<Response<ResponseBody>, HttpError> {
         // evicted events are lost, but more may follow
-        let missed_of = resumed.as_ref().and_then(|id| Some((id, self.log_of(&get, id)?)));
+        let missed = resumed.as_ref().and_then(|id| self.log_of(&get, id)?.read_after(id.number));
         let Get { endpoint, session, guard, caller, owner, permit, end } = get;
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
+        let mut replayed = None;
         if let Some(id) = &resumed {
             sender.send_now(id.priming_event(session.revision));
+            let mut events = missed.map(|missed| missed.events).unwrap_or_default();
+            events.retain(|event| !event.message().is_empty());
+            let permit = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(&events));
+            let permit = permit.ok_or_else(HttpError::too_many_unread_bytes)?;
+            replayed = Some((id.stream.into(), events, permit));
         }
-        let standalone =
-            StandaloneStream::open(endpoint, self, guard, &session, StreamClaim { caller, owner });
+        let claim = StreamClaim { caller, owner };
+        let standalone = StandaloneStream::open(endpoint, self.event_logs.as_ref(), guard, &session, claim);
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
-        let data = standalone.stream.session();
-        if let Some(replicas) = &self.replicas {
-            replicas.claim_changes(data, standalone.listening(), missed_of.is_some()).await?;
-        }
-        let replayed = match missed_of {
-            // after another replica has left the changes to this one
-            Some((id, log)) => {
-                let read = log.read_after(id.number).await.map_err(|error| unreadable(&error))?;
-                let mut events = read.map(|read| read.events).unwrap_or_default();
-                events.retain(|event| !event.message().is_empty());
-                let permit = endpoint.budgets.outbound.acquire_last(&standalone.owner, replay_cost(&events));
-                Some((id.stream.into(), events, permit.ok_or_else(HttpError::too_many_unread_bytes)?))
-            }
-            None => None,
-        };
         spawn(standalone.run(sender, replayed));
         Ok(event_stream_response(body))
     }
@@ -211,33 +144,28 @@ impl Sessions {
         let logs = self.event_logs.as_ref()?;
         Some(logs.log(&get.session.uid, id.stream, get.owner.clone(), get.session.expires))
     }
+}
 
-    /// Has this process get the changes of a session whose standalone stream is resumed here, if another one has them.
-    async fn claim_for_resumed(
-        &self,
-        endpoint: &Endpoint,
-        guard: &SessionGuard<Arc<ResumableStream>>,
-        session: &Session,
-        owner: &Owner,
-    ) -> Result<(), HttpError> {
-        let Some(replicas) = &self.replicas else { return Ok(()) };
-        subscribe_again(endpoint, &guard.data, guard.hub(), owner);
-        let of = Listening { uid: &session.uid, expires: session.expires, owner };
-        replicas.claim_changes(&guard.data, of, false).await
+/// Resumes a stream that runs.
+fn resume_running(
+    get: Get<'_>,
+    id: &EventId<'_>,
+    stream: Arc<ResumableStream>,
+) -> Result<Response<ResponseBody>, HttpError> {
+    let Get { endpoint, session, guard, caller, owner, permit, end } = get;
+    if id.kind == StreamKind::Standalone {
+        guard.data.standalone.set_caller(caller);
     }
-}
-
-/// Has the streams of a session get the changes again that another process had; `false` if the server has too many
-/// subscribers.
-fn subscribe_again(endpoint: &Endpoint, data: &StreamSession, hub: &Hub, owner: &Owner) -> bool {
-    let rules = endpoint.access_rules.clone();
-    data.standalone.subscribe_again(|caller| hub.subscribe(data.filter().clone(), caller, rules, owner))
-}
-
-/// The store of replicas cannot be read.
-fn unreadable(error: &StoreError) -> HttpError {
-    tracing::debug!(%error, "what replicas share cannot be read");
-    HttpError::sessions_unavailable()
+    let unread = endpoint.budgets.outbound.clone();
+    let missed = stream.read_missed(&unread, &owner, id.number);
+    let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
+    let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
+    sender.send_now(id.priming_event(session.revision));
+    let received = id.number;
+    spawn(async move {
+        stream.resume(&sender, missed, received, (&unread, &owner)).await;
+    });
+    Ok(event_stream_response(body))
 }
 
 /// The events that a client has missed of an earlier standalone stream of that name, which are sent first.
@@ -256,7 +184,6 @@ struct StandaloneStream {
     stream: Arc<ResumableStream>,
     /// Its number among the session's standalone streams.
     serial: u64,
-    sessions: Arc<Sessions>,
     /// When the session expires, in seconds since 1970.
     expires: u64,
 }
@@ -265,7 +192,7 @@ impl StandaloneStream {
     /// `None` if the server has too many subscribers.
     fn open(
         endpoint: &Arc<Endpoint>,
-        sessions: &Arc<Sessions>,
+        logs: Option<&Arc<EventLogs>>,
         guard: SessionGuard<Arc<ResumableStream>>,
         session: &Session,
         StreamClaim { caller, owner }: StreamClaim,
@@ -275,33 +202,12 @@ impl StandaloneStream {
         let data = guard.data.clone();
         let hub = guard.hub().clone();
         let Session { revision, expires, .. } = *session;
-        let (logs, unread) = (sessions.stream_logs(), &endpoint.budgets.outbound);
-        let stream = ResumableStream::new(StreamKind::Standalone, guard, (revision, expires), logs, unread)?;
+        let stream = ResumableStream::new(StreamKind::Standalone, guard, (revision, expires), logs)?;
         let subscriber = owner.clone();
         let subscribe = || hub.subscribe(data.filter().clone(), caller.clone(), rules.clone(), &subscriber);
         let serial = data.standalone.add(subscribe)?;
         data.standalone.set_caller(caller);
-        Some(Self { endpoint: endpoint.clone(), stream, serial, owner, sessions: sessions.clone(), expires })
-    }
-
-    fn listening(&self) -> Listening<'_> {
-        Listening { uid: self.stream.uid(), expires: self.expires, owner: &self.owner }
-    }
-
-    /// Finds out which process has the changes of the session; returns when to do it again.
-    async fn check(&self) -> Instant {
-        let data = self.stream.session();
-        let hub = self.stream.hub();
-        let subscribe = || subscribe_again(&self.endpoint, data, hub, &self.owner);
-        let checked = match &self.sessions.replicas {
-            Some(replicas) => replicas.check_changes(data, self.listening(), &subscribe).await,
-            None => Ok(true),
-        };
-        match checked {
-            Ok(true) => Instant::now() + CLAIM_AGAIN,
-            Ok(false) => Instant::now() + IDLE_CHECK,
-            Err(_) => Instant::now() + CHECK_RETRY,
-        }
+        Some(Self { endpoint: endpoint.clone(), stream, serial, owner, expires })
     }
 
     /// Sends what the client has missed, and changes until the session ends, the server stops, or the client does not
@@ -333,26 +239,15 @@ impl StandaloneStream {
                 () = sleep(Duration::from_secs(self.expires.saturating_sub(unix_time()))) => {}
             }
         });
-        let mut check_at = self.sessions.replicas.is_some().then(|| Instant::now() + CLAIM_AGAIN);
         let mut waiting: Option<(Instant, Permit)> = None;
         loop {
             let sender = stream.sender();
             data.standalone.set_connected(self.serial, sender.is_some());
             match &sender {
                 Some(_) => waiting = None,
-                // another process collects the changes
-                None if !data.standalone.is_subscribed() => return,
                 None if waiting.is_some() => {}
                 None => match self.endpoint.budgets.waiting.try_acquire(&self.owner, 1) {
-                    Some(permit) => {
-                        waiting = Some((Instant::now() + RECONNECT_TIMEOUT, permit));
-                        if let Some(replicas) = self.sessions.replicas.clone()
-                            && !data.standalone.is_connected()
-                        {
-                            let uid = *stream.uid();
-                            spawn(async move { replicas.tell_idle(&uid).await });
-                        }
-                    }
+                    Some(permit) => waiting = Some((Instant::now() + RECONNECT_TIMEOUT, permit)),
                     None => return,
                 },
             }
@@ -362,41 +257,20 @@ impl StandaloneStream {
                     None => std::future::pending().await,
                 }
             };
-            let next_check = async {
-                match check_at {
-                    Some(at) => sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             let event = tokio::select! {
                 biased;
                 () = &mut end => return,
                 event = poll_fn(|cx| data.standalone.poll(self.serial, cx)) => event,
-                () = stream.wait_for_retry() => {
-                    stream.log_backlog().await;
-                    continue;
-                }
                 () = stream.wait_until_disconnected() => continue,
                 () = stream.changed.notified() => continue,
                 () = reconnect_timeout => return,
-                () = next_check => StandaloneEvent::Check,
             };
             match event {
                 // a client that does not read delays this, but not beyond the end of its session
                 StandaloneEvent::Send(change) => tokio::select! {
                     biased;
                     () = &mut end => return,
-                    () = async {
-                        let logged = stream.log_message(change.notification(|_| {}), false).await;
-                        // from there another process sends it
-                        data.standalone.set_sent();
-                        stream.send_logged(logged, None).await;
-                    } => {}
-                },
-                StandaloneEvent::Check => tokio::select! {
-                    biased;
-                    () = &mut end => return,
-                    next = self.check() => check_at = Some(next),
+                    () = stream.send(change.notification(|_| {}), None, false) => {}
                 },
                 StandaloneEvent::End => return,
             }
@@ -406,17 +280,6 @@ impl StandaloneStream {
 
 impl Drop for StandaloneStream {
     fn drop(&mut self) {
-        let data = self.stream.session();
-        data.standalone.remove(self.serial);
-        if let Some(replicas) = self.sessions.replicas.clone()
-            && data.standalone.is_empty()
-            && Handle::try_current().is_ok()
-        {
-            let (data, owner) = (data.clone(), self.owner.clone());
-            let (uid, expires) = (*self.stream.uid(), self.expires);
-            spawn(async move {
-                replicas.leave_changes(&data, Listening { uid: &uid, expires, owner: &owner }).await;
-            });
-        }
+        self.stream.session().standalone.remove(self.serial);
     }
 }

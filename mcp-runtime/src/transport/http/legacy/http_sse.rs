@@ -1,10 +1,9 @@
 //! HTTP+SSE, the transport of 2024-11-05: one event stream carries every message of the server, and a POST each message
-//! of the client. A stream is served like a connection of stdio, within the limits of the endpoint. Where replicas share a
-//! store, each of them takes the messages for it.
+//! of the client. A stream is served like a connection of stdio, within the limits of the endpoint.
 //!
 //! See [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use http::{Response, StatusCode, request::Parts};
 use tokio::{
@@ -16,12 +15,9 @@ use tokio::{
 use super::event_sender::EventSender;
 use crate::{
     core::{
-        admission::{Owner, Shares},
         connection::{ClientData, Principal},
         crypto::random_id,
-        server::Server,
         spawn::spawn,
-        store::StoreFuture,
         sync::Mutex,
     },
     transport::{
@@ -45,90 +41,22 @@ const MAX_QUEUED: usize = 16;
 /// The query parameter with the stream's name.
 const NAME_PARAMETER: &str = "sessionId=";
 
-/// The streams that the clients of one endpoint have opened.
-#[derive(Debug)]
-pub(in crate::transport::http) struct SseStreams {
-    open: Arc<OpenSseStreams>,
-    elsewhere: Option<Arc<dyn OtherSseStreams>>,
-}
-
-/// The open streams of this process, by name.
-#[derive(Debug, Default)]
-pub(super) struct OpenSseStreams(Mutex<HashMap<Box<str>, SseStream>>);
+/// The streams that the clients of one endpoint have opened, by name; clones share them.
+#[derive(Debug, Default, Clone)]
+pub(in crate::transport::http) struct SseStreams(Arc<Mutex<HashMap<Box<str>, SseStream>>>);
 
 /// One open stream.
 #[derive(Debug, Clone)]
-pub(super) struct SseStream {
+struct SseStream {
     /// The client's messages.
     messages: mpsc::Sender<RequestBody>,
     caller: Option<Arc<Principal>>,
-    owner: Owner,
-    /// Bytes of messages that wait.
-    bodies: Arc<Shares>,
-}
-
-/// Why a stream does not take a message of another replica.
-pub(super) enum MessageRefused {
-    /// Too many messages wait to be served.
-    Full,
-    Ended,
 }
 
 /// The registration of an open stream; after it is dropped no more messages are received.
 struct SseRegistration {
     name: Box<str>,
-    streams: Arc<OpenSseStreams>,
-}
-
-/// The streams of other replicas. Only a program with a store that replicas share contains what implements it.
-pub(super) trait OtherSseStreams: fmt::Debug + Send + Sync {
-    /// The name of a new stream of this process, for that caller; `None` if the operating system provides no randomness.
-    fn name(&self, caller: Option<&Principal>) -> Option<String>;
-
-    /// The other process that has a stream of that caller; `None` if the name is not one of them.
-    fn process_of(&self, name: &str, caller: Option<&Principal>) -> Option<String>;
-
-    /// Passes a message on to the process that has the stream.
-    fn pass_on<'a>(
-        &'a self,
-        process: &'a str,
-        name: &'a str,
-        message: &'a [u8],
-        owner: &'a Owner,
-    ) -> StoreFuture<'a, Result<(), HttpError>>;
-}
-
-/// Makes those of a server, beside the streams of this process.
-type OpenOthers = fn(&Server, &Arc<OpenSseStreams>) -> Option<Arc<dyn OtherSseStreams>>;
-
-/// The option with what makes them.
-#[derive(Clone, Copy)]
-pub(super) struct OpenSseReplicas(pub(super) OpenOthers);
-
-impl OpenSseStreams {
-    pub(super) fn find(&self, name: &str) -> Option<SseStream> {
-        self.0.lock().get(name).cloned()
-    }
-
-    fn register(self: &Arc<Self>, name: Box<str>, stream: SseStream) -> SseRegistration {
-        self.0.lock().insert(name.clone(), stream);
-        SseRegistration { name, streams: self.clone() }
-    }
-}
-
-impl SseStream {
-    /// Takes a message that another replica has passed on.
-    ///
-    /// # Errors
-    /// It has too many that wait, or has ended.
-    pub(super) fn take(&self, message: &[u8]) -> Result<(), MessageRefused> {
-        let message = RequestBody::of_replica(message, &self.bodies, &self.owner);
-        let sent = self.messages.try_send(message.ok_or(MessageRefused::Full)?);
-        sent.map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => MessageRefused::Full,
-            mpsc::error::TrySendError::Closed(_) => MessageRefused::Ended,
-        })
-    }
+    streams: SseStreams,
 }
 
 impl Drop for SseRegistration {
@@ -138,20 +66,9 @@ impl Drop for SseRegistration {
 }
 
 impl SseStreams {
-    pub(super) fn new(server: &Server) -> Self {
-        let open = Arc::<OpenSseStreams>::default();
-        let open_replicas = server.options().of_capabilities.get::<OpenSseReplicas>();
-        let elsewhere = open_replicas.and_then(|open_replicas| open_replicas.0(server, &open));
-        Self { open, elsewhere }
-    }
-
-    /// The name of a new stream, which cannot be guessed; `None` if the operating system provides no randomness.
-    fn new_name(&self, caller: Option<&Principal>) -> Option<Box<str>> {
-        let name = match &self.elsewhere {
-            Some(elsewhere) => elsewhere.name(caller)?,
-            None => random_id().ok()?,
-        };
-        Some(name.into())
+    fn register(&self, name: Box<str>, stream: SseStream) -> SseRegistration {
+        self.0.lock().insert(name.clone(), stream);
+        SseRegistration { name, streams: self.clone() }
     }
 
     /// Answers GET: opens a stream, whose first event contains the path for messages, as some clients resolve nothing else.
@@ -170,14 +87,11 @@ impl SseStreams {
         // the stream is the session
         let end = endpoint.stream_end(caller.as_ref(), endpoint.options.session_lifetime);
         let (messages, receiver) = mpsc::channel(MAX_QUEUED);
-        let name = self.new_name(caller.as_deref()).ok_or_else(HttpError::too_many_streams)?;
-        let (of, bodies) = (owner.clone(), budgets.bodies.clone());
-        let stream = SseStream { messages, caller: caller.clone(), owner: of, bodies };
-        let registration = self.open.register(name, stream);
-        if self.elsewhere.is_some() {
-            // a router that is mounted in another program begins to listen to its replicas here
-            endpoint.server.join_replicas();
-        }
+        // a name that cannot be guessed
+        let name = random_id().map_err(|_| HttpError::too_many_streams())?;
+        let registration = self.register(name.into(), SseStream { messages, caller: caller.clone() });
+        // a router that is mounted in another program begins to listen to its replicas here
+        endpoint.server.join_replicas();
         let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit), end);
         let parts = ConnectionParts {
             server: endpoint.server.clone(),
@@ -209,31 +123,17 @@ impl SseStreams {
             query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(NAME_PARAMETER)));
         let caller = request.caller();
         let name = name.ok_or_else(HttpError::unknown_stream)?;
-        let stream = self.open.find(name).filter(|stream| match (&stream.caller, caller) {
+        let stream = self.0.lock().get(name).cloned().filter(|stream| match (&stream.caller, caller) {
             (Some(one), Some(other)) => one.is_same(other),
             (one, other) => one.is_none() && other.is_none(),
         });
-        let elsewhere = self.elsewhere.as_ref().filter(|_| stream.is_none()).and_then(|elsewhere| {
-            Some((elsewhere, elsewhere.process_of(name, caller.map(|caller| &**caller))?))
-        });
-        if stream.is_none() && elsewhere.is_none() {
-            return Err(HttpError::unknown_stream());
-        }
+        let stream = stream.ok_or_else(HttpError::unknown_stream)?;
         if !headers.is_json() {
             return Err(HttpError::unsupported_media_type());
         }
         let mut permit = endpoint.budgets.admit(request)?;
         let mut message = read_body(body, endpoint, request, headers.expects_continue, &mut permit).await?;
         message.charge(endpoint, &request.owner())?;
-        let Some(stream) = stream else {
-            let (elsewhere, process) = elsewhere.ok_or_else(HttpError::unknown_stream)?;
-            endpoint.server.join_replicas();
-            let owner = request.owner();
-            // it may take long
-            permit.charge(&owner)?;
-            elsewhere.pass_on(&process, name, &message.text, &owner).await?;
-            return Ok(empty_response(StatusCode::ACCEPTED));
-        };
         if stream.messages.capacity() == 0 {
             // it may take long
             permit.charge(&request.owner())?;

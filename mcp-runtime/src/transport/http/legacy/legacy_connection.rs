@@ -16,7 +16,6 @@ use crate::{
             ClientConnection, HttpHead, NOT_INITIALIZED, PendingResponse, SessionState, SubscribeError,
         },
         protocol::{LogLevel, Revision},
-        store::StoreFuture,
     },
     transport::http::request_connection::RequestConnection,
 };
@@ -92,11 +91,10 @@ impl SessionConnection {
     /// The resumable event stream of the response; `None` if streams cannot be resumed.
     pub(super) fn stream(&self) -> Option<&Arc<ResumableStream>> {
         let stream = self.stream.get_or_init(|| {
-            let logs = self.sessions.stream_logs()?;
+            let logs = self.sessions.event_logs.as_ref()?;
             let guard = self.sessions.table.open_stream(self.session.uid, &self.request.owner())?;
             let Session { revision, expires, .. } = *self.session;
-            let unread = self.request.unread();
-            ResumableStream::new(StreamKind::Call, guard, (revision, expires), Some(logs), unread)
+            ResumableStream::new(StreamKind::Call, guard, (revision, expires), Some(logs))
         });
         stream.as_ref()
     }
@@ -117,16 +115,12 @@ impl ClientConnection for SessionConnection {
     }
 
     fn expect_response(&self) -> Result<PendingResponse, &'static str> {
-        let uid = self.session.uid;
-        let pending = match &self.sessions.replicas {
-            // another replica may have got the notification
-            Some(replicas) => {
-                let id = replicas.request_id(&uid).ok_or("an id of a request cannot be made")?;
-                self.sessions.pending.expect_response_to(uid, &id)
-            }
-            None if self.sessions.records.is_initializing(&self.session) => return Err(NOT_INITIALIZED),
-            None => self.sessions.pending.expect_response(uid)?,
-        };
+        let Sessions { records, pending, ended, .. } = &*self.sessions;
+        // where replicas share a store, another one may have got the notification
+        if ended.is_none() && records.is_initializing(&self.session) {
+            return Err(NOT_INITIALIZED);
+        }
+        let pending = pending.expect_response(self.session.uid)?;
         // checked last: pending requests are closed after this has fired
         if self.shutdown.is_cancelled() { Err("the server is stopping") } else { Ok(pending) }
     }
@@ -169,22 +163,6 @@ impl SessionState for SessionConnection {
 
     fn set_level(&self, level: LogLevel) -> bool {
         self.sessions.table.set_level(&self.session.uid, &self.request.owner(), level)
-    }
-
-    fn share_level(&self, level: LogLevel) -> Option<StoreFuture<'static, bool>> {
-        let (replicas, session) = (self.sessions.replicas.clone()?, self.session.clone());
-        let owner = self.request.owner();
-        Some(Box::pin(async move { replicas.share_level(&session, &owner, level).await }))
-    }
-
-    fn share_subscription(
-        &self,
-        uri: &str,
-        is_on: bool,
-    ) -> Option<StoreFuture<'static, Result<(), SubscribeError>>> {
-        let (replicas, session) = (self.sessions.replicas.clone()?, self.session.clone());
-        let (owner, uri) = (self.request.owner(), uri.to_owned());
-        Some(Box::pin(async move { replicas.share_subscription(&session, &owner, &uri, is_on).await }))
     }
 
     fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {

@@ -2,33 +2,26 @@
 //! batches, and HTTP+SSE.
 
 mod capabilities;
+mod ended_sessions;
 mod event_id;
 mod event_log;
 mod event_sender;
 mod get;
 mod http_sse;
-mod kept_responses;
 mod legacy_connection;
-mod other_replicas;
 mod post;
-mod replicas;
 mod resumable;
 mod session_id;
 mod session_records;
 mod session_table;
 mod sessions;
-mod shared_sessions;
-mod sse_replicas;
 mod standalone;
 
 use std::sync::Arc;
 
 use http::{Method, Response};
-use http_sse::{OpenSseReplicas, SseStreams};
-use other_replicas::OpenReplicas;
-use replicas::open_replicas;
+use http_sse::SseStreams;
 use sessions::Sessions;
-use sse_replicas::open_sse_replicas;
 
 use super::{
     endpoint::Endpoint,
@@ -39,17 +32,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::core::admission::Owner;
-use crate::core::{
-    config::{HttpOptions, Options},
-    jsonrpc::parse,
-    server::Server,
-};
-
-/// Lets replicas share sessions, and the streams of HTTP+SSE.
-pub(crate) fn share_sessions(options: &mut Options) {
-    options.of_capabilities.insert(OpenReplicas(open_replicas));
-    options.of_capabilities.insert(OpenSseReplicas(open_sse_replicas));
-}
+use crate::core::{config::HttpOptions, server::Server};
 
 /// Serves legacy revisions.
 #[derive(Debug)]
@@ -63,7 +46,7 @@ pub(super) struct Legacy {
 impl Legacy {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Self {
         let sessions = (!options.stateless).then(|| Sessions::new(server, options));
-        Self { sessions, sse: SseStreams::new(server) }
+        Self { sessions, sse: SseStreams::default() }
     }
 
     /// The methods that are served, for `Allow`.
@@ -78,49 +61,24 @@ impl Legacy {
         }
     }
 
-    /// Whether a store knows of sessions what other replicas know.
-    pub(super) fn shares_sessions(&self) -> bool {
-        self.sessions.as_ref().is_some_and(|sessions| sessions.shared.is_some())
-    }
-
-    /// Checks that the session of a request has not ended elsewhere, and learns what was set there, where a store knows
-    /// that.
+    /// Checks that the session of a request has not ended at another replica, where a store knows that.
     ///
     /// # Errors
-    /// Returns the errors of [`Sessions::check_shared`].
-    pub(super) async fn check_shared(
+    /// Returns the errors of [`Sessions::check_ended`].
+    pub(super) async fn check_ended(
         &self,
-        server: &Server,
         headers: &ProtocolHeaders<'_>,
         connection: &RequestConnection,
     ) -> Result<(), HttpError> {
         match &self.sessions {
-            Some(sessions) => {
-                // a router that is mounted in another program begins to listen to its replicas here
-                server.join_replicas();
-                sessions.check_shared(headers, connection).await
-            }
+            Some(sessions) => sessions.check_ended(headers, connection).await,
             None => Ok(()),
         }
     }
 
-    /// Keeps a message until it can be looked up what replicas share of its session, if it is a response to a request that a
-    /// replica has sent to this client. Returns whether it is kept.
-    pub(super) fn keep_response(
-        &self,
-        text: &[u8],
-        headers: &ProtocolHeaders<'_>,
-        connection: &RequestConnection,
-    ) -> bool {
-        let Some(sessions) = &self.sessions else { return false };
-        let Some(replicas) = sessions.replicas.clone() else { return false };
-        let Ok(session) = sessions.peek(headers, connection.caller().map(|caller| &**caller)) else {
-            return false;
-        };
-        let Ok(message) = parse(text) else { return false };
-        let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
-        let response = response.map(Into::into).map_err(Into::into);
-        replicas.keep_response(session.uid, id, response, connection.owner())
+    /// Whether a store knows which sessions have ended.
+    pub(super) fn shares_ended(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.ended.is_some())
     }
 
     /// Answers GET, which opens a stream of a session, and DELETE, which ends the session.
@@ -140,7 +98,7 @@ impl Legacy {
         if let Err(name) = headers.check_repeated() {
             return headers.repeated_error(name).into();
         }
-        if let Err(error) = self.check_shared(&endpoint.server, headers, connection).await {
+        if let Err(error) = self.check_ended(headers, connection).await {
             return error.into();
         }
         let response = if connection.parts().method == Method::DELETE {

@@ -9,16 +9,13 @@ use serde_json::value::RawValue;
 use super::{
     Legacy,
     legacy_connection::{LegacyConnection, SessionConnection, StatelessConnection},
-    other_replicas::PassOn,
     session_id::Session,
 };
 use crate::{
     core::{
         blocking,
         connection::{Receiver, RequestContext},
-        dispatch::{
-            Batch, Calls, OpenElsewhere, OpenRequests, Request, StartedRequest, is_initialized, is_limited,
-        },
+        dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized, is_limited},
         jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
         protocol::{INVALID_PARAMS, Revision},
         spawn::{spawn, spawn_on},
@@ -71,18 +68,13 @@ impl Legacy {
         if message.is_response() {
             return match clients.is_some_and(|clients| clients.deliver_response(message)) {
                 true => empty_response(StatusCode::ACCEPTED).into(),
-                false => self.pass_response(&origin, message, &post),
+                false => HttpError::unexpected_response().into(),
             };
         }
         let (client, context) = self.context(endpoint, &origin, &post);
         let Some(request) = Request::from_message(message, origin.revision, &context) else {
-            if let Some(clients) = clients
-                && let Some(id) = clients.handle_notification(message)
-                && let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
-                && let Some(replicas) = sessions.replicas.clone()
-                && let Some(passed) = replicas.pass_cancellation(session.uid, id)
-            {
-                return StartedResponse::Waiting(passed);
+            if let Some(clients) = clients {
+                clients.handle_notification(message);
             }
             if is_initialized(message) {
                 self.mark_initialized(&origin);
@@ -124,28 +116,6 @@ impl Legacy {
                 StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(legacy)))
             }
         }
-    }
-
-    /// Passes a response on to the replica that waits for it; an error if none does.
-    #[cold]
-    fn pass_response(
-        &self,
-        origin: &MessageOrigin,
-        message: &JsonRpcMessage<'_>,
-        post: &PostRequest<'_>,
-    ) -> StartedResponse {
-        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
-            && let (Some(id), Some(response)) = (message.id(), message.response())
-        {
-            let response = response.map(Into::into).map_err(Into::into);
-            let passed = sessions.replicas.clone().and_then(|replicas| {
-                replicas.pass_response(session.uid, id, response, post.connection.owner())
-            });
-            if let Some(passed) = passed {
-                return StartedResponse::Waiting(passed);
-            }
-        }
-        HttpError::unexpected_response().into()
     }
 
     /// The session of a message, unless the server is stateless, and its revision.
@@ -306,21 +276,15 @@ impl Legacy {
             self.mark_initialized(origin);
         }
         let server = &endpoint.server;
-        let replicas = self.sessions.as_ref().and_then(|sessions| sessions.replicas.as_ref());
-        let pass_on = replicas.map(|replicas| PassOn { replicas, owner: connection.owner() });
-        let elsewhere = pass_on.as_ref().map(|pass_on| pass_on as &dyn OpenElsewhere);
-        let open = self.open_requests(origin).map(|open| OpenRequests { elsewhere, ..open });
+        let open = self.open_requests(origin);
         let started = permits
             .map(|permits| server.start_batch(&messages, &context, open, &mut Vec::new(), Ok(permits)));
         let mut unexpected_response = false;
         for message in messages.responses_and_notifications() {
             if message.is_response() {
                 unexpected_response |= !open.is_some_and(|open| open.deliver_response(message));
-            } else if let Some(open) = open
-                && let Some(id) = open.handle_notification(message)
-                && let Some(elsewhere) = open.elsewhere
-            {
-                elsewhere.pass_cancellation(&open.client, id);
+            } else if let Some(open) = open {
+                open.handle_notification(message);
             }
         }
         let started = match started {

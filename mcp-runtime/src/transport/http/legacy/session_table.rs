@@ -2,7 +2,7 @@
 //! bounded: it contains only sessions that need an entry, and evicts those that have been idle for longest.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::Arc,
 };
@@ -28,19 +28,6 @@ pub(crate) struct SessionData<S> {
     pub(crate) standalone: StandaloneStreams,
     /// Its running streams that can be resumed, by name.
     streams: Mutex<HashMap<Box<str>, S>>,
-    /// The state that the filter was made of, if replicas share the subscriptions.
-    shared: Mutex<SharedFilter>,
-    /// Held while this process records in the store that it has, or no longer has, the standalone streams.
-    pub(crate) claiming: tokio::sync::Mutex<()>,
-}
-
-/// The state of subscriptions that replicas share.
-#[derive(Debug, Default)]
-struct SharedFilter {
-    /// The version that the filter has.
-    version: u64,
-    /// How many changes other replicas have told of.
-    told: u64,
 }
 
 /// The sessions of which something is stored; `S` is the handle of a stream.
@@ -90,8 +77,6 @@ impl<S> TableState<S> {
                 ended: CancellationToken::default(),
                 standalone: StandaloneStreams::default(),
                 streams: Mutex::default(),
-                shared: Mutex::default(),
-                claiming: tokio::sync::Mutex::default(),
             });
             self.idle.insert((owner.clone(), self.clock), *uid);
             self.count.add(owner, 1);
@@ -183,13 +168,6 @@ impl<S> SessionTable<S> {
         true
     }
 
-    /// Sets that level of a session of which something is stored already.
-    pub(crate) fn update_level(&self, uid: &SessionUid, level: LogLevel) {
-        if let Some(entry) = self.lock().sessions.get_mut(uid) {
-            entry.level = Some(level);
-        }
-    }
-
     /// Subscribes a session to a resource. Sessions without open streams lose their subscriptions for it: of its owner if
     /// that has used its share, else of the owner that uses most.
     ///
@@ -232,16 +210,6 @@ impl<S> SessionTable<S> {
         }
     }
 
-    /// The stored state of a session, if there is any.
-    pub(crate) fn data(&self, uid: &SessionUid) -> Option<Arc<SessionData<S>>> {
-        self.lock().sessions.get(uid).map(|entry| entry.data.clone())
-    }
-
-    /// The sessions of which something is stored.
-    pub(crate) fn sessions(&self) -> Vec<SessionUid> {
-        self.lock().sessions.keys().copied().collect()
-    }
-
     /// Refuses new streams; those of calls end with their calls.
     pub(crate) fn refuse_streams(&self) {
         self.lock().ended = true;
@@ -265,63 +233,6 @@ impl<S> SessionData<S> {
     /// The changes that the session is notified of.
     pub(crate) fn filter(&self) -> &Arc<Filter> {
         &self.filter
-    }
-
-    fn set_subscribed(&self, uri: &str, is_on: bool) {
-        if !is_on {
-            self.filter.unsubscribe(uri);
-        } else if let Err(error) = self.filter.subscribe(uri) {
-            tracing::warn!(%error, "a subscription of another replica is not kept here");
-        }
-    }
-
-    /// Takes over a subscription, or the end of one, with which what is stored has got that version. Returns whether
-    /// something was missed, so that all of it must be read.
-    #[must_use]
-    pub(crate) fn take_subscription(&self, uri: &str, is_on: bool, version: u64) -> bool {
-        let mut shared = self.shared.lock();
-        shared.told += 1;
-        if version == shared.version {
-            return false;
-        }
-        let is_next = version == shared.version + 1;
-        if is_next || (is_on && version > shared.version) {
-            // before the changes that are told next
-            self.set_subscribed(uri, is_on);
-        }
-        if is_next {
-            shared.version = version;
-        }
-        !is_next
-    }
-
-    /// How many changes of subscriptions other replicas have told of; see
-    /// [`take_subscriptions`](Self::take_subscriptions).
-    pub(crate) fn told_subscriptions(&self) -> u64 {
-        self.shared.lock().told
-    }
-
-    /// Takes over all subscriptions, which were read after `told`; returns whether there is a new one. `None` if another
-    /// one was told of meanwhile, so that they must be read again.
-    pub(crate) fn take_subscriptions(&self, uris: &[String], version: u64, told: u64) -> Option<bool> {
-        let mut shared = self.shared.lock();
-        if shared.told != told {
-            return None;
-        }
-        let before = self.filter.uris();
-        let known: HashSet<&str> = before.iter().map(|uri| &**uri).collect();
-        let wanted: HashSet<&str> = uris.iter().map(String::as_str).collect();
-        known.difference(&wanted).for_each(|uri| self.set_subscribed(uri, false));
-        wanted.difference(&known).for_each(|uri| self.set_subscribed(uri, true));
-        shared.version = version;
-        Some(!wanted.is_subset(&known))
-    }
-
-    /// Forgets all subscriptions, which others keep.
-    pub(crate) fn leave_subscriptions(&self) {
-        let mut shared = self.shared.lock();
-        self.filter.uris().iter().for_each(|uri| self.set_subscribed(uri, false));
-        shared.version = 0;
     }
 
     pub(crate) fn streams(&self) -> MutexGuard<'_, HashMap<Box<str>, S>> {

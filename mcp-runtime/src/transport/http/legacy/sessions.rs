@@ -3,23 +3,19 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use http::{Response, StatusCode};
 
 use super::{
+    ended_sessions::EndedSessions,
     event_log::EventLogs,
-    other_replicas::{OpenReplicas, OtherReplicas},
-    resumable::{ResumableStream, StreamLogs},
+    resumable::ResumableStream,
     session_id::{Session, SessionIds, SessionUid, uid_of},
     session_records::{EndedSession, SessionRecords},
     session_table::SessionTable,
-    shared_sessions::{Listening, SessionChange, SharedSession, SharedSessions},
 };
 use crate::{
     core::{
@@ -30,6 +26,7 @@ use crate::{
         dispatch::{Handshake, InFlight, OpenRequests},
         jsonrpc::ProtocolError,
         server::Server,
+        store::Written,
     },
     transport::http::{
         headers::ProtocolHeaders,
@@ -38,9 +35,6 @@ use crate::{
         response_body::{ResponseBody, empty_response},
     },
 };
-
-/// How often a log level is read again because another one was set meanwhile.
-const LEVEL_ATTEMPTS: usize = 4;
 
 /// The sessions of one endpoint.
 pub(super) struct Sessions {
@@ -51,12 +45,8 @@ pub(super) struct Sessions {
     pub(super) pending: PendingRequests,
     /// The stored state of sessions.
     pub(super) table: Arc<SessionTable<Arc<ResumableStream>>>,
-    /// The state of sessions that replicas share.
-    pub(super) shared: Option<SharedSessions>,
-    /// The number of log levels received from other replicas.
-    pub(super) told_levels: AtomicU64,
-    /// The other replicas, if they share a store.
-    pub(super) replicas: Option<Arc<dyn OtherReplicas>>,
+    /// Those that have ended, where replicas share a store.
+    pub(super) ended: Option<EndedSessions>,
     /// Where events are logged; absent if streams cannot be resumed.
     pub(super) event_logs: Option<Arc<EventLogs>>,
 }
@@ -70,14 +60,7 @@ impl fmt::Debug for Sessions {
 impl Sessions {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Arc<Self> {
         let limits = &server.options().limits;
-        let open_replicas = server.options().of_capabilities.get::<OpenReplicas>();
-        let replicas = open_replicas.and_then(|open| open.0(server));
-        let event_logs = || {
-            let process = replicas.as_ref().map(|replicas| replicas.process().to_owned());
-            let share_percent = limits.share_percent;
-            Arc::new(EventLogs::new(server.store(), options.event_bounds, share_percent, process))
-        };
-        let sessions = Arc::new(Self {
+        Arc::new(Self {
             ids: SessionIds::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
             records: SessionRecords::new(
                 limits.quota(options.max_session_records),
@@ -86,30 +69,19 @@ impl Sessions {
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
             table: SessionTable::new(limits.quota(options.max_sessions), server.hub().clone()),
-            shared: server.store().shared_store().map(|store| {
+            ended: server.store().shared_store().map(|store| {
                 let records = (options.max_session_records, limits.share_percent);
-                let unchecked = server.options().stores.allows_unchecked_sessions;
-                SharedSessions::new(store, records, limits.subscriptions, unchecked)
+                EndedSessions::new(store, records, server.options().stores.allows_unchecked_sessions)
             }),
-            told_levels: AtomicU64::new(0),
-            event_logs: options.resumable.then(event_logs),
-            replicas,
-        });
-        if let Some(replicas) = sessions.replicas.clone() {
-            replicas.answer_for(&sessions);
-        }
-        sessions
+            event_logs: options
+                .resumable
+                .then(|| Arc::new(EventLogs::new(options.event_bounds, limits.share_percent))),
+        })
     }
 
     /// The requests of a session, in both directions.
     pub(super) fn open_requests(&self, uid: SessionUid) -> OpenRequests<'_> {
-        OpenRequests { client: uid, in_flight: &self.in_flight, pending: &self.pending, elsewhere: None }
-    }
-
-    /// Where a new stream logs its events; `None` if streams cannot be resumed.
-    pub(super) fn stream_logs(&self) -> Option<StreamLogs> {
-        let logs = self.event_logs.clone()?;
-        Some(StreamLogs { logs, replicas: self.replicas.clone() })
+        OpenRequests { client: uid, in_flight: &self.in_flight, pending: &self.pending }
     }
 
     /// Starts a session, and returns its id.
@@ -175,47 +147,32 @@ impl Sessions {
         ended
     }
 
-    /// Checks that the session of a request, if it names one, has not ended at another replica or in an earlier process,
-    /// and takes over the log level that was set there.
+    /// Checks that the session of a request, if it names one, has not ended at another replica or in an earlier process.
     ///
     /// # Errors
     /// It has ended, or that cannot be found out.
-    pub(super) async fn check_shared(
+    pub(super) async fn check_ended(
         &self,
         headers: &ProtocolHeaders<'_>,
         connection: &RequestConnection,
     ) -> Result<(), HttpError> {
-        let Some(shared) = &self.shared else { return Ok(()) };
+        let Some(ended) = &self.ended else { return Ok(()) };
         // other problems with the session are reported later
         let Ok(session) = self.peek(headers, connection.caller().map(|caller| &**caller)) else {
             return Ok(());
         };
-        for _ in 0..LEVEL_ATTEMPTS {
-            let told = self.told_levels.load(Ordering::Acquire);
-            match shared.get(&session.uid).await {
-                Ok(SharedSession { has_ended: true, .. }) => return Err(HttpError::unknown_session()),
-                Ok(SharedSession { level: None, .. }) => break,
-                Ok(SharedSession { level: Some(level), .. }) => {
-                    // a notice received meanwhile may be newer than the state that was read
-                    if self.told_levels.load(Ordering::Acquire) == told {
-                        if self.table.level(&session.uid) != Some(level) {
-                            // a table that is full forgets it, as it may forget any
-                            let _is_set = self.table.set_level(&session.uid, &connection.owner(), level);
-                        }
-                        break;
-                    }
-                }
-                Err(error) if shared.allows_unchecked => {
-                    tracing::debug!(%error, "a session goes on that may have ended");
-                    break;
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "what replicas share of a session cannot be looked up");
-                    return Err(HttpError::sessions_unavailable());
-                }
+        match ended.contains(&session.uid).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(HttpError::unknown_session()),
+            Err(error) if ended.allows_unchecked => {
+                tracing::debug!(%error, "a session goes on that may have ended");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::debug!(%error, "whether a session has ended cannot be looked up");
+                Err(HttpError::sessions_unavailable())
             }
         }
-        Ok(())
     }
 
     /// Answers DELETE: ends a session and cancels its requests.
@@ -226,14 +183,10 @@ impl Sessions {
         headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
         let session = self.peek(headers, connection.caller().map(|caller| &**caller))?;
-        if let Some(shared) = &self.shared {
-            let owner = connection.owner();
-            let of = Listening { uid: &session.uid, expires: session.expires, owner: &owner };
-            let ended =
-                shared.change(of, |session| *session = SharedSession { has_ended: true, level: None });
-            match ended.await {
-                Ok(SessionChange::Done | SessionChange::Ended) => {}
-                Ok(SessionChange::Full) => return Ok(method_not_allowed("POST")),
+        if let Some(ended) = &self.ended {
+            match ended.add(&session, &connection.owner()).await {
+                Ok(Written::Full) => return Ok(method_not_allowed("POST")),
+                Ok(_) => {}
                 Err(error) => {
                     tracing::debug!(%error, "the end of a session cannot be recorded");
                     return Err(HttpError::sessions_unavailable());
@@ -242,26 +195,15 @@ impl Sessions {
         }
         record_ended(server, self.records.take_expired(unix_time()));
         let recorded = self.records.end(&session, &connection.owner(), unix_time());
-        if !recorded && self.shared.is_none() {
+        if !recorded && self.ended.is_none() {
             return Ok(method_not_allowed("POST"));
         }
-        self.end_here(&session.uid);
-        if let Some(replicas) = &self.replicas {
-            replicas.tell_ended(&session.uid).await;
-        }
-        if let Some(shared) = &self.shared {
-            shared.forget_listener(&session.uid).await;
-        }
+        self.in_flight.cancel_all(&session.uid);
+        self.pending.close(&session.uid);
+        self.table.end(&session.uid);
         let age = self.ids.age(&session, unix_time());
         server.telemetry().end_session(Some("tcp"), session.revision.as_str(), age);
         Ok(empty_response(StatusCode::NO_CONTENT))
-    }
-
-    /// Ends what this process has of a session that has ended.
-    pub(super) fn end_here(&self, uid: &SessionUid) {
-        self.in_flight.cancel_all(uid);
-        self.pending.close(uid);
-        self.table.end(uid);
     }
 
     /// Ends the requests to clients of all sessions, and refuses new streams. Standalone streams end by themselves.

@@ -132,6 +132,7 @@ async fn event_ids_are_invalid_in_other_sessions() {
         assert_eq!(other.resume(&id).await.status(), 400, "{running}");
         assert_eq!(client.resume(&format!("{id}x")).await.status(), 400);
         assert_eq!(client.resume("c0123456789012345678901.0").await.status(), 400);
+        assert_eq!(client.resume(&format!("c{}.0", "A".repeat(30))).await.status(), 404, "another process");
         if running {
             gate.permits.add_permits(1);
             while body.next_event().await.is_some() {}

@@ -197,24 +197,18 @@ async fn a_response_to_a_request_that_was_sent_before_the_signal_closes_its_conn
 }
 
 #[tokio::test]
-async fn connections_of_http_1_0_and_pipelined_requests_end_with_a_whole_response() {
+async fn connections_of_http_1_0_end_with_a_whole_response() {
     within(async {
         let mut server = delayed(&Probe::default(), Duration::from_secs(1)).await;
         let old = b"GET /healthz HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n";
         let mut http10 = HttpConnection::open(server.address).await;
         http10.write(old).await;
         assert_eq!(http10.response().await.header("connection"), Some("keep-alive"));
-        let mut pipelined = idle(server.address).await;
         stop(&mut server).await;
         http10.write(old).await;
         let response = http10.response().await;
         assert_eq!((response.status, response.header("connection")), (200, Some("close")));
         assert!(http10.is_closed().await);
-        // more than the server reads at once, so that some of it is unread when the connection is closed
-        pipelined.try_write(&call("burst").bytes().repeat(400)).await;
-        let response = pipelined.response().await;
-        assert_eq!((text_of(&response.json()), response.header("connection")), ("done", Some("close")));
-        assert!(pipelined.is_closed().await, "closed, and not reset");
         server.stopped().await;
     })
     .await;

@@ -32,7 +32,6 @@ pub(super) const TRANSPORT: Folder = Folder {
         ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
         ("transport/http/request_body.rs", &["MAX_DISCARDED", "MAX_REFUSED"]),
         ("transport/http/replay.rs", &["MAX_COPIED"]),
-        ("transport/http/serve.rs", &["MAX_DISCARDED"]),
         ("transport/http/metrics.rs", &["MAX_CONNECTIONS"]),
         ("transport/lines.rs", &["MAX_KEPT"]),
     ],

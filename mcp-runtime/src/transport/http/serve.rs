@@ -5,11 +5,10 @@ use std::{
     convert::Infallible,
     future::poll_fn,
     io,
-    mem::MaybeUninit,
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -448,13 +447,8 @@ impl HttpService {
 
 /// How long idle connections stay open after the last one was accepted: a proxy may be sending a request on one of them.
 const IDLE_GRACE: Duration = Duration::from_secs(1);
-/// How long connections that have begun may take until they can be accepted: the time of a round trip.
-#[cfg(target_os = "linux")]
-const HANDSHAKE_TIME: Duration = Duration::from_millis(5);
 /// How long a connection may take to end after its requests have.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bytes that are read of a connection that is being closed.
-const MAX_DISCARDED: usize = 1 << 20;
 
 /// The accept loop, for at most this many connections at once.
 async fn accept(
@@ -506,7 +500,7 @@ async fn accept(
             Err(error) => pause_after_accept_error(&error, &failures).await,
         }
     }
-    close_listener(listener, &permits, &mut serve).await;
+    close_listener(listener, &permits, &mut serve);
     drop(stop_receiver);
     let deadline =
         Instant::now() + endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
@@ -530,28 +524,13 @@ async fn accept(
     }
 }
 
-/// Closes a listener, and serves the connections that its queue holds: closing it would reset them, also those that have
-/// sent a request already. On Linux connections that begin meanwhile are not accepted by the system, so that the queue is
-/// empty when it is closed: their clients try again after a second, and are refused then.
-async fn close_listener(
+/// Closes a listener, and serves the connections that its queue holds: closing it resets them, also those that have sent a
+/// request already.
+fn close_listener(
     listener: TcpListener,
     permits: &Arc<Semaphore>,
     serve: &mut impl FnMut(TcpStream, SocketAddr, OwnedSemaphorePermit),
 ) {
-    #[cfg(target_os = "linux")]
-    {
-        use socket2::{SockFilter, SockRef};
-        /// Drops packets with the flag SYN, which is in byte 13 of the header of TCP.
-        const FILTER: [SockFilter; 4] = [
-            // load that byte; skip one instruction unless bit 1 is set; drop; keep
-            SockFilter::new(0x30, 0, 0, 13),
-            SockFilter::new(0x45, 0, 1, 0x02),
-            SockFilter::new(0x06, 0, 0, 0),
-            SockFilter::new(0x06, 0, 0, u32::MAX),
-        ];
-        let _best_effort = SockRef::from(&listener).attach_filter(&FILTER);
-        sleep(HANDSHAKE_TIME).await;
-    }
     // tokio's listener asks the system only after its driver has been told of a connection
     let Ok(listener) = listener.into_std() else { return };
     while let Ok(permit) = permits.clone().try_acquire_owned()
@@ -614,7 +593,7 @@ async fn serve_connection(
             .await)
         }
     });
-    let socket = Socket::new(socket, write_timeout, handler.clone());
+    let socket = Socket::new(socket, write_timeout);
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
@@ -651,28 +630,18 @@ async fn serve_connection(
     }
 }
 
-/// A connection with a time limit for writes: a client that reads nothing for too long is disconnected. While the server
-/// stops, it is not closed before the client has closed its side: closing it with unread data, such as a pipelined
-/// request, would reset it, and the client could lose the response.
+/// A connection with a time limit for writes: a client that reads nothing for too long is disconnected.
 struct Socket {
     stream: TcpStream,
     limit: Duration,
     /// Set while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
     waiting: bool,
-    handler: Arc<HttpHandler>,
-    closing: Option<Closing>,
-}
-
-/// A connection whose sending side is closed.
-struct Closing {
-    timer: Pin<Box<Sleep>>,
-    discarded: usize,
 }
 
 impl Socket {
-    fn new(stream: TcpStream, limit: Duration, handler: Arc<HttpHandler>) -> Self {
-        Self { stream, limit, timer: None, waiting: false, handler, closing: None }
+    fn new(stream: TcpStream, limit: Duration) -> Self {
+        Self { stream, limit, timer: None, waiting: false }
     }
 
     #[inline]
@@ -724,31 +693,7 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.closing.is_none() {
-            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
-            if !this.handler.health.is_stopping() {
-                return Poll::Ready(Ok(()));
-            }
-        }
-        let closing = this
-            .closing
-            .get_or_insert_with(|| Closing { timer: Box::pin(sleep(CLOSE_TIMEOUT / 2)), discarded: 0 });
-        let mut space = [MaybeUninit::uninit(); 4096];
-        while closing.discarded < MAX_DISCARDED {
-            let mut buffer = ReadBuf::uninit(&mut space);
-            match Pin::new(&mut this.stream).poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                    closing.discarded += buffer.filled().len();
-                }
-                Poll::Ready(_) => break,
-                Poll::Pending => {
-                    ready!(closing.timer.as_mut().poll(cx));
-                    break;
-                }
-            }
-        }
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

@@ -1,8 +1,8 @@
-//! Shared by the test binaries: a client that speaks raw JSON, and external programs. Also the pages of the guide
+//! Shared by the test binaries: a client that speaks raw JSON, and programs as processes. Also the pages of the guide
 //! and the examples of the attributes, whose crate cannot depend on the runtime: their Rust blocks are compiled and run as
 //! doctests. Those of the README are doctests of `mcp-runtime`.
 
-pub mod external;
+pub mod programs;
 pub mod support;
 
 #[cfg(doctest)]

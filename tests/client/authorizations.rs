@@ -774,7 +774,7 @@ async fn a_server_that_is_not_on_this_machine_names_no_address_of_it() {
         }
         command.env_remove("NO_PROXY").env_remove("no_proxy");
         let limit = Duration::from_secs(60);
-        let run = move || mcp_tests::external::child::run(&mut command, "", limit).unwrap();
+        let run = move || mcp_tests::programs::child::run(&mut command, "", limit).unwrap();
         let finished = tokio::task::spawn_blocking(run).await.unwrap();
         assert!(finished.stderr.contains("refused: "), "{named}: {}\n{}", finished.stdout, finished.stderr);
         assert_eq!(proxy.seen.lock().unwrap().len(), 1, "{named}");

@@ -3,7 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use mcp_tests::{
-    external::{child, example},
+    programs::{child, example},
     support::HttpServer,
 };
 

@@ -156,7 +156,7 @@ struct Folder(std::path::PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = mcp_tests::external::cache_dir("client").join(format!("{name}-{}", std::process::id()));
+        let path = mcp_tests::programs::cache_dir("client").join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
@@ -405,7 +405,7 @@ async fn two_processes_share_a_rotating_refresh_token() {
             command.env("MCP_TESTS_TOKENS", folder.0.join("tokens.json"));
             let limit = Duration::from_secs(60);
             tokio::task::spawn_blocking(move || {
-                mcp_tests::external::child::run(&mut command, "", limit).unwrap()
+                mcp_tests::programs::child::run(&mut command, "", limit).unwrap()
             })
         })
         .collect();

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::{
     TlsConnector,
-    rustls::{ClientConfig, crypto::aws_lc_rs, pki_types::ServerName},
+    rustls::{ClientConfig, crypto::ring, pki_types::ServerName},
 };
 use url::Url;
 
@@ -76,7 +76,7 @@ impl Target {
         let tcp =
             within(TcpStream::connect((host.trim_matches(['[', ']']), port))).await.expect("it listens");
         let mut connection = if self.url.scheme() == "https" {
-            let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+            let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
             let config = config.with_safe_default_protocol_versions().expect("versions of TLS");
             let config = config.with_platform_verifier().expect("authorities").with_no_client_auth();
             let name = ServerName::try_from(host.to_owned()).expect("a name");

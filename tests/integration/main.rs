@@ -33,8 +33,12 @@ mod resources;
 mod runtime_items;
 mod sessions;
 mod settings;
+#[cfg(unix)]
+#[path = "../shared/mod.rs"]
+mod shared;
 mod skills;
 mod stdio;
+mod stores;
 mod subscriptions;
 mod tasks;
 mod telemetry;
@@ -42,3 +46,6 @@ mod test_clients;
 mod testing;
 mod tools;
 mod transforms;
+
+#[cfg(unix)]
+use stores::stores;

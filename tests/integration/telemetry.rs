@@ -1,6 +1,6 @@
 //! Spans and metrics of requests, as exporters get them.
 
-use std::{collections::BTreeMap, net::SocketAddr, process::Stdio};
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use mcp_runtime::{
     ServerBuilder,
@@ -8,7 +8,6 @@ use mcp_runtime::{
     testing::TestServer,
     tool::{ToolCall, ToolDef},
 };
-use mcp_tests::external::{Missing, skip};
 use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, legacy_call, soon};
 use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
 use opentelemetry_sdk::{
@@ -477,25 +476,8 @@ async fn the_meter_of_the_program_gets_durations() {
     assert_eq!(counts, BTreeMap::from([("mcp.server.operation.duration".to_owned(), 3)]));
 }
 
-/// What `promtool check metrics` says of a text.
-async fn check_metrics(text: &str) -> Result<std::process::Output, Missing> {
-    use tokio::io::AsyncWriteExt as _;
-    let promtool = tokio::process::Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn();
-    let Ok(mut promtool) = promtool else {
-        return Err(Missing("`promtool` is not installed: the Debian package `prometheus` has it".into()));
-    };
-    promtool.stdin.take().expect("stdin").write_all(text.as_bytes()).await.unwrap();
-    Ok(mcp_tests::support::within(promtool.wait_with_output()).await.unwrap())
-}
-
 #[tokio::test]
-async fn promtool_finds_nothing_wrong_with_the_metrics() {
+async fn every_metric_has_a_type() {
     let server = builder().telemetry(|telemetry| telemetry.metrics_path("/metrics")).build().unwrap();
     let http = HttpServer::of(&server).await;
     HttpRequest::modern(1, "tools/list", json!({})).send(http.address).await;
@@ -513,53 +495,4 @@ async fn promtool_finds_nothing_wrong_with_the_metrics() {
     ] {
         assert!(text.contains(&format!("# TYPE {metric} ")), "{text}");
     }
-    match check_metrics(&text).await {
-        Ok(checked) => assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}"),
-        Err(missing) => skip("promtool_finds_nothing_wrong_with_the_metrics", &missing),
-    }
-}
-
-#[tokio::test]
-#[ignore = "needs Prometheus: the Debian package `prometheus`"]
-async fn prometheus_scrapes_the_metrics() {
-    let server = builder().telemetry(|telemetry| telemetry.metrics_path("/metrics")).build().unwrap();
-    let http = HttpServer::of(&server).await;
-    HttpRequest::modern(1, "tools/list", json!({})).send(http.address).await;
-    let folder = std::env::temp_dir().join(format!("mcp-prometheus-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let config = folder.join("prometheus.yml");
-    let target = http.address;
-    std::fs::write(
-        &config,
-        format!("scrape_configs:\n- job_name: mcp\n  scrape_interval: 1s\n  static_configs:\n  - targets: ['{target}']\n"),
-    )
-    .unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let listen = free.local_addr().unwrap();
-    drop(free);
-    let prometheus = tokio::process::Command::new("prometheus")
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-        .arg(format!("--web.listen-address={listen}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("prometheus");
-    let query = "/api/v1/query?query=mcp_server_operation_duration_seconds_count";
-    let mut found = Value::Null;
-    for _ in 0..60 {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        if std::net::TcpStream::connect(listen).is_err() {
-            continue;
-        }
-        found = get(listen, query).await.json()["data"]["result"].take();
-        if found.as_array().is_some_and(|found| !found.is_empty()) {
-            break;
-        }
-    }
-    drop(prometheus);
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(found[0]["metric"]["mcp_method_name"], "tools/list", "{found}");
-    drop(http);
 }

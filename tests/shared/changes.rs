@@ -4,14 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use mcp_runtime::{Principal, Server, prelude::*, store::Shared};
-use mcp_tests::{
-    external::{redis::RedisServer, skip},
-    support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, within},
-};
+use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, within};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::TestStore;
+use super::TestStore;
 
 /// For everybody
 #[mcp_resource(uri = "test://open")]
@@ -55,7 +52,7 @@ fn retool(server: &ServerHandle) {
     server.tools_changed();
 }
 
-async fn replica(store: Arc<dyn Shared>) -> HttpServer {
+pub(crate) async fn replica(store: Arc<dyn Shared>) -> HttpServer {
     let server = Server::builder("changes", "1").stores(|stores| stores.keys([server_key(6)])).http(|http| {
         http.caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
@@ -71,7 +68,7 @@ async fn replica(store: Arc<dyn Shared>) -> HttpServer {
 }
 
 /// Listens as a user to all that there is; the acknowledgement has been received.
-async fn listen(user: &str, at: &HttpServer) -> EventStream {
+pub(crate) async fn listen(user: &str, at: &HttpServer) -> EventStream {
     let all = ["test://open", "test://own", "test://admin"];
     let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": all });
     let request = HttpRequest::modern(1, "subscriptions/listen", json!({ "notifications": wanted }));
@@ -80,14 +77,14 @@ async fn listen(user: &str, at: &HttpServer) -> EventStream {
     stream
 }
 
-async fn call(user: &str, name: &str, arguments: Value, at: &HttpServer) {
+pub(crate) async fn call(user: &str, name: &str, arguments: Value, at: &HttpServer) {
     let request = HttpRequest::modern(2, "tools/call", json!({ "name": name, "arguments": arguments }));
     let reply = request.header("x-user", user).send(at.address).await.json();
     assert!(reply["error"].is_null() && reply["result"]["isError"] != true, "{reply}");
 }
 
 /// What a message is about.
-fn about(message: &Value) -> String {
+pub(crate) fn about(message: &Value) -> String {
     match message["method"].as_str() {
         Some("notifications/resources/updated") => {
             message["params"]["uri"].as_str().unwrap_or_default().into()
@@ -140,40 +137,13 @@ async fn a_change_reaches_the_subscribers_of_every_replica_once() {
 }
 
 /// Waits for one change of everything that was subscribed to.
-async fn everything(stream: &mut EventStream) {
+pub(crate) async fn everything(stream: &mut EventStream) {
     let mut seen = Vec::new();
     while !(seen.iter().any(|about| about == TOOLS) && seen.iter().any(|about| about == "test://open")) {
         let message = timeout(Duration::from_secs(15), stream.message()).await;
         seen.push(about(&message.unwrap_or_else(|_| panic!("no change of everything: {seen:?}"))));
     }
     assert!(!seen.iter().any(|about| about == "test://admin"), "{seen:?}");
-}
-
-#[tokio::test]
-async fn a_replica_that_was_cut_off_tells_its_subscribers_when_it_is_back() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("a_replica_that_was_cut_off_tells_its_subscribers", &missing),
-    };
-    let store = TestStore::redis(redis);
-    let redis = store.redis.as_ref().expect("Redis");
-    within(async {
-        let (one, two) = (replica(store.open()).await, replica(store.open()).await);
-        let mut stream = listen("ada", &two).await;
-        sleep(Duration::from_millis(300)).await;
-        redis.kill();
-        call("ada", "report", json!({ "uri": "test://open" }), &one).await;
-        redis.restart(&[]);
-        everything(&mut stream).await;
-        // and changes arrive again, after what may have been said twice
-        sleep(Duration::from_secs(2)).await;
-        call("bob", "report", json!({ "uri": "test://own" }), &one).await;
-        call("ada", "report", json!({ "uri": "test://own" }), &one).await;
-        while about(&timeout(Duration::from_secs(10), stream.message()).await.expect("a change"))
-            != "test://own"
-        {}
-    })
-    .await;
 }
 
 #[tokio::test]

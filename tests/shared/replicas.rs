@@ -6,7 +6,7 @@ use mcp_runtime::{Principal, Server, ServerBuilder, prelude::*, store::Shared};
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, within};
 use serde_json::{Value, json};
 
-use crate::TestStore;
+use super::TestStore;
 
 /// Withdraws, once
 #[mcp_tool]
@@ -104,8 +104,8 @@ async fn a_kept_result_is_read_at_any_replica_by_its_caller_alone() {
             assert_eq!(hers["result"]["contents"][0]["text"], "secret plan ".repeat(100), "{}", store.name);
             let his = read.header("x-user", "bob").send(two.address).await.json();
             assert_eq!(his["error"]["code"], -32602);
-            if let Some(redis) = &store.redis {
-                let everything = redis.everything();
+            if let Some(content) = &store.content {
+                let (everything, _) = content();
                 assert!(everything.contains("{replicas/results}"), "{everything}");
                 for secret in ["secret plan", "ada", "contents", "\"text\""] {
                     assert!(!everything.contains(secret), "`{secret}` can be read in {everything}");
@@ -140,8 +140,9 @@ async fn the_end_of_a_session_is_known_at_every_replica_and_after_a_restart() {
             assert_eq!(end.send(two.address).await.status, 404);
             let later = HttpServer::start(server(&store.open())).await;
             assert_eq!((lists(&first, &later).await, lists(&second, &later).await), (404, 200));
-            if let Some(redis) = &store.redis {
-                assert!(redis.keys().iter().all(|(_, expires)| *expires > 0), "{:?}", redis.keys());
+            if let Some(content) = &store.content {
+                let (_, keys) = content();
+                assert!(keys.iter().all(|(_, expires)| *expires > 0), "{keys:?}");
             }
         })
         .await;

@@ -10,7 +10,7 @@ use mcp_tests::support::{
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::TestStore;
+use super::TestStore;
 
 /// Asks twice, and reports its progress
 #[mcp_tool]

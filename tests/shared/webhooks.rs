@@ -2,34 +2,21 @@
 //! that one is gone.
 
 use std::{
-    collections::HashSet,
-    io::{BufRead as _, BufReader, Write as _},
     net::SocketAddr,
-    process::{Command, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use axum::{
-    body::Bytes,
-    http::{HeaderMap, Uri},
-};
-use mcp_runtime::{
-    Principal, Server, ServerBuilder, event,
-    prelude::*,
-    store::{Redis, Shared},
-};
-use mcp_tests::{
-    external::{child::Guard, redis::RedisServer, skip},
-    support::{HttpRequest, HttpServer, serve_router, server_key},
-};
+use axum::{body::Bytes, http::HeaderMap};
+use mcp_runtime::{Principal, Server, ServerBuilder, event, prelude::*, store::Shared};
+use mcp_tests::support::{HttpRequest, HttpServer, serve_router, server_key};
 use serde_json::{Value, json};
 use tokio::{
     runtime::Runtime,
     time::{sleep, timeout},
 };
 
-use crate::with_each_store;
+use super::with_each_store;
 
 /// A note
 #[mcp_type]
@@ -56,7 +43,7 @@ struct Replica {
     _runtime: Runtime,
 }
 
-fn server(store: Arc<dyn Shared>) -> ServerBuilder {
+pub(crate) fn server(store: Arc<dyn Shared>) -> ServerBuilder {
     Server::builder("notes", "1")
         .stores(|stores| stores.keys([server_key(6)]))
         .limits(|limits| limits.events(|events| events.webhooks_on_loopback().max_webhooks(4)))
@@ -108,16 +95,16 @@ impl Replica {
     }
 }
 
-async fn request(at: SocketAddr, method: &str, params: Value) -> Value {
+pub(crate) async fn request(at: SocketAddr, method: &str, params: Value) -> Value {
     HttpRequest::modern(1, method, params).header("x-user", "ada").send(at).await.json()
 }
 
-async fn add_at(at: SocketAddr, id: &str) {
+pub(crate) async fn add_at(at: SocketAddr, id: &str) {
     let added = request(at, "tools/call", json!({ "name": "add", "arguments": { "id": id } })).await;
     assert!(added["error"].is_null() && added["result"]["isError"] != true, "{added}");
 }
 
-fn subscription(url: &str, secret: u8) -> Value {
+pub(crate) fn subscription(url: &str, secret: u8) -> Value {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let secret = format!("whsec_{}", STANDARD.encode([secret; 32]));
     let delivery = json!({ "mode": "webhook", "url": url, "secret": secret });
@@ -128,8 +115,6 @@ fn subscription(url: &str, secret: u8) -> Value {
 #[derive(Clone, Default)]
 struct Endpoint {
     received: Arc<Mutex<Vec<(String, Value)>>>,
-    /// The path and the event of each delivery.
-    delivered: Arc<Mutex<Vec<(String, String)>>>,
     url: String,
 }
 
@@ -137,13 +122,8 @@ impl Endpoint {
     async fn start() -> Self {
         let received = Arc::<Mutex<Vec<(String, Value)>>>::default();
         let kept = received.clone();
-        let delivered = Arc::<Mutex<Vec<(String, String)>>>::default();
-        let deliveries = delivered.clone();
-        let app = axum::Router::new().fallback(move |uri: Uri, headers: HeaderMap, body: Bytes| {
+        let app = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
             let body: Value = serde_json::from_slice(&body).expect("JSON");
-            if let Some(event) = body["eventId"].as_str() {
-                deliveries.lock().unwrap().push((uri.path().to_owned(), event.to_owned()));
-            }
             let challenge = body.get("challenge").cloned();
             let signatures =
                 headers.get("webhook-signature").and_then(|text| text.to_str().ok()).unwrap_or_default();
@@ -152,32 +132,12 @@ impl Endpoint {
                 challenge.map_or_else(String::new, |challenge| json!({ "challenge": challenge }).to_string())
             }
         });
-        Self { received, delivered, url: format!("http://{}/hook", serve_router(app).await) }
+        Self { received, url: format!("http://{}/hook", serve_router(app).await) }
     }
 
     /// How often an event came.
     fn count(&self, id: &str) -> usize {
         self.received.lock().unwrap().iter().filter(|(_, body)| body["eventId"] == id).count()
-    }
-
-    /// Those of some events that did not come at a path.
-    fn missing(&self, path: &str, ids: &[String]) -> Vec<String> {
-        let delivered = self.delivered.lock().unwrap();
-        let came: HashSet<_> =
-            delivered.iter().filter(|(at, _)| at == path).map(|(_, id)| id.as_str()).collect();
-        ids.iter().filter(|id| !came.contains(id.as_str())).cloned().collect()
-    }
-
-    /// Waits until all of them have come at both paths.
-    async fn gets_all(&self, ids: &[String]) {
-        let missing = || [self.missing("/hook/a", ids), self.missing("/hook/b", ids)];
-        for _ in 0..1200 {
-            if missing().iter().all(Vec::is_empty) {
-                return;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-        panic!("of {} events did not come: {:?}", ids.len(), missing());
     }
 
     fn challenges(&self) -> usize {
@@ -282,73 +242,4 @@ async fn a_subscription_by_webhook_survives_its_replica_and_every_replica_renews
         again.kill();
     })
     .await;
-}
-
-const URL: &str = "MCP_TEST_REPLICA_OF_WEBHOOKS";
-
-/// A replica in a process of its own, which is killed when it is dropped.
-struct Process {
-    _process: Guard,
-    address: SocketAddr,
-}
-
-impl Process {
-    fn start(redis: &RedisServer) -> Self {
-        let process = Command::new(std::env::current_exe().expect("the test binary"))
-            .args(["--exact", "webhooks::a_replica_in_a_process", "--nocapture", "--test-threads=1"])
-            .env(URL, redis.url())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut process = Guard(process.expect("it starts"));
-        let stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
-        let address = stdout.lines().map_while(Result::ok).find_map(|line| {
-            let (_, address) = line.split_once("listens at ")?;
-            address.parse().ok()
-        });
-        Self { _process: process, address: address.expect("it listens") }
-    }
-}
-
-/// Not a test by itself: a [`Process`].
-#[tokio::test]
-async fn a_replica_in_a_process() {
-    let Ok(url) = std::env::var(URL) else { return };
-    let server = HttpServer::start(server(Arc::new(Redis::at(url)))).await;
-    writeln!(std::io::stdout(), "\nlistens at {}", server.address).expect("to say where it listens");
-    // it is killed before
-    sleep(Duration::from_secs(120)).await;
-}
-
-#[tokio::test]
-async fn every_event_reaches_each_endpoint_also_when_the_processes_that_deliver_are_killed() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("every_event_reaches_each_endpoint", &missing),
-    };
-    let mut processes = [Process::start(&redis), Process::start(&redis), Process::start(&redis)].into_iter();
-    let endpoint = Endpoint::start().await;
-    let addresses: Vec<_> = processes.as_slice().iter().map(|process| process.address).collect();
-    for path in ["a", "b"] {
-        let params = subscription(&format!("{}/{path}", endpoint.url), 1);
-        let reply = request(addresses[1], "events/subscribe", params).await;
-        assert!(reply["result"]["id"].is_string(), "{reply}");
-    }
-    add_at(addresses[2], "first").await;
-    endpoint.gets_all(&["first".to_owned()]).await;
-
-    let mut ids = Vec::new();
-    for gone in 0..3 {
-        // any but one are killed, so that those that deliver are among them, with events on their way
-        for n in 0..15 {
-            let id = format!("{gone}-{n}");
-            add_at(addresses[gone + n % (3 - gone)], &id).await;
-            ids.push(id);
-        }
-        if gone < 2 {
-            drop(processes.next());
-        }
-    }
-    endpoint.gets_all(&ids).await;
 }

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{SUBSCRIPTION, initialize, meta, notification, request, within};
-use crate::external::child::Guard;
+use crate::programs::child::Guard;
 
 /// What the server reads.
 pub type Input = Box<dyn AsyncWrite + Send + Unpin>;

@@ -1,7 +1,5 @@
 //! MCP Apps: how lists, reads and capabilities of each revision present tools with pages to hosts.
 
-mod browser;
-
 use mcp_runtime::{
     Revision, ServerBuilder,
     content::ResourceContents,

@@ -12,7 +12,7 @@ use std::{
 
 use mcp_runtime::{Principal, Revision, Server, ServerBuilder, event, prelude::*, testing::TestServer};
 use mcp_tests::{
-    external::manifest_dir,
+    programs::manifest_dir,
     support::{Client, SUBSCRIPTION, Transport, soon},
 };
 use opentelemetry::trace::TracerProvider as _;

@@ -16,7 +16,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout},
 };
-use tokio_rustls::rustls::{ServerConfig, crypto::aws_lc_rs};
+use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
 use super::{
     tls_listener::{TestCertificate, TlsListener},
@@ -25,7 +25,7 @@ use super::{
 
 /// An endpoint over TLS.
 async fn start_tls(certificate: &TestCertificate) -> Endpoint {
-    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let listener =
         TlsListener::bind(certificate, config.with_safe_default_protocol_versions().unwrap()).await;
     let url = format!("https://localhost:{}/hook", listener.port());

@@ -1,4 +1,4 @@
-//! The `app` example without its page, which `apps/browser.rs` tests.
+//! The `app` example without its page, which `tests/external/apps` opens in a browser.
 
 use mcp_runtime::testing::TestServer;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::program;
 
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/app/main.rs"]
-pub(crate) mod example;
+mod example;
 
 #[tokio::test]
 async fn votes_are_counted_and_the_model_gets_instructions() {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_tests::{
-    external::child::Guard,
+    programs::child::Guard,
     support::{HttpRequest, HttpResponse, serve_router, text_of},
 };
 use serde_json::json;

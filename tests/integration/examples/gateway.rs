@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_tests::{
-    external::child::Guard,
+    programs::child::Guard,
     support::{EventStream, HttpRequest, HttpResponse, serve_router, soon, text_of},
 };
 use serde_json::{Value, json};

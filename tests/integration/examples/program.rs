@@ -9,7 +9,7 @@ use std::{
 };
 
 use mcp_tests::{
-    external::{cargo, profile_dir, workspace_dir},
+    programs::{cargo, profile_dir, workspace_dir},
     support::{LineConnection, call},
 };
 use serde_json::Value;

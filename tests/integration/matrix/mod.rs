@@ -10,7 +10,6 @@ mod refusals;
 mod request_state;
 mod revisions;
 mod runtime_items;
-#[path = "../../conformance/sample_server.rs"]
 mod sample_server;
 mod shutdown;
 mod subscriptions;

@@ -1,0 +1,66 @@
+//! Servers of other people, as child processes: the official ones from npm and PyPI.
+
+use mcp_external_tests::{package, skip};
+use mcp_runtime::{Revision, client::Client};
+use serde_json::{Value, json};
+
+use mcp_tests::support::within;
+
+const NPM: &str = r#"{
+  "private": true,
+  "dependencies": {
+    "@modelcontextprotocol/server-everything": "2026.8.31",
+    "@modelcontextprotocol/server-filesystem": "2026.8.31",
+    "@modelcontextprotocol/server-memory": "2026.8.31"
+  }
+}
+"#;
+const PYPI: &str = "mcp-server-time==2026.10.19\n";
+
+/// Connects to a server, checks its revision, and calls a tool of it.
+async fn call(line: &str, revision: Revision, tool: &str, arguments: Value) -> String {
+    let client = within(Client::connect(line)).await.unwrap_or_else(|error| panic!("{line}: {error}"));
+    assert_eq!(client.revision(), Some(revision), "{line}");
+    let tools = client.tools().await.unwrap();
+    assert!(tools.iter().any(|entry| entry.name() == tool), "{line}: {tools:?}");
+    let text = within(client.call(tool, arguments).into_future()).await.unwrap().ok().unwrap().text();
+    within(client.close()).await;
+    text
+}
+
+#[tokio::test]
+async fn the_official_typescript_servers_are_used_over_stdio() {
+    let installed = tokio::task::spawn_blocking(|| Ok((package::npm(NPM)?, package::node(20)?)));
+    let (packages, node) = match installed.await.unwrap() {
+        Ok(installed) => installed,
+        Err(missing) => return skip("the client with TypeScript servers", &missing),
+    };
+    let modules = packages.join("node_modules/@modelcontextprotocol");
+    let line = |server: &str, arguments: &str| {
+        let script = modules.join(server).join("dist/index.js");
+        format!("'{}' '{}' {arguments}", node.display(), script.display())
+    };
+    let legacy = Revision::V2025_11_25;
+    let everything = line("server-everything", "stdio");
+    assert_eq!(call(&everything, legacy, "echo", json!({ "message": "tea" })).await, "Echo: tea");
+    let client = within(Client::connect(everything)).await.unwrap();
+    assert!(!client.resources().await.unwrap().is_empty() && !client.prompts().await.unwrap().is_empty());
+    within(client.close()).await;
+
+    let files = line("server-filesystem", &format!("'{}'", packages.display()));
+    let listed = call(&files, legacy, "list_directory", json!({ "path": packages })).await;
+    assert!(listed.contains("package.json"), "{listed}");
+    let graph = call(&line("server-memory", ""), legacy, "read_graph", json!({})).await;
+    assert!(graph.contains("entities"), "{graph}");
+}
+
+#[tokio::test]
+async fn an_official_python_server_is_used_over_stdio() {
+    let python = match tokio::task::spawn_blocking(|| package::python(PYPI)).await.unwrap() {
+        Ok(python) => python,
+        Err(missing) => return skip("the client with a Python server", &missing),
+    };
+    let line = format!("'{}' -m mcp_server_time", python.display());
+    let text = call(&line, Revision::V2026_07_28, "get_current_time", json!({ "timezone": "UTC" })).await;
+    assert!(text.contains("\"timezone\": \"UTC\""), "{text}");
+}

@@ -1,0 +1,396 @@
+//! The way of a crate from `mcp-dev new` to its users and back to its author: it builds, its tests pass, its settings are read,
+//! it is added to clients, packed and listed, each change of it has a class, and it is built again under clients of the SDKs,
+//! which stay connected. It takes longer than the other tests, which start in the order of their names: its own is the first.
+
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+use mcp_tests::programs::{cargo, profile_dir, workspace_dir};
+use serde_json::{Value, json};
+
+use crate::interop::{
+    driver::{Mode, Sdk},
+    expect::{self, Step},
+    installed,
+    swaps::mcp_dev,
+};
+
+const NAME: &str = "product-walk";
+/// For a build on a busy machine.
+const LIMIT: Duration = Duration::from_secs(600);
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The folder of builds that this test was built in: what the crate needs is there already, for the most part.
+fn target() -> PathBuf {
+    profile_dir().parent().expect("a target directory").to_owned()
+}
+
+/// A crate of `mcp-dev new` in a folder that is also its author's home.
+struct Made {
+    home: PathBuf,
+    dev: PathBuf,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let _result = fs::remove_dir_all(&self.home);
+    }
+}
+
+impl Made {
+    fn new() -> Self {
+        let home = env::temp_dir().join(format!("mcp-walk-{}", std::process::id()));
+        fs::create_dir_all(&home).expect("a folder");
+        let made = Self { home: home.canonicalize().expect("a path"), dev: mcp_dev() };
+        let workspace = workspace_dir();
+        let runtime = workspace.join("mcp-runtime");
+        let runtime = runtime.to_str().expect("UTF-8");
+        let line = ["new", NAME, "--path", runtime, "--owner", "io.github.ada", "--author", "Ada Lovelace"];
+        let output = Command::new(&made.dev).args(line).current_dir(&made.home).output().expect("the tool");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        // the versions that the tests have been built with, which needs no network
+        fs::copy(workspace.join("Cargo.lock"), made.path("Cargo.lock")).expect("the lock file");
+        made
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.home.join(NAME).join(file)
+    }
+
+    /// A program in the folder of the crate, without an environment of the user.
+    fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.path("")).stdin(Stdio::null());
+        command.env("HOME", &self.home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
+        command
+    }
+
+    fn run(&self, program: &Path, arguments: &[&str]) -> Output {
+        self.command(program, arguments).output().expect("the program")
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> String {
+        let mut command = cargo();
+        command.args(arguments).arg("--offline").current_dir(self.path("")).env("CARGO_TARGET_DIR", target());
+        let output = command.stdin(Stdio::null()).output().expect("cargo");
+        assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn server(&self) -> PathBuf {
+        target().join("debug").join(NAME)
+    }
+
+    fn mcp_dev(&self, arguments: &[&str]) -> Output {
+        self.run(&self.dev, arguments)
+    }
+}
+
+#[test]
+fn a_new_crate_goes_the_whole_way_to_its_users_and_is_built_again_under_their_clients() {
+    let made = Made::new();
+    let tested = made.cargo(&["test", "--quiet"]);
+    assert!(tested.contains("2 passed"), "{tested}");
+    let server = made.server();
+    let server_text = server.to_str().expect("UTF-8").to_owned();
+    has_settings(&made, &server);
+    is_added_to_clients(&made, &server);
+    let output = made.mcp_dev(&["doctor", "--strict", "--budget", "200", "--", &server_text]);
+    assert!(output.status.success() && text(&output.stdout).starts_with("nothing to mend"), "{output:?}");
+    has_classes_of_changes(&made, &server_text);
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    is_packaged(&made, &server_text);
+    is_built_again_under_clients(&made);
+}
+
+fn has_settings(made: &Made, server: &Path) {
+    let call = ["call", "greet", r#"{"name": "Ada"}"#];
+    let greeted = |output: &Output| text(&output.stdout);
+    assert!(greeted(&made.run(server, &call)).contains("Hello, Ada!"));
+    assert!(greeted(&made.run(server, &[&["--greeting", "Hi"], &call[..]].concat())).contains("Hi, Ada!"));
+    let wrong = made.run(server, &["--greting", "Hi", "config"]);
+    assert!(
+        !wrong.status.success() && text(&wrong.stderr).contains("did you mean `--greeting`"),
+        "{wrong:?}"
+    );
+}
+
+fn is_added_to_clients(made: &Made, server: &Path) {
+    for (client, file) in
+        [("cursor", ".cursor/mcp.json"), ("vscode", ".vscode/mcp.json"), ("zed", ".zed/settings.json")]
+    {
+        for report in ["added", "already"] {
+            let output = made.run(server, &["install", client, "--project"]);
+            assert!(text(&output.stdout).contains(report), "{client}: {output:?}");
+        }
+        let written = fs::read_to_string(made.path(file)).expect("a file");
+        assert!(written.contains("\"product-walk\""), "{written}");
+        assert!(
+            !written.contains(made.home.to_str().expect("UTF-8")),
+            "{client}: a path of this machine: {written}"
+        );
+    }
+    // those that have files of users only, with what is set now
+    for (client, file) in
+        [("claude-desktop", ".config/Claude/claude_desktop_config.json"), ("codex", ".codex/config.toml")]
+    {
+        let mut install = made.command(server, &["install", client]);
+        let output = install.env("PRODUCT_WALK_GREETING", "Hi").output().expect("the program");
+        assert!(text(&output.stdout).contains("added"), "{client}: {output:?}");
+        let written = fs::read_to_string(made.home.join(file)).expect("a file");
+        assert!(
+            written.contains("PRODUCT_WALK_GREETING") && written.contains("\"Hi\""),
+            "{client}: {written}"
+        );
+        assert!(written.contains(server.to_str().expect("UTF-8")), "{client}: {written}");
+    }
+}
+
+/// Each change of the server, as a change of the lock in the other direction, and its class.
+fn has_classes_of_changes(made: &Made, server: &str) {
+    let lock = made.path("mcp.lock.json");
+    let check = || {
+        let output = made.mcp_dev(&["lock", "--check", "--", server]);
+        (output.status.code(), text(&output.stdout))
+    };
+    assert_eq!(check(), (Some(0), "nothing has changed\n".to_owned()));
+    let original = fs::read_to_string(&lock).expect("the lock");
+    let tool = "/tools/greet";
+    let name = "/tools/greet/inputSchema/properties/name";
+    let output = "/tools/greet/outputSchema";
+    let changes = [
+        // what the older contract had, and what the server of now is to it
+        (format!("{tool}/description"), json!("Greets."), "routing", 3),
+        (format!("{name}/description"), json!("Who"), "routing", 3),
+        (format!("{tool}/title"), json!("Greet"), "cosmetic", 3),
+        (format!("{name}/format"), json!("name"), "cosmetic", 3),
+        ("/server/name".to_owned(), json!("older"), "cosmetic", 3),
+        ("/instructions".to_owned(), json!("Greet all."), "routing", 3),
+        (format!("{name}/maxLength"), json!(200), "breaking", 1),
+        (format!("{name}/maxLength"), json!(50), "additive", 3),
+        (format!("{name}/minLength"), json!(0), "breaking", 1),
+        (format!("{name}/type"), json!("integer"), "breaking", 1),
+        (format!("{name}/type"), json!(["string", "null"]), "breaking", 1),
+        ("/tools/greet/inputSchema/required".to_owned(), json!([]), "breaking", 1),
+        ("/tools/greet/inputSchema/properties/times".to_owned(), json!({ "type": "integer" }), "breaking", 1),
+        ("/tools/greet/inputSchema/properties/name".to_owned(), Value::Null, "breaking", 1),
+        ("/tools/gone".to_owned(), json!({ "inputSchema": {} }), "breaking", 1),
+        ("/tools/greet".to_owned(), Value::Null, "additive", 3),
+        (format!("{tool}/annotations/readOnlyHint"), json!(false), "additive", 3),
+        (format!("{tool}/annotations/openWorldHint"), json!(false), "breaking", 1),
+        (format!("{output}/required"), json!([]), "additive", 3),
+        (format!("{output}/properties/more"), json!({ "type": "string" }), "breaking", 1),
+        (output.to_owned(), Value::Null, "additive", 3),
+        ("/capabilities/prompts".to_owned(), json!({}), "breaking", 1),
+        ("/capabilities/tools".to_owned(), Value::Null, "additive", 3),
+        // what no list has, and the program prints
+        (format!("{tool}/scopes"), json!(["greet"]), "additive", 3),
+        ("/settings/greeting".to_owned(), Value::Null, "additive", 3),
+        ("/settings/greeting/required".to_owned(), json!(true), "additive", 3),
+        ("/settings/gone".to_owned(), json!({ "required": false, "schema": {} }), "breaking", 1),
+        ("/settings/greeting/schema/x-env".to_owned(), json!("OLDER"), "breaking", 1),
+    ];
+    assert!(changes.len() >= 20);
+    for (pointer, value, class, code) in changes {
+        let mut older: Value = serde_json::from_str(&original).expect("JSON");
+        let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
+        let members = older.pointer_mut(parent).and_then(Value::as_object_mut).expect("a place");
+        match &value {
+            Value::Null => members.remove(key).map(|_| ()).expect("a member"),
+            value => drop(members.insert(key.to_owned(), value.clone())),
+        }
+        fs::write(&lock, older.to_string()).expect("the lock");
+        let (found, report) = check();
+        assert!(report.starts_with(class) && found == Some(code), "{pointer} = {value}: {found:?} {report}");
+    }
+    // a file of another time, without what only the program knows, is out of date
+    let mut listed: Value = serde_json::from_str(&original).expect("JSON");
+    let members = listed.as_object_mut().expect("an object");
+    members.remove("source").and(members.remove("settings")).expect("settings of the program");
+    fs::write(&lock, listed.to_string()).expect("the lock");
+    let (code, report) = check();
+    assert!(code == Some(3) && report.contains("the file has none"), "{code:?} {report}");
+    // and it is written as the tests write it
+    let output = made.mcp_dev(&["lock", "--", server]);
+    assert!(
+        output.status.success() && fs::read_to_string(&lock).expect("the lock") == original,
+        "{output:?}"
+    );
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn is_packaged(made: &Made, server: &str) {
+    let own = format!("x86_64-unknown-linux-gnu={server}");
+    let mut options: Vec<String> = vec!["--binary".to_owned(), own];
+    options.extend(crate::interop::bundle::other_programs(&made.path("")));
+    let package = |kind: &str| {
+        let mut line = vec!["package", kind];
+        line.extend(options.iter().map(String::as_str));
+        let output = made.mcp_dev(&line);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let left = "not started here, only known by their headers: darwin-universal, linux-arm64, win32-x64";
+        assert!(text(&output.stderr).contains(left), "{output:?}");
+    };
+    package("mcpb");
+    // modes are those of the archive
+    let unpack = "import os, sys, zipfile\n\
+        for entry in zipfile.ZipFile(sys.argv[1]).infolist():\n    \
+        path = zipfile.ZipFile(sys.argv[1]).extract(entry, 'bundle')\n    \
+        os.chmod(path, entry.external_attr >> 16)\n";
+    let output = made.run(Path::new("python3"), &["-c", unpack, "dist/product-walk-0.1.0.mcpb"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let manifest = fs::read_to_string(made.path("bundle/manifest.json")).expect("a manifest");
+    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+    assert_eq!(manifest["compatibility"]["platforms"], json!(["darwin", "linux", "win32"]));
+    assert_eq!(manifest["tools"], json!([{ "name": "greet", "description": "Greet someone." }]));
+    let launch = &manifest["server"]["mcp_config"];
+    assert_eq!(launch["command"], "${__dirname}/server/product-walk");
+    assert_eq!(launch["platform_overrides"]["win32"]["command"], "${__dirname}/server/product-walk.exe");
+    assert_eq!(launch["env"]["PRODUCT_WALK_GREETING"], "${user_config.greeting}");
+    let asked = json!({ "type": "string", "title": "Greeting", "description": "The word that greets", "default": "Hello" });
+    assert_eq!(manifest["user_config"]["greeting"], asked);
+    // through the script that chooses
+    let launcher = made.path("bundle/server/product-walk");
+    let call = ["call", "greet", r#"{"name": "Ada"}"#];
+    let started = made.run(&launcher, &call);
+    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
+    // as a client starts it whose user has filled in nothing
+    let mut command = Command::new(&launcher);
+    let started = command
+        .args(call)
+        .env("PRODUCT_WALK_GREETING", "${user_config.greeting}")
+        .output()
+        .expect("a program");
+    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
+
+    // twice: what was made before is replaced
+    package("npm");
+    package("npm");
+    // without room, and killed, it is what it was
+    let bundle = made.path("dist/product-walk-0.1.0.mcpb");
+    let launch = made.path("dist/npm/product-walk-linux-x64/bin/product-walk");
+    let whole = || (fs::read(&bundle).expect("a bundle"), fs::read(&launch).expect("a program"));
+    let before = whole();
+    for (kind, start, reports) in [
+        ("mcpb", "trap '' XFSZ; ", true),
+        ("npm", "trap '' XFSZ; ", true),
+        ("mcpb", "", false),
+        ("npm", "", false),
+    ] {
+        let dev = made.dev.display();
+        let line = format!("{start}ulimit -f 64; exec '{dev}' package {kind} {}", options.join(" "));
+        let output = made.run(Path::new("sh"), &["-c", &line]);
+        assert_eq!(output.status.code(), reports.then_some(1), "{kind}: {output:?}");
+        assert!(!reports || text(&output.stderr).contains("cannot be written"), "{kind}: {output:?}");
+        assert!(whole() == before, "{kind}: another file");
+    }
+    for folder in [made.path("dist"), made.path("dist/npm")] {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // of the runs that were killed
+            if name.contains(".new") || name.contains(".tmp") {
+                fs::remove_dir_all(entry.path())
+                    .or_else(|_| fs::remove_file(entry.path()))
+                    .expect("a folder");
+            }
+        }
+    }
+    let read = |file: &str| -> Value {
+        let text = fs::read_to_string(made.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let main = read("dist/npm/product-walk/package.json");
+    assert_eq!(main["mcpName"], "io.github.ada/product-walk");
+    assert_eq!(main["optionalDependencies"].as_object().map(serde_json::Map::len), Some(4));
+    assert!(main.get("scripts").is_none());
+    let linux = read("dist/npm/product-walk-linux-x64/package.json");
+    assert_eq!(
+        (&linux["os"], &linux["cpu"], &linux["libc"]),
+        (&json!(["linux"]), &json!(["x64"]), &json!(["glibc"]))
+    );
+    // Windows on Arm runs the program for x64
+    assert_eq!(read("dist/npm/product-walk-win32-x64/package.json")["cpu"], json!(["x64", "arm64"]));
+    let launcher = fs::read_to_string(made.path("dist/npm/product-walk/bin/launch.js")).expect("a launcher");
+    let table = launcher.split_once("const PROGRAMS = ").and_then(|(_, rest)| rest.split_once(";\n"));
+    let table: Value = serde_json::from_str(table.expect("a table").0).expect("JSON");
+    assert_eq!(table["win32-arm64"], table["win32-x64"]);
+    assert_eq!(table["win32-arm64"][0]["name"], "product-walk-win32-x64");
+    assert_eq!(read("dist/npm/product-walk-darwin-universal/package.json")["cpu"], json!(["arm64", "x64"]));
+    let line = [&["--offline", "--yes", "./dist/npm/product-walk"], &call[..]].concat();
+    let started = made.run(Path::new("npx"), &line);
+    assert!(text(&started.stdout).contains("Hello, Ada!"), "{started:?}");
+    assert_eq!(fs::read_dir(made.path("dist/npm")).expect("a folder").count(), 5);
+
+    // both are listed, besides what a registry of crates and one of images have
+    let manifest = fs::read_to_string(made.path("Cargo.toml")).expect("a manifest");
+    let packages = "packages = [\"cargo\", \"npm\", \"mcpb\", \"oci\"]\noci = \"ghcr.io/ada/product-walk\"";
+    let listed = manifest
+        .replace("[package]\n", "[package]\nrepository = \"https://github.com/ada/product-walk\"\n")
+        .replace("[package.metadata.mcp]\n", &format!("[package.metadata.mcp]\n{packages}\n"));
+    fs::write(made.path("Cargo.toml"), listed).expect("a manifest");
+    let line = ["package", "server-json", "--program", server];
+    let output = made.mcp_dev(&line);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let all = read("server.json");
+    let kinds: Vec<&str> = all["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|package| package["registryType"].as_str())
+        .collect();
+    assert_eq!(kinds, ["cargo", "npm", "mcpb", "oci"], "{all}");
+    assert_eq!(all["packages"][0]["environmentVariables"][0]["name"], "PRODUCT_WALK_GREETING", "{all}");
+    let output = made.mcp_dev(&[&line[..], &["--check"]].concat());
+    assert_eq!(text(&output.stdout), "nothing has changed\n", "{output:?}");
+}
+
+/// Renames the tool and names it back, each under a client of another SDK, whose connection stays.
+fn is_built_again_under_clients(made: &Made) {
+    let source = made.path("src/lib.rs");
+    let original = fs::read_to_string(&source).expect("the source");
+    let renamed = original.replace("fn greet(", "fn welcome(");
+    assert!(renamed != original);
+    let sources = [("greet", made.home.join("greet.rs")), ("welcome", made.home.join("welcome.rs"))];
+    for ((_, file), text) in sources.iter().zip([original, renamed]) {
+        fs::write(file, text).expect("a file");
+    }
+    // clients start servers with few variables, and with others cargo would build every dependency once more
+    let is_cargos = |name: &str| {
+        ["CARGO_BUILD_", "CARGO_ENCODED_", "CARGO_HOME", "CARGO_INCREMENTAL", "CARGO_PROFILE_", "RUST"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    };
+    let mut script = "#!/bin/sh\n".to_owned();
+    let own = [
+        ("CARGO_TARGET_DIR".to_owned(), target().display().to_string()),
+        ("CARGO_NET_OFFLINE".to_owned(), "true".to_owned()),
+    ];
+    for (name, value) in env::vars().filter(|(name, _)| is_cargos(name)).chain(own) {
+        script += &format!("export {name}='{}'\n", value.replace('\'', "'\\''"));
+    }
+    script += &format!("exec '{}' --no-page --dir '{}'\n", made.dev.display(), made.path("").display());
+    let start = made.home.join("start");
+    fs::write(&start, script).expect("a file");
+    fs::set_permissions(&start, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let (mut before, mut after) = (&sources[0], &sources[1]);
+    for sdk in [Sdk::Python, Sdk::TypeScript] {
+        let Some(mut driver) = installed(sdk, "swap") else { continue };
+        driver.limit = LIMIT;
+        let send = json!({
+            "op": "swap", "from": after.1, "to": source, "tool": after.0, "before": before.0, "arguments": { "name": "Ada" },
+        });
+        let want = json!({ "has": true, "had": false, "text": { "$contains": ["Hello, Ada!"] } });
+        let steps = [Step::result(send, &want)];
+        let report = driver.drive("stdio", &start.display().to_string(), Mode::Legacy, &steps);
+        expect::check(&report, Mode::Legacy, NAME, &steps);
+        (before, after) = (after, before);
+    }
+}

@@ -1,0 +1,32 @@
+//! What needs other programs than Rust, git and a C compiler. One binary, to link once; the official suite is another one, since
+//! some of its scenarios measure milliseconds.
+//!
+//! | module | needs |
+//! |---|---|
+//! | `apps` | Node 22, for its Chromium |
+//! | `client` | Node, Python |
+//! | `interop` | Node, Python |
+//! | `licences` | Python |
+//! | `nginx` | nginx |
+//! | `packages` | tar |
+//! | `prometheus` | promtool; Prometheus, if asked for |
+//! | `redis`, `shared` | Redis; Valkey, if there is one |
+//! | `tls` | aws-lc, which takes long to compile |
+
+mod apps;
+mod client;
+mod interop;
+mod licences;
+#[cfg(unix)]
+mod nginx;
+mod packages;
+mod prometheus;
+#[cfg(unix)]
+mod redis;
+#[cfg(unix)]
+#[path = "../shared/mod.rs"]
+mod shared;
+mod tls;
+
+#[cfg(unix)]
+use redis::stores;

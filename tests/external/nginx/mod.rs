@@ -1,0 +1,4 @@
+//! Servers behind nginx.
+
+mod client_certificates;
+mod rolling_restart;

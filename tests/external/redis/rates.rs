@@ -1,0 +1,121 @@
+//! Rates in a Redis that ends, hangs, and comes back.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use mcp_external_tests::{redis::RedisServer, skip};
+use mcp_runtime::store::{Rate, Redis, Shared as _, Table, Take, Taken};
+use mcp_tests::support::within;
+use tokio::time::{sleep, timeout};
+
+use super::store;
+use crate::shared::rates::{let_in, three};
+
+#[tokio::test]
+async fn a_flood_of_callers_takes_no_more_of_redis_than_the_limit_and_frees_no_one() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("a_flood_of_callers", &missing),
+    };
+    within(async {
+        let redis = Arc::new(redis);
+        let store = store("redis", &redis);
+        let replicas = three(&store).await;
+        assert_eq!(let_in(&replicas, "ada", "seldom", 30).await, 10);
+        for caller in 0..60 {
+            assert_eq!(let_in(&replicas, &format!("caller {caller}"), "seldom", 1).await, 1);
+        }
+        // a replica that has not refused her yet asks the store
+        let replicas = three(&store).await;
+        assert_eq!(let_in(&replicas, "ada", "seldom", 6).await, 0, "she has used most, and is not forgotten");
+        let keys = redis.keys();
+        let rates: Vec<_> = keys.iter().filter(|(key, _)| key.contains("/rate/")).collect();
+        assert_eq!(rates.len(), 2, "{keys:?}");
+        for (key, expires) in rates {
+            assert!((1..=3_600_000).contains(expires), "{key} {expires}");
+            let count = if key.ends_with(":restored") { "ZCARD" } else { "HLEN" };
+            assert_eq!(redis.command(&[count, key]).trim(), ":8", "{key}");
+        }
+        let everything = redis.everything();
+        assert!(!everything.contains("ada") && !everything.contains("caller 1"), "{everything}");
+
+        assert!(let_in(&replicas, "ada", "briefly", 3).await > 0);
+        sleep(Duration::from_millis(800)).await;
+        let left = redis.keys();
+        assert!(left.iter().all(|(key, _)| !key.contains("/briefly/")), "{left:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn while_redis_is_gone_or_hangs_each_replica_counts_and_no_call_fails() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("while_redis_is_gone_or_hangs", &missing),
+    };
+    within(async {
+        let redis = Arc::new(redis);
+        let store = store("redis", &redis);
+        let replicas = three(&store).await;
+        let until_shared = async |users: &str| {
+            for n in 0..200 {
+                let user = format!("{users} {n}");
+                if let_in(&replicas, &user, "seldom", 30).await == 10 {
+                    return;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+            panic!("the replicas do not count together again");
+        };
+        let longest = async |user: &str| {
+            let mut longest = Duration::ZERO;
+            for n in 0..30 {
+                let started = Instant::now();
+                let called =
+                    timeout(Duration::from_secs(10), let_in(&replicas[n % 3..][..1], user, "seldom", 1));
+                let _let_in = called.await.expect("an answer");
+                longest = longest.max(started.elapsed());
+            }
+            longest
+        };
+        until_shared("before").await;
+
+        redis.kill();
+        assert_eq!(let_in(&replicas, "cut off", "seldom", 60).await, 30, "ten of each replica");
+        redis.restart(&[]);
+        until_shared("restarted").await;
+
+        redis.pause();
+        // much less than this: the bound is for a machine with other work
+        assert!(longest("hanging").await < Duration::from_secs(5));
+        assert_eq!(let_in(&replicas, "cut off again", "seldom", 60).await, 30);
+        redis.go_on();
+        until_shared("goes on").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_clock_of_redis_that_goes_back_locks_no_one_out_for_longer_than_the_period() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("a_clock_of_redis_that_goes_back", &missing),
+    };
+    within(async {
+        let (store, table) = (Redis::at(redis.url()), Table::new("rates", 10, 1000, 100));
+        let rate = Rate::new(1, Duration::from_millis(300));
+        let take =
+            async || store.take(&table, "key", Take { owner: "ada", rate, times: 1 }).await.expect("Redis");
+        assert_eq!(take().await, Taken::Granted);
+        // in a hundred years
+        let answer =
+            redis.command(&["ZADD", "mcp:{rates}:restored", "XX", "CH", "4900000000000000", "3:adakey"]);
+        assert_eq!(answer.trim(), ":1");
+        assert_eq!(take().await, Taken::Wait(Duration::from_millis(300)));
+        sleep(Duration::from_millis(600)).await;
+        assert_eq!(take().await, Taken::Granted);
+    })
+    .await;
+}

@@ -1,0 +1,231 @@
+//! A Redis that is away, hangs, has a half-open connection, or refuses.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_external_tests::{redis::RedisServer, skip};
+use mcp_runtime::store::{Redis, Shared};
+use mcp_tests::support::{HttpServer, text_of, within};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+use crate::shared::replicas::{agreed, call, server};
+
+/// Waits until a call that needs the store succeeds.
+async fn until_back(at: &HttpServer) {
+    for _ in 0..200 {
+        let retry = agreed(at).await;
+        if text_of(&retry.send(at.address).await.json()) == "withdrawn" {
+            return;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the store is not reached again");
+}
+
+#[tokio::test]
+async fn redis_may_end_hang_refuse_and_come_back() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("redis_may_end_hang_refuse_and_come_back", &missing),
+    };
+    within(async {
+        let store: Arc<dyn Shared> = Arc::new(Redis::at(redis.url()));
+        let at = HttpServer::start(server(&store)).await;
+        let hi = call("echo", json!({ "arguments": { "message": "hi" } }));
+        let refused_in_time = async || {
+            let retry = agreed(&at).await;
+            let sent = retry.send(at.address);
+            let reply = timeout(Duration::from_secs(10), sent).await.expect("an answer").json();
+            let told = text_of(&reply);
+            assert!(told.contains("cannot be told"), "{told}");
+            assert_eq!(text_of(&hi.send(at.address).await.json()), "hi");
+        };
+        until_back(&at).await;
+
+        redis.kill();
+        refused_in_time().await;
+        // a replica can start meanwhile
+        let another = HttpServer::start(server(&store)).await;
+        assert_eq!(text_of(&hi.send(another.address).await.json()), "hi");
+        redis.restart(&[]);
+        until_back(&at).await;
+        until_back(&another).await;
+
+        redis.pause();
+        refused_in_time().await;
+        refused_in_time().await;
+        redis.go_on();
+        until_back(&at).await;
+
+        // a connection that is ended is opened again
+        redis.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        until_back(&at).await;
+
+        redis.command(&["CONFIG", "SET", "maxmemory", "1"]);
+        refused_in_time().await;
+        redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+        until_back(&at).await;
+
+        redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
+        refused_in_time().await;
+        redis.command(&["REPLICAOF", "NO", "ONE"]);
+        until_back(&at).await;
+    })
+    .await;
+}
+
+/// The log of this thread; clones share it.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Log {
+    fn text(&self) -> String {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").push_str(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a proxy does with bytes.
+#[derive(Clone, Copy, PartialEq)]
+enum Passed {
+    All,
+    /// Those of the client alone: what is asked is carried out, and no answer comes back.
+    Questions,
+    None,
+}
+
+/// A proxy before Redis whose connections stay open when it passes nothing on, as those behind a firewall that has forgotten
+/// them. Returns its port, what sets that, and how many connections it has accepted.
+async fn swallowing_proxy(redis: u16) -> (u16, watch::Sender<Passed>, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (set, passed) = watch::channel(Passed::All);
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = accepted.clone();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::Relaxed);
+            let Ok(server) = TcpStream::connect(("127.0.0.1", redis)).await else { return };
+            let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+                (client.into_split(), server.into_split());
+            let (questions, answers) = (passed.clone(), passed.clone());
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 16 * 1024];
+                while let Ok(length @ 1..) = from_client.read(&mut bytes).await {
+                    let is_passed = *questions.borrow() != Passed::None;
+                    if is_passed && to_server.write_all(&bytes[..length]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 16 * 1024];
+                while let Ok(length @ 1..) = from_server.read(&mut bytes).await {
+                    let is_passed = *answers.borrow() == Passed::All;
+                    if is_passed && to_client.write_all(&bytes[..length]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (port, set, accepted)
+}
+
+#[tokio::test]
+async fn a_half_open_connection_to_the_store_ends_each_request_in_its_error_and_few_lines_of_the_log() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("a_half_open_connection_to_the_store", &missing),
+    };
+    let log = Log::default();
+    let writer = log.clone();
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _subscribed = tracing::subscriber::set_default(subscriber);
+    within(async {
+        let (port, set, accepted) = swallowing_proxy(redis.port()).await;
+        let store: Arc<dyn Shared> = Arc::new(Redis::at(format!("redis://127.0.0.1:{port}")));
+        let at = HttpServer::start(server(&store)).await;
+        let hi = call("echo", json!({ "arguments": { "message": "hi" } }));
+        until_back(&at).await;
+        let lines = || log.text().lines().filter(|line| line.contains("store")).count();
+        for passed in [Passed::Questions, Passed::None] {
+            let before = (lines(), accepted.load(Ordering::Relaxed));
+            set.send_replace(passed);
+            let mut retries = Vec::new();
+            for _ in 0..50 {
+                retries.push(agreed(&at).await);
+            }
+            // together, and each of them more than the store's two seconds before it has its answer
+            let sent = retries.iter().map(|retry| {
+                let (retry, address) = (retry.clone(), at.address);
+                tokio::spawn(async move { text_of(&retry.send(address).await.json()).to_owned() })
+            });
+            let sent: Vec<_> = sent.collect();
+            assert_eq!(text_of(&hi.send(at.address).await.json()), "hi", "it needs no store");
+            for sent in sent {
+                let told =
+                    timeout(Duration::from_secs(10), sent).await.expect("an answer").expect("no panic");
+                assert!(told.contains("cannot be told"), "{told}");
+            }
+            let (lines, connections) = (lines() - before.0, accepted.load(Ordering::Relaxed) - before.1);
+            assert!(lines <= 5, "{lines} lines for 50 requests: {}", log.text());
+            assert!(connections <= 20, "{connections} attempts to connect for 50 requests");
+            set.send_replace(Passed::All);
+            until_back(&at).await;
+            for retry in retries {
+                let told = text_of(&retry.send(at.address).await.json()).to_owned();
+                // what was carried out without an answer was consumed
+                let may_be_used = passed == Passed::Questions && told.contains("used before");
+                assert!(told == "withdrawn" || may_be_used, "{told}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_an_error_when_serving_begins() {
+    let redis = match RedisServer::start() {
+        Ok(redis) => redis,
+        Err(missing) => return skip("a_wrong_password_is_an_error", &missing),
+    };
+    within(async {
+        redis.command(&["CONFIG", "SET", "requirepass", "sesame"]);
+        let starts = async |url: String| {
+            let store: Arc<dyn Shared> = Arc::new(Redis::at(url));
+            let server = server(&store).build().expect("a server");
+            server.serve(tokio::io::empty(), tokio::io::sink()).await.map_err(|error| error.to_string())
+        };
+        let with = |user: &str| redis.url().replace("redis://", &format!("redis://{user}"));
+        starts(with(":sesame@")).await.expect("the password");
+        for wrong in [with(""), with(":open@"), with("eve:sesame@")] {
+            let error = starts(wrong).await.expect_err("refused");
+            assert!(error.contains("Redis refuses the connection") && !error.contains("open@"), "{error}");
+        }
+    })
+    .await;
+}

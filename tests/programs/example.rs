@@ -1,0 +1,121 @@
+//! Builds examples and other programs of this workspace, and serves an example over HTTP.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{LazyLock, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    cache_dir,
+    child::{self, Guard},
+    profile_dir,
+};
+
+const BUILD: Duration = Duration::from_secs(900);
+const START: Duration = Duration::from_secs(30);
+
+static BUILT: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// The binary of an example, built by the cargo and profile of this test run.
+///
+/// # Panics
+///
+/// If it does not build.
+#[must_use]
+pub fn binary(name: &str) -> PathBuf {
+    let folder = profile_dir().join("examples");
+    built("--example", name, &folder)
+}
+
+/// The binary of another program, built in the same way.
+///
+/// # Panics
+///
+/// If it does not build.
+#[must_use]
+pub fn program(name: &str) -> PathBuf {
+    built("--bin", name, &profile_dir())
+}
+
+fn built(kind: &str, name: &str, folder: &Path) -> PathBuf {
+    let profile = profile_dir();
+    let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if built.contains(name) {
+        return path;
+    }
+    let mut cargo = super::cargo();
+    // with the features that `cargo test` selects, so that hardly anything is rebuilt
+    cargo.args(["build", kind, name]).current_dir(super::workspace_dir());
+    if let Some(target) = profile.parent() {
+        cargo.arg("--target-dir").arg(target);
+    }
+    match profile.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => {}
+        Some(profile) => {
+            cargo.args(["--profile", profile]);
+        }
+    }
+    let _ = child::run(&mut cargo, "", BUILD).expect("cargo can be run").or_panic("building the program");
+    built.insert(name.to_owned());
+    path
+}
+
+/// An example that serves HTTP on a loopback port until it is dropped.
+#[derive(Debug)]
+pub struct Served {
+    _process: Guard,
+    address: SocketAddr,
+}
+
+impl Served {
+    /// Starts the example in `dir` and waits until it accepts connections.
+    ///
+    /// # Panics
+    ///
+    /// If it does not within half a minute; the message names its log.
+    #[must_use]
+    pub fn start(name: &str, dir: &Path) -> Self {
+        let binary = binary(name);
+        // between closing the port here and the example's opening it, another process may take it: then the
+        // example exits, and another port is tried
+        for _ in 0..5 {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port is free");
+            let address = listener.local_addr().expect("a bound port has an address");
+            drop(listener);
+            let log = cache_dir("logs").join(format!("{name}-{}.txt", address.port()));
+            let stderr = File::create(&log)
+                .unwrap_or_else(|error| panic!("cannot write `{}`: {error}", log.display()));
+            let process = Command::new(&binary)
+                .args(["--http", &address.to_string()])
+                .current_dir(dir)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(stderr)
+                .spawn()
+                .unwrap_or_else(|error| panic!("cannot start `{}`: {error}", binary.display()));
+            let mut process = Guard(process);
+            let started = Instant::now();
+            while process.0.try_wait().expect("a child can be waited for").is_none() {
+                if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
+                    return Self { _process: process, address };
+                }
+                assert!(started.elapsed() < START, "`{name}` does not listen\nread `{}`", log.display());
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+        panic!("`{name} --http` ends at once\nread the logs in `{}`", cache_dir("logs").display());
+    }
+
+    /// The address of its MCP endpoint.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+}

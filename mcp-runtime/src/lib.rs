@@ -47,10 +47,11 @@ pub mod skill {
     pub use crate::capability::skills::SkillsDir;
 }
 
-/// The items that `mcp-dev` shares with the command line of a server; they change without notice.
+/// The items that `mcp-dev` shares with the command line of a server and with the client; they change without notice.
 #[doc(hidden)]
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "client"))]
 pub mod __dev {
+    #[cfg(feature = "cli")]
     pub use crate::cli::{answer_question, content_value, list_text, result_bytes};
     #[cfg(feature = "client")]
     pub use crate::client::link::child_process::{ChildProcess, signalled};

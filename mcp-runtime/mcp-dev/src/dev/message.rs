@@ -28,13 +28,13 @@ impl Line {
         }
     }
 
-    /// The bytes of the line as its receiver gets them, none if it gets nothing, and the messages in them: for each message, `change`
-    /// has another one that the receiver gets instead, `Some(None)` if it gets it as it is, and `None` if it must not get it.
+    /// The bytes of the line as its receiver gets them, none if it gets nothing: for each message, `change` has another one that
+    /// the receiver gets instead, `Some(None)` if it gets it as it is, and `None` if it must not get it.
     pub(super) fn changed(
         &self,
         bytes: Vec<u8>,
         mut change: impl FnMut(&Value) -> Option<Option<Value>>,
-    ) -> (Vec<u8>, Vec<Value>) {
+    ) -> Vec<u8> {
         let mut is_changed = false;
         let mut messages = Vec::with_capacity(self.messages().len());
         for message in self.messages() {
@@ -42,8 +42,7 @@ impl Line {
             is_changed |= changed != Some(None);
             messages.extend(changed.map(|changed| changed.unwrap_or_else(|| message.clone())));
         }
-        let bytes = if is_changed { self.with_messages(messages.clone()).unwrap_or_default() } else { bytes };
-        (bytes, messages)
+        if is_changed { self.with_messages(messages).unwrap_or_default() } else { bytes }
     }
 
     /// The same line with other messages; `None` if there are none.

@@ -421,7 +421,7 @@ impl Session {
             self.counter
         });
         let mut refused = Vec::new();
-        let (line, _) = parsed.changed(line, |message| self.take_from_client(message, batch, &mut refused));
+        let line = parsed.changed(line, |message| self.take_from_client(message, batch, &mut refused));
         self.answer(parsed, refused);
         if matches!(parsed, Line::Other) {
             self.trace.note(&self.name, "the client sent a line that is not JSON-RPC");
@@ -595,7 +595,7 @@ impl Session {
             self.to_client.push_back(line);
             return;
         }
-        let (line, _) = parsed.changed(line, |message| self.take_message(message));
+        let line = parsed.changed(line, |message| self.take_message(message));
         if !line.is_empty() {
             self.to_client.push_back(line);
         }

@@ -144,7 +144,6 @@ impl ChildProcess {
     }
 
     /// Waits until the process and its group have ended; returns the status, `None` if it is not known.
-    #[cfg(feature = "cli")]
     pub fn ended(&self) -> impl Future<Output = Option<ExitStatus>> + Send + 'static {
         ended(self.exit.clone())
     }

@@ -1,11 +1,9 @@
-//! The program against servers that are small scripts, over stdio, and against clients' files: what is printed, where, and
-//! with which exit code. The scripts need Python, and speak an older revision, as most servers do.
+//! The program against clients' files, and what it makes: what is printed, where, and with which exit code. `tests/scripts` has
+//! it with servers.
 
-mod dev;
 // of the program, for a test that watches the folder
 #[path = "../../src/folder.rs"]
 mod folder;
-mod page;
 mod product;
 
 use std::{
@@ -15,58 +13,9 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// A server in another language.
-const SERVER: &str = r#"
-import json, os, sys
-
-tools = [
-    {"name": "echo", "description": "Says it again.\nAnd again.", "inputSchema": {
-        "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
-    {"name": "slow", "description": "Takes its time.", "inputSchema": {"type": "object"}},
-    {"name": "fails", "inputSchema": {"type": "object"}},
-]
-for line in sys.stdin:
-    message = json.loads(line)
-    method, params = message.get("method"), message.get("params", {})
-    if "id" not in message:
-        continue
-    def send(value):
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **value}) + "\n")
-        sys.stdout.flush()
-    result, error = {}, None
-    if method == "initialize":
-        result = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "script", "version": "3"},
-                  "instructions": "Be brief.", "capabilities": {"tools": {}, "resources": {}, "prompts": {}}}
-    elif method == "tools/list":
-        result = {"tools": tools}
-    elif method == "resources/list":
-        result = {"resources": [{"uri": "note://1", "name": "one"}]}
-    elif method == "resources/templates/list":
-        result = {"resourceTemplates": []}
-    elif method == "prompts/list":
-        result = {"prompts": [{"name": "ask", "arguments": [{"name": "what", "required": True}]}]}
-    elif method == "prompts/get":
-        text = json.dumps(params["arguments"])
-        result = {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
-    elif method == "resources/read":
-        result = {"contents": [{"uri": params["uri"], "text": "a note"}]}
-    elif method == "tools/call":
-        name, token = params["name"], params.get("_meta", {}).get("progressToken")
-        text = params.get("arguments", {}).get("text", "")
-        if name == "slow":
-            for step in (1, 2):
-                send({"method": "notifications/progress", "params": {
-                    "progressToken": token, "progress": step, "total": 2, "message": "step\u001b[2J"}})
-            text = os.environ.get("GIVEN", "")
-        result = {"content": [{"type": "text", "text": text or "it failed"}], "isError": name == "fails"}
-    else:
-        error = {"code": -32601, "message": "unknown method"}
-    send({"id": message["id"], "error": error} if error else {"id": message["id"], "result": result})
-"#;
-
-/// A folder with the server, which is also the home of the program.
+/// A folder, which is also the home of the program.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -75,7 +24,6 @@ impl Folder {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("mcp-dev-{}-{count}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join("server.py"), SERVER).expect("a file");
         Self(folder.canonicalize().expect("a path"))
     }
 
@@ -83,18 +31,6 @@ impl Folder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
         command.args(arguments).stdin(Stdio::null()).current_dir(&self.0);
         command.env("HOME", &self.0).env_remove("XDG_CONFIG_HOME").output().expect("the program")
-    }
-
-    /// With the server behind the arguments.
-    fn run_with_server(&self, arguments: &[&str]) -> Output {
-        let server = ["--", "python3", "server.py"];
-        self.run(&arguments.iter().copied().chain(server).collect::<Vec<_>>())
-    }
-
-    fn stdout(&self, arguments: &[&str]) -> String {
-        let output = self.run_with_server(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
     }
 }
 
@@ -105,54 +41,16 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_server_in_another_language_is_listed_called_and_read() {
-    let folder = Folder::new();
-    let list = folder.stdout(&["list"]);
-    for part in
-        ["tools\n  echo   Says it again.\n      echo(text: string)\n", "resources\n  note://1\n", "ask(what)"]
-    {
-        assert!(list.contains(part), "{part}: {list}");
-    }
-    assert_eq!(folder.stdout(&["call", "echo", r#"{"text": "tea"}"#]), "tea\n");
-    assert_eq!(folder.stdout(&["read", "note://1"]), "a note\n");
-    assert_eq!(folder.stdout(&["prompt", "ask", r#"{"what": 5}"#]), "user: {\"what\": \"5\"}\n");
-    let schema: Value = serde_json::from_str(&folder.stdout(&["schema"])).expect("JSON");
-    assert_eq!(schema["server"]["name"], "script");
-    assert_eq!(schema["instructions"], "Be brief.");
-    assert_eq!(schema["tools"][0]["inputSchema"]["required"][0], "text");
-    assert_eq!(schema["resourceTemplates"].as_array().map(Vec::len), Some(0));
-    let result: Value =
-        serde_json::from_str(&folder.stdout(&["call", "--json", "echo", r#"{"text":"a"}"#])).expect("JSON");
-    assert_eq!(result["content"][0]["text"], "a");
-}
-
-#[test]
-fn progress_of_a_long_call_goes_to_stderr_and_its_result_to_stdout() {
-    let folder = Folder::new();
-    let output = folder.run_with_server(&["call", "slow", "--env", "GIVEN=given"]);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(out, "given\n");
-    assert!(err.contains("progress: 1/2 step[2J") && err.contains("progress: 2/2"), "{err}");
-}
-
-#[test]
-fn failures_exit_with_1_and_mistakes_of_the_arguments_with_2() {
+fn a_server_that_is_not_there_exits_with_1_and_mistakes_of_the_arguments_with_2() {
     let folder = Folder::new();
     for (arguments, code, message) in [
-        (&["call", "fails", "--", "python3", "server.py"][..], 1, "error: it failed"),
-        (&["call", "echo", "[1]", "--", "python3", "server.py"], 1, "not a JSON object"),
-        (&["read", "note://1", "--", "no-such-program"], 1, "no-such-program"),
+        (&["read", "note://1", "--", "no-such-program"][..], 1, "no-such-program"),
         (&["list", "--http", "http://127.0.0.1:9/mcp"], 1, "error: "),
         (&["list"], 2, "a server is missing"),
         (&["list", "--http", "ftp://planted"], 2, "`--http` needs a URL"),
         (&["list", "--http", "http://a", "--", "b"], 2, "are two servers"),
         (&["list", "--env", "=planted", "--", "b"], 2, "`--env` needs a name and a value"),
         (&["list", "--header", "planted", "--", "b"], 2, "`--header` needs a name and a value"),
-        (
-            &["list", "--timeout", "1", "--", "python3", "-c", "import sys; sys.stdin.read()"],
-            1,
-            "raise `--timeout SECONDS`",
-        ),
         (&["lsit"], 2, "list"),
         (&["--", "http://127.0.0.1:9/planted"], 2, "`mcp-dev list`, `call` and others take a URL"),
         (&["dev", "--http", "3000"], 2, "unexpected argument '--http'"),
@@ -198,95 +96,6 @@ fn the_help_shows_the_command_that_is_run_without_a_name() {
 }
 
 #[test]
-fn a_lock_is_written_and_says_what_has_changed() {
-    let folder = Folder::new();
-    let lock = folder.0.join("mcp.lock.json");
-    let missing = folder.run_with_server(&["lock", "--check"]);
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("`mcp-dev lock` writes it"));
-    folder.stdout(&["lock"]);
-    let written = fs::read_to_string(&lock).expect("a file");
-    assert!(written.contains("\n    \"echo\": {\"description\""), "{written}");
-    let unknown = "settings and scopes are not compared: the server does not print them (`schema --json`)\n";
-    let unchanged = format!("nothing has changed in what clients see\n{unknown}");
-    assert_eq!(folder.stdout(&["lock", "--check"]), unchanged);
-    for (old, new, code, report) in [
-        ("Takes its time.", "Is slow.", 3, "routing   tool slow: its description has changed\n"),
-        (
-            "{\"name\": \"fails\"",
-            "{\"name\": \"more\"",
-            1,
-            "breaking  tool fails: is gone\nadditive  tool more: is new\n",
-        ),
-        ("\"required\": [\"text\"]", "\"required\": []", 3, "additive  tool echo: `text`: is optional now\n"),
-    ] {
-        fs::write(folder.0.join("server.py"), SERVER.replacen(old, new, 1)).expect("a file");
-        let output = folder.run_with_server(&["lock", "--check"]);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{text}");
-        assert!(text.starts_with(report) && text.contains(" version"), "{text}");
-        assert!(text.ends_with(unknown), "{text}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("`mcp-dev lock`"));
-        assert_eq!(fs::read_to_string(&lock).expect("a file"), written);
-    }
-    // what it cannot read of the server it does not replace
-    fs::write(folder.0.join("server.py"), SERVER).expect("a file");
-    let of_program = written.replacen("\"format\"", "\"source\": \"program\",\n  \"format\"", 1);
-    fs::write(&lock, &of_program).expect("a file");
-    let refused = folder.run_with_server(&["lock"]);
-    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(1) && text.contains("is left alone"), "{text}");
-    assert_eq!(fs::read_to_string(&lock).expect("a file"), of_program);
-    assert_eq!(folder.stdout(&["lock", "--check"]), unchanged);
-    // nor what is not a contract
-    fs::write(&lock, "{").expect("a file");
-    for arguments in [&["lock"][..], &["lock", "--check"]] {
-        assert_eq!(folder.run_with_server(arguments).status.code(), Some(1));
-        assert_eq!(fs::read_to_string(&lock).expect("a file"), "{");
-    }
-}
-
-#[test]
-fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
-    let folder = Folder::new();
-    let output = folder.run_with_server(&["doctor"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}");
-    for line in [
-        "warning  tool echo: the argument `text` has no description\n",
-        "warning  tool fails: has no description: models choose by it\n",
-        "advice   tool slow: its results have no schema",
-        "tool echo\n",
-        " of 8000 in the budget\n",
-    ] {
-        assert!(text.contains(line), "{line}: {text}");
-    }
-    let all: Value = serde_json::from_str(&folder.stdout(&["doctor", "--json"])).expect("JSON");
-    assert_eq!(all["findings"][0]["severity"], "warning");
-    assert!(all["tokens"]["total"].as_u64().is_some_and(|total| total > 20), "{all}");
-    assert_eq!(all["tokens"]["items"][1]["item"], "tool echo");
-    for (arguments, code) in [
-        (&["doctor", "--strict"][..], 1),
-        (&["doctor", "--budget", "10"], 1),
-        (&["doctor", "--budget", "0"], 2),
-    ] {
-        assert_eq!(folder.run_with_server(arguments).status.code(), Some(code), "{arguments:?}");
-    }
-    fs::write(
-        folder.0.join("server.py"),
-        SERVER.replacen("\"name\": \"echo\"", "\"name\": \"\u{1b}echo!\"", 1),
-    )
-    .expect("a file");
-    let output = folder.run_with_server(&["doctor"]);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text.starts_with("error    tool echo!: its name has characters") && !text.contains('\u{1b}'),
-        "{text}"
-    );
-}
-
-#[test]
 fn in_the_folder_of_a_crate_a_missing_server_is_named() {
     let folder = Folder::new();
     fs::write(folder.0.join("Cargo.lock"), "").expect("a file");
@@ -307,61 +116,6 @@ fn in_the_folder_of_a_crate_a_missing_server_is_named() {
 }
 
 #[test]
-fn a_list_that_a_server_declares_and_does_not_have_is_empty_and_other_errors_name_their_method() {
-    let folder = Folder::new();
-    let with = |error: &str| {
-        let script = SERVER.replacen("result = {\"resourceTemplates\": []}", &format!("error = {error}"), 1);
-        assert_ne!(script, SERVER);
-        fs::write(folder.0.join("server.py"), script).expect("a file");
-    };
-    with(r#"{"code": -32601, "message": "Method not found"}"#);
-    assert!(folder.stdout(&["list"]).contains("resources\n  note://1\n"));
-    let schema: Value = serde_json::from_str(&folder.stdout(&["schema"])).expect("JSON");
-    assert_eq!(schema["resourceTemplates"], serde_json::json!([]));
-    folder.stdout(&["lock"]);
-    let said = folder.stdout(&["doctor"]);
-    assert!(
-        said.contains("warning  server: declares the capability and has no `resources/templates/list`"),
-        "{said}"
-    );
-    with(r#"{"code": -32000, "message": "no database"}"#);
-    for command in ["list", "schema", "lock", "doctor"] {
-        let output = folder.run_with_server(&[command]);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains("error: `resources/templates/list`: no database (-32000)"), "{text}");
-    }
-}
-
-#[test]
-fn the_doctor_finds_output_that_is_not_a_message_and_items_of_one_name_which_no_lock_keeps() {
-    let folder = Folder::new();
-    let changed = |old: &str, new: &str| {
-        let script = SERVER.replacen(old, new, 1);
-        assert_ne!(script, SERVER);
-        fs::write(folder.0.join("server.py"), script).expect("a file");
-    };
-    changed("for line in", "print('not json', flush=True)\nfor line in");
-    let output = folder.run_with_server(&["doctor"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    let line = "error    server: writes lines to stdout that are not messages (1, the first is `not json`)";
-    assert!(text.starts_with(line), "{text}");
-    changed("\"name\": \"slow\"", "\"name\": \"echo\"");
-    let output = folder.run_with_server(&["doctor"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.starts_with("error    tool echo: is listed 2 times"), "{text}");
-    for arguments in [&["lock"][..], &["lock", "--check"]] {
-        let output = folder.run_with_server(arguments);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains("tool echo: is listed 2 times"), "{text}");
-    }
-    assert!(!folder.0.join("mcp.lock.json").exists());
-}
-
-#[test]
 fn a_folder_is_there_at_every_moment_while_it_is_replaced() {
     let parent = Folder::new();
     let folder = parent.0.join("package");
@@ -379,7 +133,7 @@ fn a_folder_is_there_at_every_moment_while_it_is_replaced() {
             }
             gaps
         });
-        for round in 1..=2000 {
+        for round in 1..=300 {
             write(&round.to_string());
         }
         is_over.store(true, Ordering::Relaxed);
@@ -387,8 +141,72 @@ fn a_folder_is_there_at_every_moment_while_it_is_replaced() {
             assert_eq!(watcher.join().expect("the watcher"), 0, "moments without a folder");
         }
     });
-    assert_eq!(fs::read_to_string(folder.join("bin/launch.js")).expect("a file"), "2000");
+    assert_eq!(fs::read_to_string(folder.join("bin/launch.js")).expect("a file"), "300");
     let left: Vec<_> =
         fs::read_dir(&parent.0).expect("a folder").flatten().map(|one| one.file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".package")), "{left:?}");
+}
+
+#[test]
+fn install_in_a_crate_registers_the_loop_unless_a_server_is_named() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("Cargo.toml"), "[package]\nname = \"notes\"\n").expect("a file");
+    let entry = |arguments: &[&str], file: &str| -> Value {
+        let output = folder.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = fs::read_to_string(folder.0.join(file)).expect("a file");
+        serde_json::from_str::<Value>(&text).expect("JSON")["mcpServers"].clone()
+    };
+    let own = entry(&["install", "cursor"], ".cursor/mcp.json");
+    let place = folder.0.to_str().expect("a path");
+    assert_eq!(own["notes"]["args"], json!(["dev", "--dir", place]));
+    assert_eq!(own["notes"]["command"], env!("CARGO_BIN_EXE_mcp-dev"));
+    let named = entry(&["install", "cursor", "--name", "other", "--", "npx", "a-server"], ".cursor/mcp.json");
+    assert_eq!(named["other"]["args"], json!(["a-server"]));
+    // and it is removed as it was added, by its name or without; the server's own entry of that name is not
+    let left = entry(&["install", "cursor", "--remove"], ".cursor/mcp.json");
+    assert!(left.get("notes").is_none() && left.get("other").is_some(), "{left}");
+    let left = entry(&["install", "cursor", "--remove", "--name", "other"], ".cursor/mcp.json");
+    assert!(left.get("other").is_none(), "{left}");
+    entry(&["install", "cursor", "--name", "notes", "--", "notes"], ".cursor/mcp.json");
+    let refused = folder.run(&["install", "cursor", "--remove"]);
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("another server is named `notes`"), "{text}");
+}
+
+/// A program in the place of the client's own, which writes down its arguments, one a line.
+#[cfg(unix)]
+#[test]
+fn install_registers_the_loop_by_the_clients_own_command() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    fs::write(folder.0.join("Cargo.toml"), "[package]\nname = \"notes\"\n").expect("a file");
+    let program = folder.0.join("bin/claude");
+    fs::create_dir(folder.0.join("bin")).expect("a folder");
+    fs::write(&program, "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$HOME/called\"\n").expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let run = |line: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
+        command.args(line).current_dir(&folder.0).env("HOME", &folder.0);
+        command.env("PATH", format!("{}:/usr/bin:/bin", folder.0.join("bin").display()));
+        command.env_remove("CLAUDE_CONFIG_DIR").output().expect("the program")
+    };
+    let output = run(&["install", "claude-code"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("added `notes` to Claude Code"), "{output:?}");
+    let called = fs::read_to_string(folder.0.join("called")).expect("the arguments");
+    let words: Vec<&str> = called.lines().collect();
+    assert_eq!(words[..5], ["mcp", "add-json", "-s", "user", "notes"], "{called}");
+    let entry: Value = serde_json::from_str(words[5]).expect("JSON");
+    let place = folder.0.to_str().expect("a path");
+    assert_eq!(entry, json!({ "command": env!("CARGO_BIN_EXE_mcp-dev"), "args": ["dev", "--dir", place] }));
+    assert!(!folder.0.join(".claude.json").exists(), "the client's own file is its command's");
+    // as the client writes it down
+    let state = json!({ "mcpServers": { "notes": entry } });
+    fs::write(folder.0.join(".claude.json"), state.to_string()).expect("a file");
+    assert!(String::from_utf8_lossy(&run(&["install", "claude-code"]).stdout).contains("already"));
+    assert!(run(&["install", "claude-code", "--remove"]).status.success());
+    let called = fs::read_to_string(folder.0.join("called")).expect("the arguments");
+    let words: Vec<&str> = called.lines().skip(6).collect();
+    assert_eq!(words, ["mcp", "remove", "-s", "user", "notes"]);
 }

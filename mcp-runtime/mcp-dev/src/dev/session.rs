@@ -71,7 +71,7 @@ struct Known {
 
 impl KnownTools {
     /// Another program may have other schemas; hints stay for the calls in flight.
-    pub(super) fn begin(&self, generation: u64) {
+    fn begin(&self, generation: u64) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.generation != generation {
             known.generation = generation;
@@ -111,7 +111,7 @@ impl KnownTools {
     }
 
     /// Whether a request calls a tool that is not known, so that its values are masked.
-    pub(super) fn is_unknown_call(&self, message: &Value) -> bool {
+    fn is_unknown_call(&self, message: &Value) -> bool {
         message["method"] == "tools/call"
             && message["params"]["name"].as_str().is_none_or(|name| self.schema(name).is_none())
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp_runtime::{
     FromContext, ServerHandle,
-    client_request::{Answer, ClientFeature},
+    client_request::{Answer, ClientFeature, CreateMessage},
     content::{Audio, Embedded, Image, ResourceContents},
     context::LogLevel,
     prelude::*,
@@ -110,7 +110,7 @@ fn test_end_subscriptions(server: &ServerHandle) -> &'static str {
 /// Samples the client's model.
 #[mcp_tool]
 async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {
-    Ok(format!("LLM response: {}", ctx.sample("answer").user(prompt).max_tokens(100).await?.text()))
+    Ok(format!("LLM response: {}", ctx.sample("answer", CreateMessage::user(prompt)).await?.text()))
 }
 
 #[mcp_type]
@@ -233,7 +233,7 @@ async fn test_input_required_result_elicitation(ctx: &Context) -> Result<String,
 /// Asks the client's model for a capital.
 #[mcp_tool]
 async fn test_input_required_result_sampling(ctx: &Context) -> Result<String, ToolError> {
-    Ok(ctx.sample("capital_question").user("What is the capital of France?").max_tokens(100).await?.text())
+    Ok(ctx.sample("capital_question", CreateMessage::user("What is the capital of France?")).await?.text())
 }
 
 /// Lists the client's roots.
@@ -268,7 +268,7 @@ async fn test_input_required_result_tampered_state(ctx: &Context) -> Result<&'st
 async fn test_input_required_result_multiple_inputs(ctx: &Context) -> Result<String, ToolError> {
     let (user, greeting, roots) = tokio::join!(
         ctx.elicit::<UserName>("user_name", "What is your name?"),
-        ctx.sample("greeting").user("Write a greeting").max_tokens(50),
+        ctx.sample("greeting", CreateMessage::user("Write a greeting")),
         ctx.roots("client_roots"),
     );
     Ok(format!("{}: {} ({} roots)", user?.name, greeting?.text(), roots?.len()))
@@ -293,7 +293,7 @@ async fn test_input_required_result_capabilities(ctx: &Context) -> Result<String
     if ctx.supports(ClientFeature::Elicitation) {
         return Ok(ctx.elicit::<UserName>("user_name", "What is your name?").await?.name);
     }
-    Ok(ctx.sample("name").user("Make up a name").max_tokens(50).await?.text())
+    Ok(ctx.sample("name", CreateMessage::user("Make up a name")).await?.text())
 }
 
 /// Logs three times, in about a tenth of a second.

@@ -8,7 +8,7 @@ use std::{
 use mcp_runtime::{
     Revision, Server, ServerBuilder, ServerHandle,
     client::{ChangeEvent, Client, ClientBuilder, ElicitAnswer, Error, SampleAnswer},
-    client_request::{Answer, Root},
+    client_request::{Answer, CreateMessage, Root},
     context::LogLevel,
     prelude::*,
 };
@@ -61,7 +61,7 @@ async fn answers_that_do_not_fit_the_form_are_not_sent() {
 #[mcp_tool]
 async fn survey(ctx: &Context) -> Result<String, ToolError> {
     let order: Order = ctx.elicit("order", "What do you want?").await?;
-    let sampled = ctx.sample("poem").user(format!("A poem about {}", order.name)).await?;
+    let sampled = ctx.sample("poem", CreateMessage::user(format!("A poem about {}", order.name))).await?;
     let roots = ctx.roots("roots").await?;
     Ok(format!("{} {} {} {}", order.count, order.name, sampled.text(), roots[0].uri))
 }

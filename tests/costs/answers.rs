@@ -1,7 +1,7 @@
 //! Answers to what a server asks its client, of any size: in the request that repeats a call, and as messages of their own
 //! where a call waits for them.
 
-use mcp_runtime::{Server, prelude::*};
+use mcp_runtime::{Server, client_request::CreateMessage, prelude::*};
 use mcp_tests::support::{LineConnection, initialize, legacy_call, notification};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) async fn ask(context: &Context) -> Result<String, ToolError> {
 /// Asks the model
 #[mcp_tool]
 pub(crate) async fn think(context: &Context) -> Result<String, ToolError> {
-    let thought = context.sample("thought").user("What is new?").max_tokens(1000).await?;
+    let thought = context.sample("thought", CreateMessage::user("What is new?")).await?;
     Ok(thought.text().len().to_string())
 }
 

@@ -2,6 +2,7 @@
 
 use mcp_runtime::{
     Revision, ServerBuilder,
+    client_request::CreateMessage,
     content::{Embedded, Icon, Message, ResourceContents, ResourceLink, Role, Text, Theme},
     context::LogLevel,
     prelude::*,
@@ -395,10 +396,12 @@ async fn notifications_have_meta_since_2025_11_25() {
 async fn client_requests_have_meta_in_2025_11_25() {
     #[mcp_tool]
     async fn asks_with_meta(ctx: &Context) -> String {
+        let meta = [("of".to_owned(), json!("model"))].into_iter().collect();
+        let model = CreateMessage { meta, ..CreateMessage::user("Hi") };
         let (form, visit, model, roots) = tokio::join!(
             ctx.elicit::<bool>("form", "Sure?").meta("of", "form").answer(),
             ctx.elicit_url("visit", "Go there.", "https://a.example").meta("of", "visit"),
-            ctx.sample("model").user("Hi").meta("of", "model"),
+            ctx.sample("model", model),
             ctx.roots("roots").meta("of", "roots"),
         );
         format!("{} {} {} {}", form.is_ok(), visit.is_ok(), model.is_ok(), roots.is_ok())

@@ -2,7 +2,11 @@
 
 use std::collections::HashSet;
 
-use mcp_runtime::{Revision, client_request::ClientRequestError, prelude::*};
+use mcp_runtime::{
+    Revision,
+    client_request::{ClientRequestError, CreateMessage},
+    prelude::*,
+};
 use serde_json::{Value, json};
 
 use super::{client, everything, since};
@@ -263,7 +267,7 @@ async fn a_unit_test_that_asks_is_told_how_to_answer() {
     let ctx = Context::for_test();
     let asked = order(&ctx).await.unwrap_err().to_string();
     let visited = ctx.elicit_url("key", "message", "https://example.com").await.unwrap_err().to_string();
-    let sampled = ctx.sample("key").user("text").await.unwrap_err().to_string();
+    let sampled = ctx.sample("key", CreateMessage::user("text")).await.unwrap_err().to_string();
     for text in [asked, visited, sampled] {
         assert!(text.contains("`Context::for_test()` has no client"), "{text}");
         assert!(text.contains("`TestServer::answering`") && !text.contains("spawned"), "{text}");

@@ -2,7 +2,8 @@
 
 use mcp_runtime::{
     Revision,
-    client_request::{ClientRequestError, ToolChoice},
+    client_request::{ClientRequestError, CreateMessage, SamplingMessage, SamplingTool, ToolChoice},
+    content::Role,
     prelude::*,
 };
 use serde_json::{Value, json};
@@ -15,7 +16,12 @@ use crate::common::{failure, serve};
 #[mcp_tool]
 async fn capital(country: String, ctx: &Context) -> Result<String, ToolError> {
     let question = format!("What is the capital of {country}?");
-    let answer = ctx.sample("capital").system("One word.").user(question).max_tokens(100).await?;
+    let request = CreateMessage {
+        system_prompt: Some("One word.".into()),
+        max_tokens: 100,
+        ..CreateMessage::user(question)
+    };
+    let answer = ctx.sample("capital", request).await?;
     Ok(format!("{} ({}, {:?})", answer.text(), answer.model, answer.stop_reason))
 }
 
@@ -50,7 +56,7 @@ async fn an_invalid_sampling_response_is_requested_again() {
     for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
         server = server.legacy(revision);
         let text = failure(&server.call("capital", json!({ "country": "France" })).await);
-        assert!(text.contains("`capital`") && text.contains("`content` is missing"), "{text}");
+        assert!(text.contains("`capital`") && text.contains("missing field `content`"), "{text}");
         assert_eq!(questions.take().len(), 4, "{revision}");
     }
 }
@@ -63,19 +69,20 @@ struct City {
 /// Lets a model look up the weather.
 #[mcp_tool]
 async fn weather(ctx: &Context) -> Result<String, ToolError> {
-    let ask = |key| {
-        let sample = ctx.sample(key).user("Where is it warmer?");
-        sample.tool::<City>("weather", "The weather in a city")
+    let mut request = CreateMessage {
+        tools: vec![SamplingTool::new::<City>("weather", "The weather in a city")],
+        tool_choice: Some(ToolChoice::Required),
+        ..CreateMessage::user("Where is it warmer?")
     };
-    let wish = ask("wish").tool_choice(ToolChoice::Required).await?;
-    let mut report = ask("report").answered(&wish);
-    for wanted in wish.tool_uses() {
-        report = match wanted.arguments::<City>() {
-            Ok(city) => report.tool_result(&wanted.id, format!("{}: 20 °C", city.city)),
-            Err(error) => report.tool_failure(&wanted.id, error.to_string()),
-        };
-    }
-    Ok(report.await?.text())
+    let wish = ctx.sample("wish", request.clone()).await?;
+    let results = wish.tool_uses().map(|wanted| match wanted.arguments::<City>() {
+        Ok(city) => wanted.result(format!("{}: 20 °C", city.city)),
+        Err(error) => wanted.failure(error.to_string()),
+    });
+    let results = SamplingMessage { role: Role::User, content: results.collect() };
+    request.messages.extend([wish.into(), results]);
+    request.tool_choice = None;
+    Ok(ctx.sample("report", request).await?.text())
 }
 
 fn weather_answers(_: &str, params: &Value) -> Value {
@@ -139,7 +146,7 @@ async fn roots_are_listed_in_every_revision() {
 async fn all_at_once(ctx: &Context) -> Result<String, ClientRequestError> {
     let (name, greeting, roots) = join!(
         ctx.elicit::<String>("user_name", "Who are you?"),
-        ctx.sample("greeting").user("Say hello."),
+        ctx.sample("greeting", CreateMessage::user("Say hello.")),
         ctx.roots("client_roots"),
     );
     Ok(format!("{} {}! {}", greeting?.text(), name?, roots?.len()))

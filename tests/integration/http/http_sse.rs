@@ -1,6 +1,6 @@
 //! HTTP+SSE, the transport of 2024-11-05: one event stream for the server's messages, a POST for each of the client's.
 
-use mcp_runtime::{Principal, ServerBuilder, prelude::*};
+use mcp_runtime::{Principal, ServerBuilder, client_request::CreateMessage, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, HttpSse, legacy_call, text_of, within};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn echo(message: String) -> String {
 /// Samples the client's model
 #[mcp_tool]
 async fn consult(ctx: &Context) -> Result<String, ToolError> {
-    Ok(ctx.sample("q").user("Who are you?").await?.text())
+    Ok(ctx.sample("q", CreateMessage::user("Who are you?")).await?.text())
 }
 
 /// Returns the caller

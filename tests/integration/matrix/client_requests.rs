@@ -3,7 +3,11 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use mcp_runtime::{ServerBuilder, client_request::ClientRequestError, prelude::*};
+use mcp_runtime::{
+    ServerBuilder,
+    client_request::{ClientRequestError, CreateMessage},
+    prelude::*,
+};
 use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
@@ -49,7 +53,7 @@ async fn optional(ctx: &Context) -> String {
 #[mcp_tool]
 async fn consult(ctx: &Context) -> Result<String, ToolError> {
     let (answer, roots) =
-        tokio::join!(ctx.sample("q").user("What is 2 + 2?").max_tokens(10), ctx.roots("folders"));
+        tokio::join!(ctx.sample("q", CreateMessage::user("What is 2 + 2?")), ctx.roots("folders"));
     let (answer, roots) = (answer?, roots?);
     Ok(format!("{} in {}", answer.text(), roots[0].uri))
 }

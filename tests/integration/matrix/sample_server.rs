@@ -3,6 +3,7 @@
 
 use mcp_runtime::{
     ServerBuilder,
+    client_request::{CreateMessage, ModelHint, ModelPreferences, SamplingMessage},
     content::{
         Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
     },
@@ -106,16 +107,24 @@ impl Default for Order {
 /// Requests elicitation, sampling and roots
 #[mcp_tool]
 async fn asks(ctx: &Context) -> String {
+    let request = CreateMessage {
+        messages: vec![
+            SamplingMessage::user("Hi"),
+            SamplingMessage::assistant("Hello"),
+            SamplingMessage::user("And?"),
+        ],
+        system_prompt: Some("Be brief.".into()),
+        max_tokens: 5,
+        model_preferences: Some(ModelPreferences {
+            hints: vec![ModelHint { name: "m".into() }],
+            ..ModelPreferences::default()
+        }),
+        meta: [("k".to_owned(), json!(1))].into_iter().collect(),
+        ..CreateMessage::default()
+    };
     let (order, model, roots) = tokio::join!(
         ctx.elicit::<Order>("order", "What would you like?").meta("k", 1),
-        ctx.sample("model")
-            .system("Be brief.")
-            .user("Hi")
-            .assistant("Hello")
-            .user("And?")
-            .max_tokens(5)
-            .model("m")
-            .meta("k", 1),
+        ctx.sample("model", request),
         ctx.roots("roots").meta("k", 1),
     );
     format!("{} {} {}", order.is_ok(), model.is_ok(), roots.is_ok())

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{client_request::CreateMessage, prelude::*};
 use mcp_tests::support::{
     EventStream, HttpConnection, HttpRequest, HttpServer, HttpSse, LineConnection, call, cancelled,
     error_code, legacy_call, text_of, within,
@@ -234,7 +234,7 @@ fn answer(asked: &Value) -> Value {
 /// Samples the client's model
 #[mcp_tool]
 async fn consult(ctx: &Context) -> Result<String, ToolError> {
-    Ok(ctx.sample("q").user("Who are you?").await?.text())
+    Ok(ctx.sample("q", CreateMessage::user("Who are you?")).await?.text())
 }
 
 /// Otherwise, calls that wait for a client would hold their permits until they time out.

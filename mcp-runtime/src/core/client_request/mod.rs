@@ -13,6 +13,9 @@ pub use elicitation::{Answer, Elicit, ElicitUrl, UrlElicitation};
 pub(crate) use engine::InputRequired;
 pub(crate) use request_state::{CallBinding, StateSealer, now};
 pub use roots::{Root, Roots};
-pub use sampling::{Sample, SampleContext, Sampled, SampledBlock, ToolChoice, ToolUse};
+pub use sampling::{
+    CreateMessage, ModelHint, ModelPreferences, SampleContext, Sampled, SamplingBlock, SamplingMessage,
+    SamplingTool, ToolChoice, ToolUse,
+};
 
 pub use crate::core::context::{client_feature::ClientFeature, client_request_error::ClientRequestError};

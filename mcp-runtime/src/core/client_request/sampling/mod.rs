@@ -2,11 +2,12 @@
 //!
 //! See [sampling](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling).
 
-mod create_message;
-mod messages;
-mod sample;
+mod message;
+mod request;
 mod sampled;
+#[cfg(test)]
+mod tests;
 
-pub use create_message::{SampleContext, ToolChoice};
-pub use sample::Sample;
-pub use sampled::{Sampled, SampledBlock, ToolUse};
+pub use message::{SamplingBlock, SamplingMessage, ToolUse};
+pub use request::{CreateMessage, ModelHint, ModelPreferences, SampleContext, SamplingTool, ToolChoice};
+pub use sampled::Sampled;

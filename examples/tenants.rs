@@ -21,7 +21,7 @@ use mcp_runtime::{
     layer::{Layer, LayeredCall, Next, Outcome},
     prelude::*,
     serde_json::{Map, json},
-    tool::{Cursor, Page, ToolCall, ToolDef},
+    tool::{ToolCall, ToolDef},
 };
 
 /// What the issuer of a key or token says about a caller.
@@ -52,17 +52,23 @@ impl Documents {
     }
 }
 
+/// Two titles, and the `skip` of the next page.
+#[mcp_type]
+struct Titles {
+    titles: Vec<String>,
+    next: Option<usize>,
+}
+
 /// Lists your documents.
 #[mcp_tool(read_only)]
 async fn list_documents(
-    cursor: Option<Cursor>,
+    #[mcp(default = 0)] skip: usize,
     #[mcp(inject)] member: Claims<Membership>,
     documents: &Documents,
-) -> Result<Page<String>, ToolError> {
-    let start: usize = cursor.map(|cursor| cursor.position()).transpose()?.unwrap_or(0);
-    let all = documents.of(&member.0.tenant);
-    let page = Page::new(all.iter().skip(start).take(2).cloned().collect());
-    Ok(if start + 2 < all.len() { page.next(&(start + 2)) } else { page })
+) -> Json<Titles> {
+    let mut rest = documents.of(&member.0.tenant).iter().skip(skip);
+    let titles = rest.by_ref().take(2).cloned().collect();
+    Json(Titles { titles, next: rest.next().map(|_| skip + 2) })
 }
 
 /// Reads one of your documents.

@@ -173,7 +173,7 @@ misplaced! {
     ServerBuilder, #[cfg(feature = "http")] HttpOptions => {
         max_in_flight(A) max_queued(A) max_queued_bytes(A) max_result(A) max_argument_values(A)
         max_concurrency_per_caller(A) max_share_percent(A) max_subscribers(A) max_subscriptions(A)
-        max_pending_changes(A) max_rate_callers(A) max_consumed_calls(A) max_kept_bytes(A) keep_results(A) rate(A)
+        max_pending_changes(A) max_rate_callers(A) max_consumed_calls(A) rate(A)
         timeout(A) write_timeout(A) shutdown_timeout(A) client_request_timeout(A) slow_function(A)
     }
 }

@@ -7,7 +7,6 @@ use mcp_runtime::{
     client::{Client, Error},
     content::Image,
     prelude::*,
-    tool::{Cursor, Page},
 };
 use serde_json::json;
 
@@ -268,34 +267,6 @@ async fn arguments_of_a_prompt_are_typed_and_sent_as_text() {
         let error =
             client.typed::<announce>().prompt(("tea".into(), 4, Volume::Quiet, None)).await.unwrap_err();
         assert!(matches!(&error, Error::Invalid { what } if what.contains("times")), "{error:?}");
-    }
-}
-
-/// Counts, ten numbers at a time
-#[mcp_tool(read_only)]
-fn count(to: u32, cursor: Option<Cursor>) -> Result<Page<u32>, ToolError> {
-    let start: u32 = cursor.map(|cursor| cursor.position()).transpose()?.unwrap_or(1);
-    let page = Page::new((start..=to).take(10).collect());
-    let next = start + 10;
-    Ok(if next <= to { page.next(&next) } else { page })
-}
-
-#[tokio::test]
-async fn pages_of_a_tool_are_read_back_with_the_cursor_of_the_next() {
-    let server = mcp_runtime::server!().tool::<count>().build().unwrap();
-    for way in WAYS {
-        let connected = connect(&server, way, Client::builder()).await.unwrap();
-        let count = connected.client.typed::<count>();
-        let (mut cursor, mut numbers, mut pages) = (None, Vec::new(), 0);
-        loop {
-            let page = within(count.call((25, cursor)).into_future()).await.unwrap();
-            cursor = page.next_cursor();
-            numbers.extend(page.into_items());
-            pages += 1;
-            let Some(cursor) = &cursor else { break };
-            assert!(cursor.position::<u32>().is_err(), "only the server knows it");
-        }
-        assert_eq!((numbers, pages), ((1..=25).collect(), 3), "{way:?}");
     }
 }
 

@@ -16,12 +16,6 @@ async fn withdraw(ctx: &Context) -> Result<&'static str, ToolError> {
     Ok("withdrawn")
 }
 
-/// Has a long result
-#[mcp_tool(max_result = "20B")]
-fn long() -> String {
-    "secret plan ".repeat(100)
-}
-
 /// Echoes its argument
 #[mcp_tool]
 pub(crate) fn echo(message: String) -> String {
@@ -31,12 +25,10 @@ pub(crate) fn echo(message: String) -> String {
 pub(crate) fn server(store: &Arc<dyn Shared>) -> ServerBuilder {
     Server::builder("replicas", "1")
         .stores(|stores| stores.keys([server_key(5)]))
-        .limits(|limits| limits.keep_results(Duration::from_secs(60)))
         .http(|http| {
             http.caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
         })
         .tool::<withdraw>()
-        .tool::<long>()
         .tool::<echo>()
         .shared(store.clone())
 }
@@ -86,31 +78,6 @@ async fn a_call_consumes_its_responses_once_at_all_replicas_together() {
             assert_eq!(text_of(&retry.send(two.address).await.json()), "withdrawn");
             let later = HttpServer::start(server(&store.open())).await;
             assert!(text_of(&retry.send(later.address).await.json()).contains("used before"));
-        })
-        .await;
-    }
-}
-
-#[tokio::test]
-async fn a_kept_result_is_read_at_any_replica_by_its_caller_alone() {
-    for store in TestStore::all("a_kept_result_is_read_at_any_replica") {
-        within(async {
-            let [one, two] = two(&store).await;
-            let reply = call("long", json!({})).send(one.address).await.json();
-            let blocks = reply["result"]["content"].as_array().expect("blocks");
-            let link = blocks.iter().find(|block| block["type"] == "resource_link").expect("a link");
-            let read = HttpRequest::modern(2, "resources/read", json!({ "uri": link["uri"] }));
-            let hers = read.clone().header("x-user", "ada").send(two.address).await.json();
-            assert_eq!(hers["result"]["contents"][0]["text"], "secret plan ".repeat(100), "{}", store.name);
-            let his = read.header("x-user", "bob").send(two.address).await.json();
-            assert_eq!(his["error"]["code"], -32602);
-            if let Some(content) = &store.content {
-                let (everything, _) = content();
-                assert!(everything.contains("{replicas/results}"), "{everything}");
-                for secret in ["secret plan", "ada", "contents", "\"text\""] {
-                    assert!(!everything.contains(secret), "`{secret}` can be read in {everything}");
-                }
-            }
         })
         .await;
     }

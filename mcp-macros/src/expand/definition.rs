@@ -636,8 +636,7 @@ impl Fields for CommonOptions {
         }
         push_option(&mut fields, "rate", self.rate.map(|(times, period_ms)| quote!((#times, #period_ms))));
         push_option(&mut fields, "max_concurrency_per_caller", self.max_concurrency_per_caller.as_ref());
-        let max_result = self.max_result.map(|bytes| quote!(__rt::ResultLimit::new(#bytes)));
-        push_option(&mut fields, "max_result", max_result);
+        push_option(&mut fields, "max_result", self.max_result);
         fields
     }
 }

@@ -26,7 +26,6 @@ use crate::{
         item_output::ItemOutput,
         jsonrpc::Object,
         protocol::Revision,
-        tool::ResultLimit,
     },
     gate::layer::{CallLayered, DynLayer},
 };
@@ -95,7 +94,7 @@ pub struct ItemDescriptor {
     /// How many calls of one caller may run at once.
     pub max_concurrency_per_caller: Option<usize>,
     /// How many bytes a result may have.
-    pub max_result: Option<ResultLimit>,
+    pub max_result: Option<u64>,
     /// The arguments, in the order of the function's parameters.
     pub args: &'static [&'static dyn AnyArg],
     /// The rules over its arguments.
@@ -177,7 +176,7 @@ pub(crate) struct ItemSpec {
     /// How many calls of one caller may run at once.
     pub(crate) max_concurrency_per_caller: Option<usize>,
     /// How many bytes a result may have.
-    pub(crate) max_result: Option<ResultLimit>,
+    pub(crate) max_result: Option<usize>,
     /// The gates of its calls on this server, if it has any.
     pub(crate) gates: Option<Arc<Gates>>,
     /// How long its function may take: its own limit, and once it is registered, that of the server if it has none.
@@ -217,7 +216,7 @@ impl ItemSpec {
             requires: descriptor.requires.to_vec(),
             rate: descriptor.rate.map(|(times, ms)| Ok(Rate::new(times, Duration::from_millis(ms)))),
             max_concurrency_per_caller: descriptor.max_concurrency_per_caller,
-            max_result: descriptor.max_result,
+            max_result: descriptor.max_result.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             gates: None,
             timeout: None,
             location: Some(descriptor.location),
@@ -458,7 +457,7 @@ macro_rules! impl_item_setters {
             /// Sets how many bytes a result may have. A longer text of a tool is cut, with a notice; resources and
             /// prompts fail with an error that names the size.
             pub fn max_result(mut self, bytes: usize) -> Self {
-                self.item_mut().max_result = Some($crate::core::tool::ResultLimit::new(bytes as u64));
+                self.item_mut().max_result = Some(bytes);
                 self
             }
         }

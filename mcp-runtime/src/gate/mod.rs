@@ -2,7 +2,5 @@
 //! not contain the code.
 
 pub mod audit;
-pub(crate) mod kept_results;
 pub mod layer;
-pub(crate) mod result_limit;
 pub(crate) mod telemetry;

@@ -17,7 +17,6 @@ pub use crate::core::{
     tool::{
         TaskMode, Tool, TypedTool,
         output::{AnyToolOutput, ToolOutput, tool_output},
-        result_limit::ResultLimit,
         spec::{OutputType, ToolDescriptor},
     },
 };

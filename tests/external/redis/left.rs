@@ -25,12 +25,6 @@ async fn withdraw(ctx: &Context) -> Result<&'static str, ToolError> {
     Ok("withdrawn")
 }
 
-/// Has a long result
-#[mcp_tool(max_result = "20B", rate = "100/1h")]
-fn long() -> String {
-    "secret plan ".repeat(100)
-}
-
 /// Works, and can be begun again
 #[mcp_tool(task(restart), idempotent)]
 async fn job(ctx: &Context) -> Result<u32, ToolError> {
@@ -58,6 +52,12 @@ async fn add(ctx: &Context, server: &ServerHandle) -> mcp_runtime::Result<()> {
     Ok(())
 }
 
+/// Has a rate
+#[mcp_tool(rate = "100/1h")]
+fn rated() -> &'static str {
+    "counted"
+}
+
 /// A state
 #[mcp_resource(uri = "test://state")]
 fn state() -> &'static str {
@@ -68,10 +68,7 @@ fn server(redis: &RedisServer) -> ServerBuilder {
     let store: Arc<dyn Shared> = Arc::new(Redis::at(redis.url()));
     Server::builder("left", "1")
         .stores(|stores| stores.keys([server_key(6)]))
-        .limits(|limits| {
-            let limits = limits.keep_results(Duration::from_secs(3600)).rate("10000/1h");
-            limits.events(|events| events.webhooks_on_loopback())
-        })
+        .limits(|limits| limits.rate("10000/1h").events(|events| events.webhooks_on_loopback()))
         .http(|http| {
             http.legacy_sse("/sse")
                 .caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
@@ -79,7 +76,7 @@ fn server(redis: &RedisServer) -> ServerBuilder {
         .telemetry(|telemetry| telemetry.client_logging())
         .add(event::of::<note_added>())
         .tool::<withdraw>()
-        .tool::<long>()
+        .tool::<rated>()
         .tool::<job>()
         .tool::<add>()
         .resource::<state>()
@@ -108,7 +105,7 @@ async fn use_everything(one: &HttpServer, two: &HttpServer) {
     let retry =
         json!({ "name": "withdraw", "inputResponses": answers, "requestState": asked["requestState"] });
     modern(two, "tools/call", retry).await;
-    modern(one, "tools/call", json!({ "name": "long" })).await;
+    modern(one, "tools/call", json!({ "name": "rated" })).await;
     let task = modern(one, "tools/call", json!({ "name": "job" })).await["taskId"].clone();
     while modern(two, "tasks/get", json!({ "taskId": task })).await["status"] != "completed" {
         sleep(Duration::from_millis(10)).await;
@@ -184,8 +181,7 @@ async fn nothing_is_left_in_redis_a_day_later_but_what_says_that_it_lasts_longer
                 "left/calls",
                 "left/keys",
                 "left/rate/server/requests/10000-3600000",
-                "left/rate/tool/long/100-3600000",
-                "left/results",
+                "left/rate/tool/rated/100-3600000",
                 "left/sessions",
                 "left/task-index",
                 "left/task-processes",

@@ -31,9 +31,7 @@ const ON_USE: &[&str] = &[
     "core::store::sealed",
     "core::tool::handler::MadeToolCall",
     "gate::audit",
-    "gate::kept_results",
     "gate::layer",
-    "gate::result_limit",
     "install",
     "settings",
 ];

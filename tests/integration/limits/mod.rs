@@ -1,7 +1,6 @@
 //! The limits on one caller: how often it calls, how much at once, for how long, and how much it gets.
 
 mod concurrency;
-mod pages;
 mod rates;
 mod results;
 mod shared_rates;

@@ -144,7 +144,7 @@ impl ItemCall for GetPrompt<'_> {
         let failure = match result {
             Ok(ItemOutput::Prompt(result)) => {
                 let size = || result.messages.iter().map(|message| message.content.size()).sum::<usize>();
-                let reply = match self.entry.item.max_result.map(|limit| (limit.bytes(), size())) {
+                let reply = match self.entry.item.max_result.map(|limit| (limit, size())) {
                     // the rest of a prompt may ask for something else than the whole
                     Some((limit, size)) if size > limit => {
                         let text =

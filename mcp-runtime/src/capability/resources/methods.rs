@@ -98,14 +98,6 @@ impl Resources {
         if let Some(read) = self.sources.iter().find_map(|source| source.read(server, &request, &uri)) {
             return Ok(read?.into());
         }
-        if let Some(kept) = server.kept_results()
-            && kept.is_uri(&uri)
-        {
-            let Some(id) = kept.id_of(server.name(), &request.result_reader(), &uri) else {
-                return Err(unknown_resource(&uri, request.revision).into());
-            };
-            return Ok(server.read_kept_result(id, uri.into_owned(), request.revision));
-        }
         let (entry, variables) = match self.find(&uri, request.access()) {
             Ok(found) => found,
             Err(AccessError::MissingScopes(scopes)) => return Err(server.insufficient_scope(scopes)),
@@ -119,24 +111,6 @@ impl Resources {
         }
         let retry = request.retry(server, || CallBinding::new("resources/read", &uri, "{}"))?;
         Ok(server.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
-    }
-}
-
-impl Server {
-    /// Answers with a result that is kept under this id for its caller.
-    fn read_kept_result(&self, id: String, uri: String, revision: Revision) -> Response {
-        let server = self.clone();
-        Response::Pending(PendingReply::without_call(async move {
-            let Some(kept) = server.kept_results() else { return unknown_resource(&uri, revision).into() };
-            match kept.find(&id).await {
-                Ok(Some(contents)) => {
-                    let (result, source) = (ResourceResult::new(contents), ReadSource::Unregistered);
-                    ReadResult { result, uri: uri.into(), source, cache: CacheHints::NONE }.into()
-                }
-                Ok(None) => unknown_resource(&uri, revision).into(),
-                Err(error) => error.into(),
-            }
-        }))
     }
 }
 
@@ -154,7 +128,7 @@ pub(crate) struct ReadResult {
 #[derive(Debug)]
 pub(crate) enum ReadSource {
     Resource(Arc<ResourceEntry>),
-    /// Not an item: a file of a skill, or a tool's result that was too large to be sent at once.
+    /// Not an item: a file of a skill.
     Unregistered,
 }
 
@@ -255,7 +229,7 @@ impl ItemCall for ReadResource<'_> {
         let failure = match result {
             Ok(ItemOutput::Resource(result)) => {
                 let size = || result.contents.iter().map(ResourceContents::size).sum::<usize>();
-                if let Some(limit) = entry.item.max_result.map(|limit| limit.bytes())
+                if let Some(limit) = entry.item.max_result
                     && size() > limit
                 {
                     let size = size();

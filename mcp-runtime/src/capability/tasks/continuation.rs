@@ -53,10 +53,6 @@ pub(super) fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<Str
         let text = "its task may be restarted, so that the function runs twice, and it is not `idempotent`\nadd that hint if a second run changes nothing more, or remove `restart`";
         errors.push(text.to_owned());
     }
-    if !tool.cursors.is_empty() {
-        let text = "its task may be restarted, and it takes a cursor, which is opened for one request\nremove `restart`, or take the position as another argument";
-        errors.push(text.to_owned());
-    }
     for ty in item.request_types() {
         errors.push(format!(
             "its task may be restarted, and it takes `&{ty}`, which middleware puts into requests and a restart does not have\n\

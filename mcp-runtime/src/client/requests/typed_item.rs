@@ -21,7 +21,7 @@ use crate::{
         arguments::AnyArg,
         content::{Bytes, Content, Json},
         item::{ItemDescriptor, Signature},
-        tool::{Cursor, InputSchema, Page, TypedTool, input_schema},
+        tool::{InputSchema, TypedTool, input_schema},
     },
     schema::Validator,
 };
@@ -302,7 +302,7 @@ pub trait TypedSignature {
 /// Return types of functions that a client can read back.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read back from a result",
-    label = "not text, a number, a bool, `()`, `Json<T>`, `Page<T>`, nor an `Option` or `Result` of these",
+    label = "not text, a number, a bool, `()`, `Json<T>`, nor an `Option` or `Result` of these",
     note = "call `call_for_result` for the content blocks"
 )]
 pub trait TypedOutput {
@@ -417,22 +417,6 @@ impl<T: DeserializeOwned + Send + 'static> TypedOutput for Json<T> {
             Some(value) => value.is_null() || value.get("result").is_some_and(Value::is_null),
             None => matches!(&*result.text(), "" | "null"),
         }
-    }
-}
-
-/// A page of a list: its [`next_cursor`](Page::next_cursor) is the argument for the next one.
-impl<T: DeserializeOwned + Send + 'static> TypedOutput for Page<T> {
-    type Value = Self;
-
-    fn read(result: CallResult) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct WirePage<T> {
-            items: Vec<T>,
-            next_cursor: Option<String>,
-        }
-        let WirePage { items, next_cursor } = result.structured()?;
-        Ok(Self::received(items, next_cursor.map(Cursor::sealed)))
     }
 }
 

@@ -14,7 +14,6 @@ use super::{
         Call, DecodeFn, InvalidArgument, RawArgument, RawArguments, ValueError, decode_json, decode_text,
     },
     completion::{CompleteFn, choices_in_schema},
-    cursor::Cursor,
     rules::Rules,
     text::missing,
 };
@@ -586,11 +585,6 @@ impl dyn AnyArg + '_ {
 
     pub(crate) fn is_raw(&self) -> bool {
         self.options().raw
-    }
-
-    /// Whether it is sealed by the server.
-    pub(crate) fn is_cursor(&self) -> bool {
-        Cursor::is(self.type_of())
     }
 
     /// Whether its value is left out of traces and the audit log.

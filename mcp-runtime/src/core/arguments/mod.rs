@@ -8,7 +8,6 @@ pub(crate) mod attribute_fn;
 mod call;
 mod claims;
 mod completion;
-mod cursor;
 mod given;
 mod inject;
 #[cfg(feature = "config")]
@@ -34,7 +33,6 @@ pub(crate) use call::{
 pub use claims::Claims;
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
-pub use cursor::Cursor;
 pub(crate) use given::{ArgumentChange, GivenArguments, text_of as text_of_value};
 pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Opens, Probe, ProbeDyn, from_context_fn};

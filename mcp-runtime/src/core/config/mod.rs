@@ -27,8 +27,7 @@ use crate::core::{
     crypto::{GENERATE, Key, KeyRing},
     extensions::Extensions,
     server::{Open, OpenRelay},
-    store::{OpenResults, SealStore, Shared},
-    tool::ResultLimit,
+    store::{SealStore, Shared},
 };
 
 /// The longest time of any option, a year: its end can be computed on every platform.
@@ -161,12 +160,7 @@ pub struct Limits {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency_per_caller: Option<usize>,
     /// Bytes of a result, for items without their own limit.
-    pub(crate) max_result: Option<ResultLimit>,
-    /// How long a larger result is kept, and by what.
-    pub(crate) keep_results: Option<(Duration, OpenResults)>,
-    /// Opens what this needs.
-    pub(crate) open: Option<Open>,
-    pub(crate) max_kept_bytes: usize,
+    pub(crate) max_result: Option<usize>,
     /// Limits of capabilities, by type.
     pub(crate) of_capabilities: Extensions,
 }
@@ -195,9 +189,6 @@ impl Default for Limits {
             timeout: None,
             max_concurrency_per_caller: None,
             max_result: None,
-            keep_results: None,
-            open: None,
-            max_kept_bytes: 64 << 20,
             of_capabilities: Extensions::default(),
         }
     }
@@ -296,10 +287,13 @@ impl Limits {
         self
     }
 
-    /// Sets how many bytes of results may be [kept](Self::keep_results) in memory, of all callers; 64 MiB by default, and at most
-    /// [half](Self::max_share_percent) of them for one caller.
-    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
-        self.max_kept_bytes = bytes;
+    /// Sets the maximum size, in bytes, of the result of a tool, resource or prompt without its own `max_result`;
+    /// unlimited by default.
+    ///
+    /// A longer text of a tool is cut, with a notice; any other longer result is an error that names the size. See
+    /// [results](crate::guide::limits#results).
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.max_result = Some(bytes);
         self
     }
 

@@ -25,7 +25,6 @@ use crate::core::{
     protocol::{self, LogLevel, META_LOG_LEVEL, Method, OPEN_STREAMS, Revision},
     reason::Reason,
     server::{List, Registry, Server},
-    store::ResultReader,
     sync::Mutex,
 };
 
@@ -172,11 +171,6 @@ impl<'a> Request<'a> {
         let owned = |raw: Option<&RawValue>| raw.map(|raw| Arc::from(raw.get()));
         let meta = &self.params.meta;
         ClientData { info: owned(meta.client_info), capabilities: owned(meta.capabilities) }
-    }
-
-    /// The caller, as it finds results that are kept for it.
-    pub(crate) fn result_reader(&self) -> ResultReader {
-        ResultReader::new(self.context.owner(), principal_digest(self.context.caller.as_deref()))
     }
 
     /// The state that the client sends along when it retries a call; `None` if this is not a retry.

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::{CallParts, Cursor, Input},
-        client_request::{CallBinding, StateSealer},
+        arguments::{CallParts, Input},
+        client_request::CallBinding,
         context::{Context, Continuation, Retry},
         error::Failure,
         extensions::Extensions,
@@ -24,8 +24,7 @@ use crate::{
         protocol::Revision,
         reason::Reason,
         server::{Entry as _, Registry, Server},
-        store::ResultReader,
-        tool::{MadeToolCall, ToolCallEnd, ToolEntry, ToolHandler, ToolResult},
+        tool::{MadeToolCall, ToolEntry, ToolHandler, ToolResult},
     },
     schema::duplicate_keys,
 };
@@ -39,10 +38,6 @@ struct CallTool<'a> {
     retry: Option<Arc<Retry>>,
     /// How the call may continue outside of its request.
     continuation: Option<Arc<dyn Continuation>>,
-    /// The reader of a result that is kept.
-    reader: Option<ResultReader>,
-    /// The scope that the cursor of the next page is bound to, for a tool that takes cursors.
-    page_binding: Option<Arc<[u8]>>,
 }
 
 impl Server {
@@ -73,21 +68,9 @@ impl Server {
                 _ => Err(refusal),
             };
         }
-        let (arguments, page_binding) = if entry.cursors.is_empty() {
-            (Cow::Borrowed(arguments), None)
-        } else {
-            match self.open_cursors(&request, entry, arguments) {
-                Ok((arguments, binding)) => (Cow::Owned(arguments), Some(binding)),
-                Err(text) => {
-                    let result = ToolResult::error(text);
-                    let reply = Reply::from(ResultBody::Tool { result, wrap: false });
-                    return Ok(reply.because(Reason::InvalidArguments).into());
-                }
-            }
-        };
         let arguments = match &entry.given {
-            None => arguments,
-            Some(given) => match given.apply(&entry.input, &arguments, entry.spec.strict) {
+            None => Cow::Borrowed(arguments),
+            Some(given) => match given.apply(&entry.input, arguments, entry.spec.strict) {
                 Ok(given) => Cow::Owned(given),
                 Err(text) => {
                     let result = ToolResult::error(text);
@@ -102,10 +85,8 @@ impl Server {
             continuation = Some(possible.clone());
         }
         let retry = request.retry(self, || CallBinding::new("tools/call", &name, &arguments))?;
-        let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
-        let reader = keeps.then(|| request.result_reader());
         let entry = entry.clone();
-        let call = CallTool { entry, arguments, retry, continuation, reader, page_binding };
+        let call = CallTool { entry, arguments, retry, continuation };
         Ok(self.call_item(request, call))
     }
 }
@@ -120,65 +101,17 @@ impl Server {
         continuation: Arc<dyn Continuation>,
         retry: Option<Arc<Retry>>,
     ) -> Response {
-        let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
-        let reader = keeps.then(|| request.result_reader());
         let (arguments, continuation) = (Cow::Owned(arguments), Some(continuation));
-        let call = CallTool { entry, arguments, retry, continuation, reader, page_binding: None };
+        let call = CallTool { entry, arguments, retry, continuation };
         self.call_item(request, call)
-    }
-
-    /// The arguments of a call with its cursors opened, and what the cursor of the next page is bound to: the caller, the
-    /// tool and its other arguments.
-    ///
-    /// # Errors
-    /// The client sends something else than a cursor that it has got from the same call; the text is for the model.
-    fn open_cursors(
-        &self,
-        request: &Request<'_>,
-        entry: &ToolEntry,
-        arguments: &str,
-    ) -> Result<(String, Arc<[u8]>), String> {
-        let name = entry.name();
-        if let Some(duplicate) = duplicate_keys(arguments).first() {
-            return Err(format!("invalid arguments for tool `{name}`: {duplicate}"));
-        }
-        // the order of the members has no meaning
-        let mut members: HashMap<String, Box<RawValue>> = serde_json::from_str(arguments)
-            .map_err(|error| format!("invalid arguments for tool `{name}`: {error}"))?;
-        let cursors: Vec<_> =
-            entry.cursors.iter().filter_map(|key| Some((key, members.remove(key.as_str())?))).collect();
-        let rest = serde_json::to_string(&members).map_err(|error| error.to_string())?;
-        let caller = request.context.caller.as_deref();
-        let sealer = StateSealer { seal: self.tool_cursors(), server: self.name(), caller, now: 0 };
-        let binding = sealer.associated_data(&CallBinding::new("tools/call", name, &rest));
-        for (key, raw) in cursors {
-            // `null` is an absent one, and what is not a string is reported by the function's decoder
-            let Some(sealed) = decode_string(&raw) else {
-                members.insert(key.clone(), raw);
-                continue;
-            };
-            let opened = self.tool_cursors().open(sealed.as_bytes(), &binding);
-            let position = opened.and_then(|opened| String::from_utf8(opened.plain).ok());
-            let position = position
-                .and_then(|position| to_raw_value(&Cursor::opened(&position)).ok())
-                .ok_or_else(|| {
-                    format!(
-                        "`{key}` is not a cursor of this tool with these arguments\n\
-                     send the `nextCursor` of its last result and the same other arguments, or leave it out"
-                    )
-                })?;
-            members.insert(key.clone(), position);
-        }
-        let arguments = serde_json::to_string(&members).map_err(|error| error.to_string())?;
-        Ok((arguments, binding.into()))
     }
 }
 
 impl ItemCall for CallTool<'_> {
     fn into_owned(self) -> Arc<dyn ItemCall> {
-        let Self { entry, arguments, retry, continuation, reader, page_binding } = self;
+        let Self { entry, arguments, retry, continuation } = self;
         let arguments = Cow::Owned(arguments.into_owned());
-        Arc::new(CallTool { entry, arguments, retry, continuation, reader, page_binding })
+        Arc::new(CallTool { entry, arguments, retry, continuation })
     }
 
     fn item(&self) -> Option<&ItemSpec> {
@@ -262,7 +195,7 @@ impl ItemCall for CallTool<'_> {
     fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
         let name = &self.entry.spec.item.name;
         let result = result.and_then(|output| match output {
-            ItemOutput::Tool(result) => self.seal_page(server, result),
+            ItemOutput::Tool(result) => Ok(result),
             _ => Err(wrong_kind()),
         });
         let mut reason = None;
@@ -283,28 +216,15 @@ impl ItemCall for CallTool<'_> {
                 }
             }
         };
-        let (entry, reader) = (&self.entry, self.reader.as_ref());
-        match entry.spec.item.max_result {
-            None => entry.reply(result).because(reason).into(),
-            Some(limit) => (limit.respond)(limit, server, ToolCallEnd { entry, reader, result, reason }),
+        let (result, is_refused) = result.within(self.entry.spec.item.max_result, name);
+        if is_refused {
+            reason = Some(Reason::ResultSize);
         }
+        self.entry.reply(result).because(reason).into()
     }
 }
 
 impl CallTool<'_> {
-    /// Seals the position of the next page, if the result is a page that has a next.
-    fn seal_page(&self, server: &Server, mut result: ToolResult) -> Result<ToolResult, Failure> {
-        let Some(position) = result.next_page.take() else { return Ok(result) };
-        let Some(binding) = &self.page_binding else {
-            let text = "the result has a next page, but the tool takes no cursor\nadd a parameter `cursor: Option<Cursor>`, or `.cursor(..)` to one that is made at run time";
-            return Err(Failure::private(text));
-        };
-        let sealed = server.tool_cursors().seal(position.as_bytes(), binding);
-        let sealed = sealed.map_err(|_| Failure::private("a cursor cannot be sealed"))?;
-        result.add_cursor(&sealed);
-        Ok(result)
-    }
-
     /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.
     fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
         let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };

@@ -53,8 +53,6 @@ use crate::{
 const REQUEST_STATE: &str = "mcp-runtime call state 1";
 /// Purpose of the key that seals cursors.
 const CURSOR: &str = "mcp-runtime list cursor 1";
-/// Purpose of the key that seals cursors of tools.
-const PAGE: &str = "mcp-runtime page cursor 1";
 
 /// The builder of a server, which collects its items and options; `server!()` creates one.
 ///
@@ -588,7 +586,7 @@ impl ServerBuilder {
             hub: &hub,
             store: &store,
         };
-        let opens = self.named.iter().map(|named| named.open).chain(options.limits.open).collect::<Vec<_>>();
+        let opens = self.named.iter().map(|named| named.open).collect::<Vec<_>>();
         let assembled =
             assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
         let registry = match assembled {
@@ -632,11 +630,6 @@ impl ServerBuilder {
                 server_settings,
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),
-                tool_cursors: Seal::new(&keys, PAGE),
-                kept_results: options.limits.keep_results.map(|(time, open)| {
-                    let Limits { max_kept_bytes, share_percent, .. } = options.limits;
-                    open(&keys, time, &store, max_kept_bytes, share_percent)
-                }),
                 keys,
                 store,
                 relay,

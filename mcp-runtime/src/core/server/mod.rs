@@ -71,7 +71,7 @@ use crate::{
         log_limit::ServerLogLimits,
         protocol::ItemList,
         spawn::spawn_on,
-        store::{CallerRate, KeepResults, RateStore, SealedStore},
+        store::{CallerRate, RateStore, SealedStore},
         sync::RwLock,
     },
     gate::{audit::AuditLog, telemetry::Telemetry},
@@ -99,8 +99,6 @@ struct ServerInner {
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
-    /// Seals cursors of tools.
-    tool_cursors: Seal,
     /// The builder's, for items that are added later.
     layers: Arc<[ItemLayer]>,
     /// The changes of all items.
@@ -110,8 +108,6 @@ struct ServerInner {
     rate: Option<CallerRate>,
     /// Where rates are counted.
     rates: RateStore,
-    /// Results that were too large to be sent at once.
-    kept_results: Option<Arc<dyn KeepResults>>,
     /// How many calls one caller may run at once.
     caller_concurrency: Option<Arc<CallerConcurrency>>,
     telemetry: Arc<Telemetry>,
@@ -238,11 +234,6 @@ impl Server {
         self.0.rate.as_ref().map_or(Ok(()), |rate| rate.take_at_once(&owner()))
     }
 
-    /// Results that were too large to be sent at once, if the server keeps them.
-    pub(crate) fn kept_results(&self) -> Option<&Arc<dyn KeepResults>> {
-        self.0.kept_results.as_ref()
-    }
-
     pub(crate) fn telemetry(&self) -> &Telemetry {
         &self.0.telemetry
     }
@@ -333,11 +324,6 @@ impl Server {
     /// Seals and opens cursors of lists.
     pub(crate) fn cursors(&self) -> &Seal {
         &self.0.cursors
-    }
-
-    /// Seals and opens cursors of tools.
-    pub(crate) fn tool_cursors(&self) -> &Seal {
-        &self.0.tool_cursors
     }
 
     pub(crate) fn registry(&self) -> Arc<Registry> {

@@ -2,7 +2,6 @@
 //! trait with the same limits, and values in a shared store are sealed.
 
 mod caller_rate;
-mod keep_results;
 mod memory;
 mod memory_logs;
 mod sealed;
@@ -14,7 +13,6 @@ use std::pin::Pin;
 
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
-pub(crate) use keep_results::{KeepResults, OpenResults, ResultReader};
 pub use memory::Memory;
 #[cfg(feature = "http")]
 pub(crate) use memory_logs::MemoryLogs;

@@ -175,27 +175,6 @@ impl ToolBuilder {
         self
     }
 
-    /// Makes an argument a [cursor](super::Cursor), with which a client asks for the next [`Page`](super::Page). The input schema
-    /// has it as an optional string; the handler reads it with [`ToolCall::arg`].
-    ///
-    /// ```
-    /// use mcp_runtime::tool::{Cursor, Page, ToolCall, ToolDef};
-    /// use serde_json::json;
-    ///
-    /// let properties = json!({ "to": { "type": "integer" }, "cursor": { "type": "string" } });
-    /// let schema = json!({ "type": "object", "properties": properties, "required": ["to"] });
-    /// let count = ToolDef::builder("count").input_schema(schema).cursor("cursor").handler(|call: ToolCall| async move {
-    ///     let cursor: Option<Cursor> = call.arg("cursor")?;
-    ///     let start: u32 = cursor.map(|cursor| cursor.position()).transpose()?.unwrap_or(1);
-    ///     let page = Page::new((start..=call.arg("to")?).take(100).collect());
-    ///     Ok::<_, mcp_runtime::ToolError>(page.next(&(start + 100)))
-    /// });
-    /// ```
-    pub fn cursor(mut self, argument: impl Into<String>) -> Self {
-        self.0.cursors.push(argument.into());
-        self
-    }
-
     /// Refuses strings for other types instead of coercing them.
     pub fn strict(mut self) -> Self {
         self.0.strict = true;
@@ -211,23 +190,21 @@ impl ToolBuilder {
     }
 
     /// Sets the handler and builds the tool.
-    pub fn handler<F, Fut>(mut self, handler: F) -> ToolDef
+    pub fn handler<F, Fut>(self, handler: F) -> ToolDef
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static, // `move |call| { let x = x.clone(); async move { .. } }`
         Fut: AsyncReply + Send + 'static,
         Fut::Reply: IntoToolResult,
     {
-        self.0.returns_page = Fut::Reply::IS_PAGE;
         ToolDef { spec: self.0, handler: async_handler(handler, Fut::Reply::into_tool_result) }
     }
 
     /// Sets a plain handler, which runs on the blocking pool, and builds the tool.
-    pub fn blocking_handler<F, R>(mut self, handler: F) -> ToolDef
+    pub fn blocking_handler<F, R>(self, handler: F) -> ToolDef
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
         R: PlainReply + 'static,
     {
-        self.0.returns_page = R::IS_PAGE;
         ToolDef { spec: self.0, handler: blocking_handler(handler, R::into_tool_result) }
     }
 }

@@ -40,8 +40,6 @@ pub(crate) struct ToolEntry {
     pub(crate) output: Option<OutputSchema>,
     /// How its calls continue outside of their requests; set when the server's options are known.
     pub(crate) continuation: Option<Arc<dyn Continuation>>,
-    /// The arguments that the server has sealed.
-    pub(crate) cursors: Vec<String>,
     /// Headers that mirror arguments.
     pub(crate) header_params: Vec<HeaderParam>,
     /// Arguments that its function gets from the server, if there are any.
@@ -210,11 +208,6 @@ impl ToolEntry {
         let schema = spec.input_schema.clone().unwrap_or_else(any);
         let properties = schema.schema.get("properties");
         let is_missing = |name: &&String| properties.is_some_and(|known| known.get(name.as_str()).is_none());
-        if let Some(name) = spec.cursors.iter().find(is_missing) {
-            return Err(error(format!(
-                "the cursor `{name}` is not a property of the input schema\nadd it as a string"
-            )));
-        }
         // a misspelt name would leave the value in traces and the audit log
         if let Some(name) = spec.item.secrets.iter().find(is_missing) {
             return Err(error(format!(
@@ -238,17 +231,6 @@ impl ToolEntry {
         check_tool_name(&spec).map_err(|text| spec.item.build_error(text))?;
         let header_params =
             header_params(&input.schema, spec.strict).map_err(|text| spec.build_error(text))?;
-        let parameters = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name().to_owned());
-        let cursors: Vec<String> = parameters.chain(spec.cursors.iter().cloned()).collect();
-        if spec.returns_page && cursors.is_empty() {
-            let fix = match &handler {
-                ToolHandler::Annotated(_) => "add a parameter `cursor: Option<Cursor>`",
-                ToolHandler::Made(_) => "add a string to the input schema and name it with `.cursor(..)`",
-            };
-            return Err(spec.build_error(format!(
-                "it returns a `Page`, and takes no cursor, with which a client asks for the next page\n{fix}, or return `Json<Vec<T>>`"
-            )));
-        }
         Ok(Self {
             spec,
             handler,
@@ -257,7 +239,6 @@ impl ToolEntry {
             input_validator,
             output,
             continuation: None,
-            cursors,
             header_params,
             given: None,
             page: None,

@@ -6,8 +6,7 @@ mod entry;
 mod handler;
 mod header_param;
 pub(crate) mod output;
-mod page;
-pub(crate) mod result_limit;
+mod result_limit;
 mod schema;
 pub(crate) mod spec;
 
@@ -19,8 +18,6 @@ pub(crate) use header_param::header_params;
 pub(crate) use output::write_tool_result;
 pub(crate) use output::{AnyToolOutput, Structured};
 pub use output::{IntoToolResult, ToolResult};
-pub use page::Page;
-pub(crate) use result_limit::{ResultLimit, ToolCallEnd};
 pub(crate) use schema::published_output;
 #[cfg(feature = "client")]
 pub(crate) use schema::{InputSchema, input_schema};
@@ -29,7 +26,6 @@ pub(crate) use spec::ToolSpec;
 pub(crate) use spec::ToolTask;
 pub use spec::{Hints, TaskMode};
 
-pub use crate::core::arguments::Cursor;
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::mcp_rule;
 

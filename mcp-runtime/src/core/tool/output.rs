@@ -30,8 +30,6 @@ pub struct ToolResult {
     pub(crate) structured: Option<String>,
     pub(crate) is_error: bool,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
-    /// JSON text of the position at which the next page begins, until it is sealed.
-    pub(crate) next_page: Option<Box<str>>,
 }
 
 impl ToolResult {
@@ -191,10 +189,6 @@ pub trait IntoToolResult {
     /// Why the call fails instead.
     fn into_tool_result(self) -> Result<ToolResult, ToolError>;
 
-    /// Whether it is a page, which may have a next one.
-    #[doc(hidden)]
-    const IS_PAGE: bool = false;
-
     /// The result of a `None` of this type.
     #[doc(hidden)]
     fn none() -> ToolResult
@@ -248,8 +242,6 @@ impl IntoToolResult for ToolResult {
 }
 
 impl<T: IntoToolResult> IntoToolResult for Option<T> {
-    const IS_PAGE: bool = T::IS_PAGE;
-
     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         self.map_or_else(|| Ok(T::none()), T::into_tool_result)
     }
@@ -260,8 +252,6 @@ impl<T: IntoToolResult> IntoToolResult for Option<T> {
 }
 
 impl<T: IntoToolResult, E: IntoFailure> IntoToolResult for Result<T, E> {
-    const IS_PAGE: bool = T::IS_PAGE;
-
     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         self.map_err(E::into_failure)?.into_tool_result()
     }
@@ -351,7 +341,6 @@ impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G)
 pub struct ToolOutput<R: 'static> {
     convert: fn(R) -> Result<ToolResult, ToolError>,
     schema: fn(&mut SchemaGenerator) -> Option<Schema>,
-    is_page: bool,
 }
 
 impl<R: 'static> ToolOutput<R> {
@@ -375,7 +364,7 @@ impl<R: 'static> ToolOutput<R> {
 /// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
 pub const fn tool_output<R: IntoToolResult>() -> ToolOutput<R> {
-    ToolOutput { convert: R::into_tool_result, schema: output_schema_of::<R>, is_page: R::IS_PAGE }
+    ToolOutput { convert: R::into_tool_result, schema: output_schema_of::<R> }
 }
 
 /// The schema of what `R` returns. A type without one links no patterns.
@@ -391,16 +380,10 @@ fn output_schema_of<R: IntoToolResult>(generator: &mut SchemaGenerator) -> Optio
 pub trait AnyToolOutput: Sync {
     #[doc(hidden)]
     fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
-    #[doc(hidden)]
-    fn is_page(&self) -> bool;
 }
 
 impl<R> AnyToolOutput for ToolOutput<R> {
     fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
         (self.schema)(generator)
-    }
-
-    fn is_page(&self) -> bool {
-        self.is_page
     }
 }

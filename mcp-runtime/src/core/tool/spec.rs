@@ -145,10 +145,6 @@ pub(crate) struct ToolSpec {
     /// `outputSchema` on the wire; an annotated tool's comes from its return type.
     pub(super) output_schema: Option<HandWrittenSchema>,
     pub(crate) hints: Hints,
-    /// The arguments that are cursors, of a tool made at run time; an annotated tool's are known by their types.
-    pub(super) cursors: Vec<String>,
-    /// Whether its function returns a [`Page`](super::Page).
-    pub(super) returns_page: bool,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
     /// The URI of the page that shows its results, without the prefix of a mount.
@@ -171,8 +167,6 @@ impl ToolSpec {
             noun: None,
             input_schema: None,
             output_schema: None,
-            cursors: Vec::new(),
-            returns_page: def.output.is_some_and(|output| output.is_page()),
             hints: Hints {
                 read_only: def.read_only,
                 destructive: def.destructive,

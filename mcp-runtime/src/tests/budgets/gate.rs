@@ -5,9 +5,6 @@ use super::{BudgetDefault::*, Folder, Shared::*, budget};
 #[rustfmt::skip]
 pub(super) const GATE: Folder = Folder {
     budgets: &[
-        budget("one result", Unlimited, "limits.max_result", Request, "is cut or kept", "gate/result_limit.rs"),
-        budget("bytes of kept results", Bytes(|o| o.limits.max_kept_bytes), "limits.max_kept_bytes", All, "results are cut", "gate/kept_results.rs"),
-        budget("kept results", FixedCount("MAX_RESULTS"), "", All, "results are cut", "gate/kept_results.rs"),
         budget("series of one metric", FixedCount("MAX_SERIES"), "", All, "other requests are counted in one series", "gate/telemetry/prometheus.rs"),
     ],
     others: &[

@@ -63,7 +63,7 @@ pub(crate) use rewrite::rewrite;
 pub(crate) use sample::{SAMPLE_KEY, sample_with_keys};
 pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
-pub(crate) use tokens::{TextPlaces, Token, Tokens, consists_of_more_values, count_values, has_more_values};
+pub(crate) use tokens::{Token, Tokens, consists_of_more_values, count_values, has_more_values, scalar_at};
 pub(crate) use trusted::enforceable_part;
 pub(crate) use unique_value::read_value;
 pub(crate) use validate::Validator;

@@ -231,40 +231,13 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Where the values of a text are, by their paths.
-pub(crate) struct TextPlaces;
-
-impl TextPlaces {
-    /// Every scalar, with its path.
-    pub(crate) fn scalars(json: &str) -> Vec<(String, Range<usize>)> {
-        let mut found = Vec::new();
-        let mut steps = Steps::new(json);
-        for token in Tokens::new(json) {
-            if let Token::Scalar(range) = &token {
-                found.push((steps.path(), range.clone()));
-            }
-            steps.follow(&token);
-        }
-        found
-    }
-
-    /// The scalar at a path.
-    pub(crate) fn scalar(json: &str, path: &str) -> Option<Range<usize>> {
-        let mut search = PathSearch::new(json, path);
-        Tokens::new(json).find_map(|token| match (search.follow(&token), token) {
-            (true, Token::Scalar(range)) => Some(range),
-            _ => None,
-        })
-    }
-
-    /// Where the first member of the object at a path begins.
-    pub(crate) fn object(json: &str, path: &str) -> Option<usize> {
-        let mut search = PathSearch::new(json, path);
-        Tokens::new(json).find_map(|token| match (search.follow(&token), token) {
-            (true, Token::Open { at, is_object: true }) => Some(at + 1),
-            _ => None,
-        })
-    }
+/// Where the scalar at a path is in a text.
+pub(crate) fn scalar_at(json: &str, path: &str) -> Option<Range<usize>> {
+    let mut search = PathSearch::new(json, path);
+    Tokens::new(json).find_map(|token| match (search.follow(&token), token) {
+        (true, Token::Scalar(range)) => Some(range),
+        _ => None,
+    })
 }
 
 /// A walk over tokens that looks for the values at a path, without the paths of all others.
@@ -475,20 +448,19 @@ mod tests {
     #[test]
     fn values_are_found_by_path_and_by_position() {
         let json = r#"{"a":[{"b":1},[2,{"k k":{"":[true]}}]],"ab":{"b":"x"},"\u0061b":3,"c":[[4]]}"#;
-        let scalars = TextPlaces::scalars(json);
-        assert_eq!(scalars.len(), 6);
-        for (path, range) in &scalars {
-            let first = scalars.iter().find(|(other, _)| other == path).map(|(_, range)| range.clone());
-            assert_eq!(TextPlaces::scalar(json, path), first, "{path} {range:?}");
+        for (path, text) in [
+            ("a[0].b", "1"),
+            ("a[1][0]", "2"),
+            ("a[1][1][\"k k\"][\"\"][0]", "true"),
+            ("ab.b", "\"x\""),
+            ("ab", "3"),
+            ("c[0][0]", "4"),
+        ] {
+            assert_eq!(scalar_at(json, path).and_then(|range| json.get(range)), Some(text), "{path}");
         }
         for path in ["", "a", "a[2]", "a[0]", "a[0].b.c", "b", "ab.", "c[0]", "c[0][1]", "[0]"] {
-            assert_eq!(TextPlaces::scalar(json, path), None, "{path}");
+            assert_eq!(scalar_at(json, path), None, "{path}");
         }
-        let object = |path| TextPlaces::object(json, path).and_then(|at| json.get(at..at + 4));
-        assert_eq!(object(""), Some("\"a\":"));
-        assert_eq!(object("a[0]"), Some("\"b\":"));
-        assert_eq!(object("a[1][1][\"k k\"]"), Some("\"\":["));
-        assert_eq!(object("a"), None);
         let at = |positions: &[usize]| {
             let (path, start) = value_at(json, positions)?;
             Some((path, value_text(json, start, 100)?))

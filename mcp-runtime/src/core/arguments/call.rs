@@ -33,8 +33,8 @@ use crate::{
         sort::sort_by,
     },
     schema::{
-        Place, TextPlaces, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys,
-        locate, member_path, truncate, without_position,
+        Place, ValidationError, Validator, count_values, duplicate_keys, has_duplicate_keys, locate,
+        member_path, scalar_at, truncate, without_position,
     },
 };
 
@@ -834,7 +834,7 @@ fn wide_integer_error(
     if !is_of_digits || !number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
         return None;
     }
-    let start = TextPlaces::scalar(json, path)?.start;
+    let start = scalar_at(json, path)?.start;
     let is_accepted = |number: &str| {
         let text = format!("{}{number}", json.get(..start).unwrap_or_default());
         decode(&text).is_none_or(|error| error.is_eof())

@@ -12,7 +12,6 @@ mod given;
 mod inject;
 #[cfg(feature = "config")]
 mod object;
-mod refused_values;
 mod report;
 mod rule_fn;
 mod rules;

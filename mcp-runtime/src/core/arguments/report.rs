@@ -1,14 +1,13 @@
 //! Repair and report of rejected arguments: harmless mistakes are repaired, else one report names everything that is
 //! invalid.
 
-use std::{cell::OnceCell, sync::OnceLock};
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
 use super::{
     arg::AnyArg,
     call::{RawArgument, RawArguments, ValueError},
-    refused_values::{MAX_DECODED_BYTES, RefusedArgument},
     rule_fn::BrokenRule,
 };
 use crate::{
@@ -24,6 +23,10 @@ pub(super) const TOO_MANY_ATTEMPTS: &str = "too many values inside of each other
 
 /// The most unknown names that one report lists; a client may send a million.
 const MAX_UNKNOWN: usize = 100;
+
+/// The longest argument that is decoded although the schema already refuses a part of it: to find the place of another error
+/// takes several attempts.
+const MAX_DECODED_BYTES: usize = 32 << 10;
 
 /// The maximum number of values in small arguments that are repaired. All of them are built, and each takes hundreds of
 /// bytes where its text takes two. The limit bounds the cost of a repair to a few times that of reading the request ..
@@ -210,16 +213,6 @@ impl ToolInput {
         self.compiled.get_or_init(|| self.compile()).as_ref()
     }
 
-    /// The value that the schema expects at a path, in words: its message about a value of another kind.
-    pub(super) fn expected_at(&self, path: &str) -> Option<String> {
-        let validator = self.validator()?;
-        let wrong = [Value::Null, Value::Bool(true), Value::Array(Vec::new()), Value::from("")];
-        wrong.into_iter().find_map(|wrong| {
-            let errors = validator.validate(&nested(path, wrong)?);
-            errors.into_iter().find(|error| error.path == path).map(|error| error.expected)
-        })
-    }
-
     /// The values that do not have the `format` of their schema.
     fn format_errors(&self, arguments: &str) -> Vec<ValidationError> {
         let value = serde_json::from_str(arguments).ok();
@@ -243,30 +236,6 @@ pub(super) fn repair(
     Ok((changed.then(|| rewrite(text, &value)), errors))
 }
 
-/// Objects and arrays that have this value at a path of plain names and indices.
-fn nested(path: &str, value: Value) -> Option<Value> {
-    let mut steps = Vec::new();
-    for part in path.split('.') {
-        let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
-        if !name.is_empty() {
-            steps.push(Err(name));
-        }
-        for index in indices.split('[').skip(1) {
-            steps.push(Ok(index.strip_suffix(']')?.parse::<usize>().ok().filter(|index| *index < 1000)?));
-        }
-    }
-    Some(steps.into_iter().rev().fold(value, |inner, step| match step {
-        // errors of the items before it do not matter
-        Ok(index) => (0..index).map(|_| Value::Null).chain([inner]).collect(),
-        Err(name) => {
-            // collecting a map sorts its members, with a sort of their own
-            let mut object = Map::new();
-            object.insert(name.to_owned(), inner);
-            Value::Object(object)
-        }
-    }))
-}
-
 /// The line of a report for arguments that cannot be parsed.
 pub(super) fn unreadable_message(error: &serde_json::Error) -> String {
     format!("the arguments cannot be read: {}", without_position(error))
@@ -281,7 +250,6 @@ pub(super) fn decode_errors(
     validation_errors: &[ValidationError],
 ) -> Vec<String> {
     let mut errors = Vec::new();
-    let formats = OnceCell::new();
     for (index, arg) in args.iter().enumerate() {
         let path = if arg.is_flatten() { String::new() } else { member_path(arg.name()) };
         // from the argument on; the whole argument is an empty path
@@ -313,24 +281,33 @@ pub(super) fn decode_errors(
             }
             Ok(_) => {}
             Err(first) => {
-                let by_format = || {
-                    if !tool.repairs_all(slots.object) {
-                        return Vec::new();
-                    }
-                    let all = formats.get_or_init(|| tool.format_errors(slots.object));
-                    let of_argument = |error: &ValidationError| {
-                        Some((within(error)?, error.expected.clone(), error.to_string()))
-                    };
-                    all.iter().filter_map(of_argument).collect()
+                // a part of what is refused as a whole is probably what does not have its format
+                let formats = if first.is_whole_object && tool.repairs_all(slots.object) {
+                    tool.format_errors(slots.object)
+                } else {
+                    Vec::new()
                 };
-                let (strict, arg, path) = (slots.strict, *arg, &*path);
-                let refused =
-                    RefusedArgument { arg, json, strict, path, reported, formats: &by_format, tool };
-                errors.extend(refused.lines(first));
+                let in_it = |error: &&ValidationError| {
+                    within(error)
+                        .is_some_and(|place| is_within(&place, &first.path) && !reported.contains(&place))
+                };
+                let mut lines: Vec<_> = formats.iter().filter(in_it).map(ToString::to_string).collect();
+                let is_around =
+                    |known: &String| is_within(known, &first.path) || is_within(&first.path, known);
+                if lines.is_empty() && !reported.iter().any(is_around) {
+                    lines.push(first.line(&path));
+                }
+                errors.extend(lines);
             }
         }
     }
     errors
+}
+
+/// Whether a path is that of a value, or of a part of it.
+fn is_within(path: &str, value: &str) -> bool {
+    path.strip_prefix(value)
+        .is_some_and(|rest| value.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// The report on a tool's arguments, which the model reads: every error, near-miss names, and the signature.

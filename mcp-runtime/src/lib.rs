@@ -25,7 +25,20 @@ pub mod guide;
 /// The `install` command, which adds the server to the user's MCP clients.
 #[cfg(feature = "install")]
 pub mod install;
-mod misplaced;
+#[cfg(any(
+    not(all(
+        feature = "cli",
+        feature = "stdio",
+        feature = "http",
+        feature = "axum",
+        feature = "auth",
+        feature = "config",
+        feature = "metrics"
+    )),
+    all(feature = "client", not(feature = "client-oauth")),
+    all(feature = "client-oauth", not(feature = "client-browser"))
+))]
+mod missing_features;
 pub mod prelude;
 #[cfg(feature = "redis")]
 mod redis;

@@ -1,6 +1,6 @@
 //! Two servers that share a store, behind clients that use either.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use mcp_runtime::{Principal, Server, ServerBuilder, prelude::*, store::Shared};
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, within};

@@ -10,7 +10,6 @@ use mcp_runtime::{
     Server,
     layer::{LayeredCall, Next, Outcome},
     prelude::*,
-    tool::Cursor,
 };
 use mcp_tests::support::{BreakableStore, Transport, server_key, soon};
 use serde_json::{Value, json};
@@ -22,13 +21,7 @@ struct Runs(AtomicUsize);
 
 /// Passes every check
 #[mcp_tool(requires(roots), task = required, rate = "1/1h")]
-async fn guarded_tool(
-    #[mcp(header = "Region")] region: String,
-    count: u32,
-    cursor: Option<Cursor>,
-    runs: &Arc<Runs>,
-) -> String {
-    let _first_page = cursor;
+async fn guarded_tool(#[mcp(header = "Region")] region: String, count: u32, runs: &Arc<Runs>) -> String {
     runs.0.fetch_add(1, Ordering::SeqCst);
     format!("{count} in {region}")
 }
@@ -137,9 +130,6 @@ fn methods() -> [Method; 3] {
                 ..Fault::new("Mcp-Param-Region", |attempt| attempt.region = "us")
             },
             features(),
-            Fault::new("`cursor` is not a cursor of this tool", |attempt| {
-                attempt.params["arguments"]["cursor"] = json!("forged");
-            }),
             Fault::modern("io.modelcontextprotocol/tasks", |attempt| attempt.tasks = false),
             state(),
             layer(),

@@ -1,13 +1,5 @@
 //! Items made at run time.
 
-mod add_without_handler {
-    use mcp_runtime::tool::ToolDef;
-
-    fn start() -> mcp_runtime::Result<()> {
-        mcp_runtime::server!().add(ToolDef::builder("x")).run()
-    }
-}
-
 mod handler_not_async {
     use mcp_runtime::tool::{ToolCall, ToolDef};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Prompt, PromptBuilder, PromptDef, PromptDescriptor, PromptEntry};
+use super::{Prompt, PromptDef, PromptDescriptor, PromptEntry};
 use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
@@ -130,7 +130,7 @@ impl Annotation for PromptDescriptor {
     }
 }
 
-impl_additions!(PromptDef, PromptBuilder);
+impl_additions!(PromptDef);
 
 impl MadeItem for PromptDef {
     fn key(&self) -> RuntimeKey<'_> {

@@ -2,10 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{
-    Resource, ResourceBuilder, ResourceDef, ResourceDescriptor, ResourceEntry, UriVariables,
-    ui_pages::UiPages,
-};
+use super::{Resource, ResourceDef, ResourceDescriptor, ResourceEntry, UriVariables, ui_pages::UiPages};
 use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
@@ -60,11 +57,6 @@ pub(crate) struct Resources {
     pub(crate) may_come: bool,
     pages: PageCache,
     template_pages: PageCache,
-}
-
-/// Opens the capability for results that are read later.
-pub(crate) fn open_resources(assembly: &mut Assembly<'_>) {
-    assembly.catalog::<Resources>().may_come = true;
 }
 
 impl Resources {
@@ -306,7 +298,7 @@ impl Annotation for ResourceDescriptor {
     }
 }
 
-impl_additions!(ResourceDef, ResourceBuilder);
+impl_additions!(ResourceDef);
 
 impl MadeItem for ResourceDef {
     fn key(&self) -> RuntimeKey<'_> {

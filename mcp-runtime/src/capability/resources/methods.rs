@@ -22,8 +22,8 @@ use crate::core::{
     content::{ResourceContents, ResourceDefaults},
     context::{Context, Retry},
     dispatch::{
-        CacheHints, ClientRequestPolicy, CursorScope, ItemCall, ObservedEntry, PendingReply, Reply, Request,
-        Response, WriteResult, into_protocol_error, invalid_cursor, start_with_strings,
+        CacheHints, ClientRequestPolicy, CursorScope, ItemCall, ObservedEntry, Reply, Request, Response,
+        WriteResult, into_protocol_error, invalid_cursor, start_with_strings,
     },
     error::Failure,
     extensions::Extensions,
@@ -129,6 +129,7 @@ pub(crate) struct ReadResult {
 pub(crate) enum ReadSource {
     Resource(Arc<ResourceEntry>),
     /// Not an item: a file of a skill.
+    #[cfg(feature = "skills")]
     Unregistered,
 }
 
@@ -145,6 +146,7 @@ impl WriteResult for ReadResult {
             ReadSource::Resource(entry) => {
                 ResourceDefaults { uri, mime: entry.mime.as_deref(), ui: entry.ui.as_deref() }
             }
+            #[cfg(feature = "skills")]
             ReadSource::Unregistered => ResourceDefaults { uri, ..ResourceDefaults::default() },
         };
         write_resource_result(object, result, revision, defaults);

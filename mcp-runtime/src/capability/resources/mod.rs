@@ -18,7 +18,7 @@ mod updates;
 pub use builder::{ResourceBuilder, ResourceCall, ResourceDef};
 #[cfg(feature = "skills")]
 pub(crate) use capability::ResourceSource;
-pub(crate) use capability::{Resources, open_resources};
+pub(crate) use capability::Resources;
 pub(crate) use entry::ResourceEntry;
 pub(crate) use listed::{DynList, ListFn};
 pub use listed::{ListedPage, ListedResource, PageRequest};

@@ -3,7 +3,7 @@
 
 use std::{any::type_name, fmt, marker::PhantomData, sync::Arc};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::uri_expansion::expand;

@@ -26,7 +26,7 @@ use crate::core::{
     connection::{AccessRules, Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
     extensions::Extensions,
-    server::{Open, OpenRelay},
+    server::OpenRelay,
     store::{SealStore, Shared},
 };
 

@@ -77,6 +77,7 @@ impl ResourceContents {
     }
 
     /// One item of `contents`; `None` if it has neither text nor a blob.
+    #[cfg(feature = "client")]
     pub(crate) fn from_json(item: &Value) -> Option<Self> {
         let text = |key: &str| item.get(key)?.as_str().map(str::to_owned);
         let contents = match text("text") {
@@ -85,19 +86,6 @@ impl ResourceContents {
         };
         let meta = item.get("_meta").and_then(Value::as_object).cloned().map(Box::new);
         Some(Self { uri: text("uri"), mime: text("mimeType"), meta, ..contents })
-    }
-
-    /// Its members on the wire, as far as they are set.
-    pub(crate) fn to_json(&self) -> Value {
-        let mut item = Map::new();
-        item.extend(self.uri.clone().map(|uri| ("uri".to_owned(), uri.into())));
-        item.extend(self.mime.clone().map(|mime| ("mimeType".to_owned(), mime.into())));
-        match &self.body {
-            ResourceBody::Text(text) => item.insert("text".into(), text.as_str().into()),
-            ResourceBody::Blob(data) => item.insert("blob".into(), data.to_base64().into()),
-        };
-        item.extend(self.meta.as_deref().map(|meta| ("_meta".to_owned(), meta.clone().into())));
-        item.into()
     }
 
     /// `text` on the wire, of text contents.

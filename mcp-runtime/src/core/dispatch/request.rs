@@ -16,7 +16,7 @@ use crate::core::{
     admission::RateReached,
     arguments::BoxFuture,
     client_request::CallBinding,
-    connection::{Access, ClientData, RequestContext, principal_digest},
+    connection::{Access, ClientData, RequestContext},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, has_forwarder},
     extensions::Extensions,
     gates::Decision,

@@ -1,8 +1,6 @@
 //! `tools/call`.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
-
-use serde_json::value::{RawValue, to_raw_value};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use super::{
     Request,
@@ -10,23 +8,20 @@ use super::{
     request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
 };
-use crate::{
-    core::{
-        arguments::{CallParts, Input},
-        client_request::CallBinding,
-        context::{Context, Continuation, Retry},
-        error::Failure,
-        extensions::Extensions,
-        invoke::{self, ClientError, Invocation, StartOptions},
-        item::ItemSpec,
-        item_output::{ItemOutput, wrong_kind},
-        jsonrpc::{ProtocolError, decode_string},
-        protocol::Revision,
-        reason::Reason,
-        server::{Entry as _, Registry, Server},
-        tool::{MadeToolCall, ToolEntry, ToolHandler, ToolResult},
-    },
-    schema::duplicate_keys,
+use crate::core::{
+    arguments::{CallParts, Input},
+    client_request::CallBinding,
+    context::{Context, Continuation, Retry},
+    error::Failure,
+    extensions::Extensions,
+    invoke::{self, ClientError, Invocation, StartOptions},
+    item::ItemSpec,
+    item_output::{ItemOutput, wrong_kind},
+    jsonrpc::ProtocolError,
+    protocol::Revision,
+    reason::Reason,
+    server::{Entry as _, Registry, Server},
+    tool::{MadeToolCall, ToolEntry, ToolHandler, ToolResult},
 };
 
 /// One `tools/call`.

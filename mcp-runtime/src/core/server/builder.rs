@@ -265,7 +265,7 @@ impl ServerBuilder {
     ///
     /// [`ServerHandle::add`] adds a tool, resource or prompt while the server runs.
     #[expect(clippy::should_implement_trait, reason = "a server is not a sum")]
-    #[doc(alias("tool_def", "skills"))]
+    #[doc(alias("event", "tool_def", "skills"))]
     // rustc shows the next line to those who name a function in it
     pub fn add<A: IntoAddition>(mut self, addition: A /* of a function: `.tool::<name>()` */) -> Self {
         addition.into_addition().0(&mut self);
@@ -355,14 +355,22 @@ impl ServerBuilder {
     }
 
     /// Sets limits that apply to all transports.
-    #[doc(alias("rate_limit", "request_timeout", "concurrency"))]
+    #[doc(alias(
+        "max_in_flight",
+        "max_result",
+        "rate",
+        "timeout",
+        "rate_limit",
+        "request_timeout",
+        "concurrency"
+    ))]
     pub fn limits(mut self, set: impl Configure<Limits>) -> Self {
         self.options.limits = set(self.options.limits);
         self
     }
 
     /// Sets options of the lists of tools, resources, prompts and skills.
-    #[doc(alias("pagination"))]
+    #[doc(alias("page_size", "pagination"))]
     pub fn lists(mut self, set: impl Configure<ListOptions>) -> Self {
         self.options.lists = set(self.options.lists);
         self
@@ -376,13 +384,14 @@ impl ServerBuilder {
 
     /// Sets options of the HTTP transport.
     #[cfg(feature = "http")]
-    #[doc(alias("bind", "cors", "sessions"))]
+    #[doc(alias("allowed_hosts", "max_body", "cors", "sessions"))]
     pub fn http(mut self, set: impl Configure<HttpOptions>) -> Self {
         self.options.http = set(self.options.http);
         self
     }
 
     /// Sets the keys and the stores that replicas of the server share.
+    #[doc(alias("keys", "keys_from_env"))]
     pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
         self.options.stores = set(self.options.stores);
         self
@@ -454,7 +463,7 @@ impl ServerBuilder {
     /// ```
     /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());
     /// ```
-    #[doc(alias("tracing", "otel"))]
+    #[doc(alias("metrics", "client_logging", "tracing", "otel"))]
     pub fn telemetry(mut self, set: impl Configure<TelemetryOptions>) -> Self {
         self.options.telemetry = set(self.options.telemetry);
         self

@@ -282,21 +282,9 @@ pub trait IntoAddition {
     fn into_addition(self) -> Addition;
 }
 
-/// A builder is one of these, until it has a handler.
-#[diagnostic::on_unimplemented(
-    message = "a tool, resource or prompt without a handler cannot be added to a server",
-    label = "`.handler(..)` is missing",
-    note = "`.handler(|call| async move {{ .. }})` or `.blocking_handler(|call| ..)` is the last step of a builder"
-)]
-pub trait HasHandler {}
-
-/// Has a lifetime, so that the bound is checked where the impl is used.
-#[derive(Debug)]
-pub struct Unfinished<'a>(std::marker::PhantomData<&'a ()>);
-
-/// Says of a definition that programs can add it, and of its builder that it lacks a handler.
+/// Says of a definition that programs can add it.
 macro_rules! impl_additions {
-    ($definition:ident, $builder:ident) => {
+    ($definition:ident) => {
         impl $crate::core::server::IntoRuntimeItem for $definition {
             fn into_runtime_item(self) -> $crate::core::server::RuntimeItem {
                 $crate::core::server::RuntimeItem::new(self)
@@ -306,15 +294,6 @@ macro_rules! impl_additions {
         impl $crate::core::server::IntoAddition for $definition {
             fn into_addition(self) -> $crate::core::server::Addition {
                 $crate::core::server::Addition::item(self)
-            }
-        }
-
-        impl $crate::core::server::IntoAddition for $builder
-        where
-            for<'a> $crate::core::server::Unfinished<'a>: $crate::core::server::HasHandler,
-        {
-            fn into_addition(self) -> $crate::core::server::Addition {
-                unreachable!("a builder has no handler")
             }
         }
     };

@@ -1,6 +1,6 @@
 //! How tools get into a registry: annotated ones and those made at run time.
 
-use super::{ToolBuilder, ToolDef, ToolDescriptor, ToolEntry};
+use super::{ToolDef, ToolDescriptor, ToolEntry};
 use crate::core::{
     connection::ItemKind,
     item::{BuildError, ItemDescriptor, ItemSpec},
@@ -34,7 +34,7 @@ impl Annotation for ToolDescriptor {
     }
 }
 
-impl_additions!(ToolDef, ToolBuilder);
+impl_additions!(ToolDef);
 
 impl MadeItem for ToolDef {
     fn key(&self) -> RuntimeKey<'_> {

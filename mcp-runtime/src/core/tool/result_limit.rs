@@ -74,7 +74,7 @@ impl ToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::content::Image;
+    use crate::core::content::{Image, ResourceLink};
 
     fn texts(result: &ToolResult) -> Vec<&str> {
         result.content.iter().filter_map(Content::as_text).collect()

@@ -367,6 +367,7 @@ impl ServerBuilder {
     ///
     /// # Errors
     /// Returns the errors of [`build`](Self::build) and [`Server::serve_http`].
+    #[doc(alias("address", "bind", "listen", "port"))]
     pub fn serve_http(self, address: impl ToSocketAddrs) -> impl Future<Output = Result<()>> {
         let build = build_later(self);
         async move { build()?.serve_http(address).await }

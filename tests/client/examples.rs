@@ -1,6 +1,6 @@
 //! The example programs.
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
 use mcp_tests::{
     programs::{child, example},
@@ -11,7 +11,7 @@ use super::builder;
 
 fn run(example: &str, arguments: &[&str]) -> child::Finished {
     let mut command = Command::new(example::binary(example));
-    child::run(command.args(arguments), "", Duration::from_secs(30)).unwrap()
+    child::run(command.args(arguments), "", crate::PATIENCE).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

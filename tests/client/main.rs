@@ -34,11 +34,8 @@ use mcp_runtime::{
     client::{Client, ClientBuilder, Error},
     prelude::*,
 };
-use mcp_tests::support::HttpServer;
+use mcp_tests::support::{HttpServer, PATIENCE};
 use tokio::time::timeout;
-
-/// A test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The output, unless it takes too long.
 async fn within<F: Future>(future: F) -> F::Output {

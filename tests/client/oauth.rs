@@ -403,7 +403,7 @@ async fn two_processes_share_a_rotating_refresh_token() {
             let mut command = super::programs::program("tokens");
             command.env("MCP_TESTS_URL", &url).env("MCP_TESTS_ROUNDS", "4");
             command.env("MCP_TESTS_TOKENS", folder.0.join("tokens.json"));
-            let limit = Duration::from_secs(60);
+            let limit = crate::PATIENCE;
             tokio::task::spawn_blocking(move || {
                 mcp_tests::programs::child::run(&mut command, "", limit).unwrap()
             })

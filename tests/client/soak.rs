@@ -44,7 +44,7 @@ async fn drop_calls(total: usize) {
         }
     }
     let expected = format!("dropped {total}");
-    let counted = tokio::time::timeout(Duration::from_secs(120), async {
+    let counted = tokio::time::timeout(crate::PATIENCE, async {
         loop {
             let text = client.call("count", json!({})).await.unwrap().text();
             if text.contains(&expected) {

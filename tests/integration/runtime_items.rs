@@ -165,7 +165,7 @@ async fn blocking_handlers_leave_the_runtime_to_other_calls() {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let receiver = std::sync::Arc::new(std::sync::Mutex::new(receiver));
     let wait = move || {
-        let _released = receiver.lock().unwrap().recv_timeout(std::time::Duration::from_secs(20));
+        let _released = receiver.lock().unwrap().recv_timeout(mcp_tests::support::PATIENCE);
         "released"
     };
     let (tool, resource, prompt) = (wait.clone(), wait.clone(), wait);

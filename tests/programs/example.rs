@@ -11,14 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::support::PATIENCE;
+
 use super::{
     cache_dir,
     child::{self, Guard},
     profile_dir,
 };
-
-const BUILD: Duration = Duration::from_secs(900);
-const START: Duration = Duration::from_secs(30);
 
 static BUILT: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
@@ -62,7 +61,7 @@ fn built(kind: &str, name: &str, folder: &Path) -> PathBuf {
             cargo.args(["--profile", profile]);
         }
     }
-    let _ = child::run(&mut cargo, "", BUILD).expect("cargo can be run").or_panic("building the program");
+    let _ = child::run(&mut cargo, "", PATIENCE).expect("cargo can be run").or_panic("building the program");
     built.insert(name.to_owned());
     path
 }
@@ -79,7 +78,7 @@ impl Served {
     ///
     /// # Panics
     ///
-    /// If it does not within half a minute; the message names its log.
+    /// If it does not; the message names its log.
     #[must_use]
     pub fn start(name: &str, dir: &Path) -> Self {
         let binary = binary(name);
@@ -106,7 +105,7 @@ impl Served {
                 if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
                     return Self { _process: process, address };
                 }
-                assert!(started.elapsed() < START, "`{name}` does not listen\nread `{}`", log.display());
+                assert!(started.elapsed() < PATIENCE, "`{name}` does not listen\nread `{}`", log.display());
                 thread::sleep(Duration::from_millis(20));
             }
         }

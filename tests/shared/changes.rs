@@ -4,7 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use mcp_runtime::{Principal, Server, prelude::*, store::Shared};
-use mcp_tests::support::{BreakableStore, EventStream, HttpRequest, HttpServer, server_key, within};
+use mcp_tests::support::{
+    BreakableStore, EventStream, HttpRequest, HttpServer, PATIENCE, server_key, within,
+};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -120,7 +122,7 @@ async fn a_change_reaches_the_subscribers_of_every_replica_once() {
             for (stream, user) in &mut streams {
                 let mut seen = Vec::new();
                 while seen.iter().filter(|about| *about == "test://open").count() < 2 {
-                    let message = timeout(Duration::from_secs(10), stream.message()).await;
+                    let message = timeout(PATIENCE, stream.message()).await;
                     let message = message.unwrap_or_else(|_| panic!("{}: {user} has {seen:?}", store.name));
                     seen.push(about(&message));
                 }
@@ -140,7 +142,7 @@ async fn a_change_reaches_the_subscribers_of_every_replica_once() {
 pub(crate) async fn everything(stream: &mut EventStream) {
     let mut seen = Vec::new();
     while !(seen.iter().any(|about| about == TOOLS) && seen.iter().any(|about| about == "test://open")) {
-        let message = timeout(Duration::from_secs(15), stream.message()).await;
+        let message = timeout(PATIENCE, stream.message()).await;
         seen.push(about(&message.unwrap_or_else(|_| panic!("no change of everything: {seen:?}"))));
     }
     assert!(!seen.iter().any(|about| about == "test://admin"), "{seen:?}");
@@ -187,7 +189,7 @@ async fn the_streams_of_a_principal_end_at_every_replica_also_if_the_store_is_aw
             ended(&mut of_ada[0]).await;
             store.set_broken(false);
             for stream in &mut of_ada[1..] {
-                timeout(Duration::from_secs(15), ended(stream)).await.expect("the end");
+                timeout(PATIENCE, ended(stream)).await.expect("the end");
             }
             call("root", "report", json!({ "uri": "test://open" }), &replicas[0]).await;
             for stream in &mut of_bob {

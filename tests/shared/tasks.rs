@@ -62,7 +62,7 @@ impl Files {
     }
 
     pub(crate) async fn until(&self, line: &str, times: usize) {
-        for _ in 0..3000 {
+        for _ in 0..60_000 {
             if self.count(line) >= times {
                 return;
             }
@@ -273,7 +273,7 @@ pub(crate) async fn get(at: SocketAddr, id: &str) -> Value {
 /// Waits for a status; the task.
 pub(crate) async fn until(at: SocketAddr, id: &str, status: &str) -> Value {
     let mut last = Value::Null;
-    for _ in 0..2000 {
+    for _ in 0..60_000 {
         last = get(at, id).await;
         if last["status"] == status {
             return last;

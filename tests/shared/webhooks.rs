@@ -9,7 +9,7 @@ use std::{
 
 use axum::{body::Bytes, http::HeaderMap};
 use mcp_runtime::{Principal, Server, ServerBuilder, event, prelude::*, store::Shared};
-use mcp_tests::support::{HttpRequest, HttpServer, serve_router, server_key};
+use mcp_tests::support::{HttpRequest, HttpServer, PATIENCE, serve_router, server_key};
 use serde_json::{Value, json};
 use tokio::{
     runtime::Runtime,
@@ -157,9 +157,7 @@ impl Endpoint {
                 }
             }
         };
-        timeout(Duration::from_secs(60), came)
-            .await
-            .unwrap_or_else(|_| panic!("`{id}` did not come: {:?}", self.received));
+        timeout(PATIENCE, came).await.unwrap_or_else(|_| panic!("`{id}` did not come: {:?}", self.received));
     }
 }
 
@@ -208,7 +206,7 @@ async fn a_subscription_by_webhook_survives_its_replica_and_every_replica_renews
                 }
             }
         };
-        timeout(Duration::from_secs(20), rotated).await.expect("both secrets sign");
+        timeout(PATIENCE, rotated).await.expect("both secrets sign");
 
         holder.kill();
         endpoint.gets(&other, "after-the-kill").await;
@@ -229,7 +227,7 @@ async fn a_subscription_by_webhook_survives_its_replica_and_every_replica_renews
                 }
             }
         };
-        timeout(Duration::from_secs(20), stopped).await.expect("it ends at the replica that delivers");
+        timeout(PATIENCE, stopped).await.expect("it ends at the replica that delivers");
 
         // of four, one principal may have half; the one that has ended counts no longer
         sleep(Duration::from_millis(1100)).await;

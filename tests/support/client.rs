@@ -268,14 +268,15 @@ impl Client {
 
     /// The task, once the condition holds.
     pub async fn until_task(&mut self, id: &str, mut so: impl FnMut(&Value) -> bool) -> Value {
-        for _ in 0..20_000 {
+        let start = tokio::time::Instant::now();
+        loop {
             let task = self.task(id).await;
             if so(&task) {
                 return task;
             }
+            assert!(start.elapsed() < super::PATIENCE, "it never comes to that: {task}");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        panic!("it never comes to that: {}", self.task(id).await);
     }
 
     /// The task, once it has that status.

@@ -15,6 +15,7 @@ use axum::{
     routing::{get, post},
 };
 use mcp_external_tests::{browser, skip};
+use mcp_tests::support::PATIENCE;
 use mcp_tests::support::serve_router;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
@@ -22,9 +23,6 @@ use tokio::{sync::mpsc, time::timeout};
 #[allow(dead_code, reason = "`main` is what the example's program has besides")]
 #[path = "../../../examples/app/main.rs"]
 mod example;
-
-/// Far longer than any step takes.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The CSP that hosts apply to pages that declare no origins.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \

@@ -1,7 +1,7 @@
 //! The client, a server of this crate and an authorization server of other people (`oidc-provider`): discovery,
 //! registration, the user's consent, tokens for the resource, and their renewal by two processes at once.
 
-use std::{collections::BTreeMap, process::Stdio, time::Duration};
+use std::{collections::BTreeMap, process::Stdio};
 
 use mcp_external_tests::{package, skip};
 use mcp_runtime::{
@@ -12,7 +12,7 @@ use mcp_runtime::{
 };
 use mcp_tests::{
     programs::{cache_dir, child},
-    support::{HttpRequest, within},
+    support::{HttpRequest, PATIENCE, within},
 };
 use serde_json::json;
 use tokio::{
@@ -98,8 +98,7 @@ async fn tokens_of_oidc_provider_are_renewed_by_two_processes() {
         .map(|_| {
             let mut command = program();
             command.env("MCP_TESTS_URL", &url).env("MCP_TESTS_TOKENS", &file);
-            let limit = Duration::from_secs(60);
-            tokio::task::spawn_blocking(move || child::run(&mut command, "", limit).unwrap())
+            tokio::task::spawn_blocking(move || child::run(&mut command, "", PATIENCE).unwrap())
         })
         .collect();
     for program in programs {

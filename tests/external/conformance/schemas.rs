@@ -1,12 +1,12 @@
 //! The schemas of the protocol, made strict: members that a revision does not define are errors. They come with the
 //! suite, so no copy is kept here.
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
 use jsonschema::Validator;
 use mcp_external_tests::manifest_dir;
 use mcp_runtime::Revision;
-use mcp_tests::programs::child;
+use mcp_tests::{programs::child, support::PATIENCE};
 use serde_json::{Map, Value, json};
 
 use crate::suite::Suite;
@@ -24,7 +24,7 @@ impl Schema {
     pub(crate) fn all(suite: &Suite) -> Vec<(Revision, Self)> {
         let script = manifest_dir().join("conformance/schemas.mjs");
         let mut node = Command::new(suite.node());
-        let printed = child::run(node.arg(script).arg(suite.script()), "", Duration::from_secs(60));
+        let printed = child::run(node.arg(script).arg(suite.script()), "", PATIENCE);
         let printed = printed.expect("the installed node can be run").or_panic("reading the schemas");
         let schemas: Vec<Value> = serde_json::from_str(&printed).expect("an array");
         schemas.into_iter().map(Self::read).collect()

@@ -19,7 +19,7 @@ use crate::verdict::{Verdict, judge};
 /// The first Node whose `fs` has what the suite imports.
 const LEAST_NODE: u32 = 22;
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A selection of scenarios that runs at once.
 pub(crate) struct Set {

@@ -4,7 +4,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
 use mcp_external_tests::{
@@ -12,6 +11,7 @@ use mcp_external_tests::{
     skip,
 };
 use mcp_tests::programs::{cache_dir, child, example};
+use mcp_tests::support::PATIENCE;
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,6 @@ fn settings() -> PathBuf {
     example::program("settings")
 }
 
-const LIMIT: Duration = Duration::from_secs(120);
 const TOOL: &str = r#"{ "private": true, "dependencies": { "@anthropic-ai/mcpb": "2.1.2" } }"#;
 const MANIFEST: &str = r#"
 [package]
@@ -96,7 +95,7 @@ pub(crate) fn other_programs(folder: &Path) -> Vec<String> {
 }
 
 fn run(command: &mut Command) -> String {
-    child::run(command, "", LIMIT).expect("the program can be run").or_panic(&format!("{command:?}"))
+    child::run(command, "", PATIENCE).expect("the program can be run").or_panic(&format!("{command:?}"))
 }
 
 #[test]

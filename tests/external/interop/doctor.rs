@@ -1,12 +1,11 @@
 //! What `mcp-dev doctor` says of the examples.
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
 use mcp_tests::programs::{child, example, workspace_dir};
+use mcp_tests::support::PATIENCE;
 
 use crate::interop::swaps::mcp_dev;
-
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// Those with items, which are served over stdio without arguments; but for `everything`, in which a tool of the conformance
 /// suite has what clients refuse.
@@ -20,7 +19,7 @@ fn the_examples_have_nothing_that_clients_refuse() {
         let mut doctor = Command::new(&dev);
         // `runner` reads a file of the workspace
         doctor.args(["doctor", "--"]).arg(example::binary(name)).current_dir(workspace_dir());
-        let said = child::run(&mut doctor, "", LIMIT).expect("a program").or_panic(name);
+        let said = child::run(&mut doctor, "", PATIENCE).expect("a program").or_panic(name);
         assert!(said.contains(" in the budget\n"), "{name}: {said}");
     }
 }

@@ -4,11 +4,10 @@ use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use mcp_external_tests::{Missing, manifest_dir, package};
 use mcp_tests::programs::child;
+use mcp_tests::support::PATIENCE;
 use serde_json::Value;
 
 use crate::interop::{expect::Step, repo::tree};
-
-const LIMIT: Duration = Duration::from_secs(90);
 
 /// The first Node that the TypeScript SDK supports.
 const LEAST_NODE: u32 = 20;
@@ -58,7 +57,7 @@ impl Sdk {
                 sdk: self,
                 interpreter: package::python(&read("python/requirements.txt"))?,
                 script: manifest_dir().join(format!("interop/python/{script}.py")),
-                limit: LIMIT,
+                limit: PATIENCE,
             },
             Self::TypeScript => {
                 // Node resolves packages relative to the importing file.
@@ -68,7 +67,7 @@ impl Sdk {
                     package::write(&dir.join(&name), &read(&format!("typescript/{name}")));
                 }
                 let script = dir.join(format!("{script}.mjs"));
-                Driver { sdk: self, interpreter: package::node(LEAST_NODE)?, script, limit: LIMIT }
+                Driver { sdk: self, interpreter: package::node(LEAST_NODE)?, script, limit: PATIENCE }
             }
         })
     }

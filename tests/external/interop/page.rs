@@ -1,14 +1,13 @@
 //! The page of `mcp-dev` in Chromium, with the example that has everything behind it.
 
-use std::{ffi::OsString, fs, path::PathBuf, process::Command, time::Duration};
+use std::{ffi::OsString, fs, path::PathBuf, process::Command};
 
 use mcp_external_tests::{browser, manifest_dir, skip};
 use mcp_runtime::serde_json::{Value, from_str, json};
 use mcp_tests::programs::{cache_dir, child, example};
+use mcp_tests::support::PATIENCE;
 
 use crate::interop::swaps::mcp_dev;
-
-const LIMIT: Duration = Duration::from_secs(180);
 
 /// What a scenario of `page/drive.mjs` has seen; `None` without a Chromium.
 fn drive(scenario: &str, words: impl FnOnce(&PathBuf) -> Vec<OsString>) -> Option<Value> {
@@ -35,7 +34,7 @@ fn drive(scenario: &str, words: impl FnOnce(&PathBuf) -> Vec<OsString>) -> Optio
     node.args([mcp_dev(), chromium.get_program().into(), profile]).args(words(&folder));
     node.envs(chromium.get_envs().filter_map(|(name, value)| Some((name, value?))));
     node.env("FONTCONFIG_PATH", &folder);
-    let report = child::run(&mut node, "", LIMIT).expect("node can be run").or_panic(scenario);
+    let report = child::run(&mut node, "", PATIENCE).expect("node can be run").or_panic(scenario);
     let report: Value = from_str(&report).expect("JSON");
     assert_eq!(report["problems"], json!([]), "{report:#}");
     Some(report["seen"].clone())

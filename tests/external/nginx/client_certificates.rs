@@ -1,9 +1,10 @@
 //! Callers whose certificates nginx verifies, with the settings of docs/behind-a-proxy.md.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use mcp_external_tests::{nginx::Nginx, replicas::free_addresses, skip};
 use mcp_runtime::{Principal, prelude::*};
+use mcp_tests::support::PATIENCE;
 use mcp_tests::support::{HttpRequest, HttpServer, text_of};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
@@ -20,8 +21,6 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivatePkcs8KeyDer},
     },
 };
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Who calls
 #[mcp_tool(scopes("admin"))]

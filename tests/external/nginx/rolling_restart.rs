@@ -15,6 +15,7 @@ use mcp_external_tests::{
     replicas::{free_addresses, until_accepted},
     skip,
 };
+use mcp_tests::support::PATIENCE;
 use mcp_tests::{
     programs::example::program,
     support::{HttpConnection, HttpRequest, LineConnection, text_of},
@@ -30,9 +31,6 @@ const REQUESTS: usize = 10_000;
 const RESTARTS: usize = 10;
 /// A connection that begins in the instant in which a listener is closed is reset: this has not happened yet, and may.
 const MAX_LOST: usize = 5;
-/// Far longer than it takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(180);
-
 /// A replica that accepts requests.
 async fn replica(at: SocketAddr) -> LineConnection {
     let server = LineConnection::spawn(
@@ -94,6 +92,6 @@ async fn a_rolling_restart_behind_nginx_loses_hardly_a_request() {
         assert!(lost.len() <= MAX_LOST, "{} of {sent} requests: {lost:?}\n{}", lost.len(), log.join("\n"));
         assert!(sent >= REQUESTS);
     };
-    timeout(LIMIT, test).await.expect("it takes too long");
+    timeout(PATIENCE, test).await.expect("it takes too long");
     drop(proxy);
 }

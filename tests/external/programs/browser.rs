@@ -1,16 +1,14 @@
 //! A Chromium that does not depend on the machine: one npm package has its binary, libraries and fonts. Where that
 //! package has no binary for the machine, `chromium` on the path is used.
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
-use mcp_tests::programs::child;
+use mcp_tests::{programs::child, support::PATIENCE};
 
 use super::{Missing, manifest_dir, package};
 
 /// The first Node that can load the package.
 const LEAST_NODE: u32 = 22;
-
-const UNPACK: Duration = Duration::from_secs(120);
 
 /// The command that starts the browser, without arguments.
 ///
@@ -31,7 +29,7 @@ pub fn chromium() -> Result<Command, Missing> {
     let dir = package::fill_once("chromium", manifest, |dir| {
         let mut unpack = Command::new(node);
         unpack.arg(manifest_dir().join("programs/browser/unpack.mjs")).arg(packages).env("TMPDIR", dir);
-        let finished = child::run(&mut unpack, "", UNPACK);
+        let finished = child::run(&mut unpack, "", PATIENCE);
         let _ = finished.expect("the installed node can be run").or_panic("unpacking Chromium");
     });
     let mut command = Command::new(dir.join("chromium"));
@@ -40,7 +38,7 @@ pub fn chromium() -> Result<Command, Missing> {
 }
 
 fn on_the_path() -> Result<Command, Missing> {
-    let found = child::run(Command::new("chromium").arg("--version"), "", UNPACK);
+    let found = child::run(Command::new("chromium").arg("--version"), "", PATIENCE);
     match found {
         Ok(finished) if finished.success => Ok(Command::new("chromium")),
         _ => {

@@ -8,16 +8,19 @@ use std::{
     time::Duration,
 };
 
-use mcp_tests::programs::{
-    cache_dir,
-    child::{self, Finished},
-    lock,
+use mcp_tests::{
+    programs::{
+        cache_dir,
+        child::{self, Finished},
+        lock,
+    },
+    support::PATIENCE,
 };
 
 use super::Missing;
 
-const ASK: Duration = Duration::from_secs(60);
-const INSTALL: Duration = Duration::from_secs(600);
+/// For a network that is slow, too.
+const INSTALL: Duration = PATIENCE.saturating_mul(3);
 
 /// The release of Node that is installed where the machine's own is too old.
 const NODE: &str = "22.23.3";
@@ -123,7 +126,7 @@ fn pip_for(dir: &Path) -> Command {
         pip.args(["-m", "pip", "--python"]).arg(&python);
         pip
     };
-    if child::run(of_machine().arg("--version"), "", ASK).is_ok_and(|finished| finished.success) {
+    if child::run(of_machine().arg("--version"), "", PATIENCE).is_ok_and(|finished| finished.success) {
         return of_machine();
     }
     install(Command::new(&python).args(["-m", "ensurepip"]));
@@ -152,7 +155,7 @@ pub fn write(path: &Path, content: &str) {
 /// Major and minor of `program --version`; `None` if the program does not exist.
 fn version_of(program: &str) -> Option<(u32, u32)> {
     let Finished { success: true, stdout, .. } =
-        child::run(Command::new(program).arg("--version"), "", ASK).ok()?
+        child::run(Command::new(program).arg("--version"), "", PATIENCE).ok()?
     else {
         return None;
     };

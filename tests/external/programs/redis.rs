@@ -120,7 +120,7 @@ impl RedisServer {
             .stderr(Stdio::null())
             .spawn();
         *self.process.lock().expect("no panic") = Some(Guard(process.expect("it starts")));
-        for _ in 0..2000 {
+        for _ in 0..120_000 {
             if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
                 return;
             }

@@ -13,10 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mcp_tests::programs::{cache_dir, child::Guard};
-
-/// Far longer than a start takes on a busy machine.
-const START: Duration = Duration::from_secs(30);
+use mcp_tests::{
+    programs::{cache_dir, child::Guard},
+    support::PATIENCE,
+};
 
 /// Addresses that no other process takes while their process is restarted, since the system does not give these ports to
 /// programs that ask for any.
@@ -42,11 +42,11 @@ pub fn free_addresses<const N: usize>() -> [SocketAddr; N] {
 ///
 /// # Panics
 ///
-/// If nothing does for half a minute.
+/// If nothing does.
 pub fn until_accepted(at: SocketAddr) {
     let started = Instant::now();
     while std::net::TcpStream::connect_timeout(&at, Duration::from_secs(1)).is_err() {
-        assert!(started.elapsed() < START, "nothing listens at {at}");
+        assert!(started.elapsed() < PATIENCE, "nothing listens at {at}");
         thread::sleep(Duration::from_millis(5));
     }
 }

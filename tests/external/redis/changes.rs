@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use mcp_external_tests::{redis::RedisServer, skip};
-use mcp_tests::support::within;
+use mcp_tests::support::{PATIENCE, within};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -30,9 +30,7 @@ async fn a_replica_that_was_cut_off_tells_its_subscribers_when_it_is_back() {
         sleep(Duration::from_secs(2)).await;
         call("bob", "report", json!({ "uri": "test://own" }), &one).await;
         call("ada", "report", json!({ "uri": "test://own" }), &one).await;
-        while about(&timeout(Duration::from_secs(10), stream.message()).await.expect("a change"))
-            != "test://own"
-        {}
+        while about(&timeout(PATIENCE, stream.message()).await.expect("a change")) != "test://own" {}
     })
     .await;
 }

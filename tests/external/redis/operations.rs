@@ -18,7 +18,7 @@ async fn ready(at: &HttpServer) -> u16 {
 }
 
 async fn becomes(status: u16, at: &HttpServer) {
-    for _ in 0..200 {
+    for _ in 0..12_000 {
         if ready(at).await == status {
             return;
         }

@@ -82,7 +82,7 @@ async fn redis_is_reached_over_tls_with_a_certificate_of_a_private_authority_and
 /// A call that has been served, as soon as the store is reached: until then it cannot be told whether its responses were used.
 async fn withdrawn(at: &HttpServer) -> HttpRequest {
     let mut told = String::new();
-    for _ in 0..200 {
+    for _ in 0..12_000 {
         let fresh = agreed(at).await;
         told = text_of(&fresh.send(at.address).await.json()).to_owned();
         if told == "withdrawn" {
@@ -112,7 +112,7 @@ async fn sentinels_lead_to_the_primary_and_after_a_failover_to_the_next_one() {
         let at = HttpServer::start(server(&store)).await;
         let used = withdrawn(&at).await;
         assert!(!primary.keys().is_empty());
-        for _ in 0..200 {
+        for _ in 0..12_000 {
             if sentinel.command(&["SENTINEL", "REPLICAS", "main"]).contains(&other.port().to_string())
                 && !other.keys().is_empty()
             {
@@ -120,14 +120,14 @@ async fn sentinels_lead_to_the_primary_and_after_a_failover_to_the_next_one() {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        for _ in 0..100 {
+        for _ in 0..12_000 {
             // until it has seen that the replica is a good one
             if sentinel.command(&["SENTINEL", "FAILOVER", "main"]).contains("OK") {
                 break;
             }
             sleep(Duration::from_millis(100)).await;
         }
-        for _ in 0..200 {
+        for _ in 0..12_000 {
             if other.command(&["ROLE"]).contains("master") && primary.command(&["ROLE"]).contains("slave") {
                 break;
             }

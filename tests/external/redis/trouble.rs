@@ -11,7 +11,7 @@ use std::{
 
 use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::store::{Redis, Shared};
-use mcp_tests::support::{HttpServer, text_of, within};
+use mcp_tests::support::{HttpServer, PATIENCE, text_of, within};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -24,7 +24,7 @@ use crate::shared::replicas::{agreed, call, server};
 
 /// Waits until a call that needs the store succeeds.
 async fn until_back(at: &HttpServer) {
-    for _ in 0..200 {
+    for _ in 0..12_000 {
         let retry = agreed(at).await;
         if text_of(&retry.send(at.address).await.json()) == "withdrawn" {
             return;
@@ -47,7 +47,7 @@ async fn redis_may_end_hang_refuse_and_come_back() {
         let refused_in_time = async || {
             let retry = agreed(&at).await;
             let sent = retry.send(at.address);
-            let reply = timeout(Duration::from_secs(10), sent).await.expect("an answer").json();
+            let reply = timeout(PATIENCE, sent).await.expect("an answer").json();
             let told = text_of(&reply);
             assert!(told.contains("cannot be told"), "{told}");
             assert_eq!(text_of(&hi.send(at.address).await.json()), "hi");
@@ -187,8 +187,7 @@ async fn a_half_open_connection_to_the_store_ends_each_request_in_its_error_and_
             let sent: Vec<_> = sent.collect();
             assert_eq!(text_of(&hi.send(at.address).await.json()), "hi", "it needs no store");
             for sent in sent {
-                let told =
-                    timeout(Duration::from_secs(10), sent).await.expect("an answer").expect("no panic");
+                let told = timeout(PATIENCE, sent).await.expect("an answer").expect("no panic");
                 assert!(told.contains("cannot be told"), "{told}");
             }
             let (lines, connections) = (lines() - before.0, accepted.load(Ordering::Relaxed) - before.1);

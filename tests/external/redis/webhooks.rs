@@ -14,7 +14,7 @@ use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::store::Redis;
 use mcp_tests::{
     programs::child::Guard,
-    support::{HttpServer, serve_router},
+    support::{HttpServer, PATIENCE, serve_router},
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -55,7 +55,7 @@ async fn a_replica_in_a_process() {
     let server = HttpServer::start(server(Arc::new(Redis::at(url)))).await;
     writeln!(std::io::stdout(), "\nlistens at {}", server.address).expect("to say where it listens");
     // it is killed before
-    sleep(Duration::from_secs(120)).await;
+    sleep(PATIENCE).await;
 }
 
 /// What has come: the path and the event of each delivery.
@@ -92,7 +92,7 @@ impl Endpoint {
     /// Waits until all of them have come at both paths.
     async fn gets_all(&self, ids: &[String]) {
         let missing = || [self.missing("/hook/a", ids), self.missing("/hook/b", ids)];
-        for _ in 0..1200 {
+        for _ in 0..12_000 {
             if missing().iter().all(Vec::is_empty) {
                 return;
             }

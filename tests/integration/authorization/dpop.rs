@@ -224,7 +224,7 @@ async fn a_proof_without_a_fresh_nonce_is_told_which_to_use_on_every_replica() {
             reply.header("dpop-nonce").is_some_and(|new| json!(new) != nonce)
         };
         let mut expired = expired;
-        for _ in 0..100 {
+        for _ in 0..6_000 {
             if expired().await {
                 return;
             }

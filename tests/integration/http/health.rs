@@ -119,7 +119,7 @@ async fn a_server_is_ready_while_all_of_its_checks_pass() {
         assert_eq!(probe("/healthz").send(at).await.status, 200, "it is alive all the time");
         connected.store(true, Ordering::SeqCst);
         let mut ready = false;
-        for _ in 0..100 {
+        for _ in 0..12_000 {
             ready = probe("/readyz").send(at).await.status == 200;
             if ready {
                 break;

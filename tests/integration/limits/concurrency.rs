@@ -109,7 +109,7 @@ async fn the_limit_of_a_server_counts_the_calls_of_all_its_items() {
         let [given_up, other] = running;
         given_up.abort();
         let mut freed = false;
-        for _ in 0..1000 {
+        for _ in 0..120_000 {
             freed = !ada.call("here", json!({})).await.is_error();
             if freed {
                 break;

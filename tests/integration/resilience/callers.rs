@@ -70,8 +70,8 @@ fn the_command_line_refuses_http_for_scopes_without_callers() {
     let run = |arguments: &[&str]| {
         let mut command = fixture();
         command.args(arguments).env("FIXTURE_SCOPED", "1");
-        let limit = std::time::Duration::from_secs(20);
-        mcp_tests::programs::child::run(&mut command, "", limit).expect("it can be started")
+        mcp_tests::programs::child::run(&mut command, "", mcp_tests::support::PATIENCE)
+            .expect("it can be started")
     };
     let http = run(&["--http", "127.0.0.1:0"]);
     assert!(!http.success && http.stderr.contains("`purge`"), "{http:?}");

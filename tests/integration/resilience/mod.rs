@@ -27,15 +27,12 @@ use std::{
     time::Duration,
 };
 
-use mcp_tests::support::HttpRequest;
+use mcp_tests::support::{HttpRequest, PATIENCE};
 use serde_json::{Value, json};
 
-/// Far longer than anything that is waited for takes, yet short enough for a test that fails.
-const SOON: Duration = Duration::from_secs(8);
-
-/// Fails if the future does not complete soon.
+/// Fails if the future does not complete.
 async fn promptly<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(SOON, what).await.expect("it does not happen")
+    tokio::time::timeout(PATIENCE, what).await.expect("it does not happen")
 }
 
 /// Waits until a condition holds, and fails if it does not.
@@ -113,7 +110,7 @@ impl Gate {
     fn pass(&self) {
         let mut threads = self.threads();
         threads.entered += 1;
-        let limit = Duration::from_secs(30);
+        let limit = PATIENCE;
         let waited = self.0.1.wait_timeout_while(threads, limit, |threads| !threads.open);
         let (mut threads, _) = waited.unwrap_or_else(PoisonError::into_inner);
         threads.returned += 1;

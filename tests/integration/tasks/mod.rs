@@ -84,14 +84,8 @@ impl Drop for Inside {
 }
 
 /// Waits until a condition holds; fails the test if it does not.
-async fn until(mut so: impl FnMut() -> bool) {
-    for _ in 0..20_000 {
-        if so() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
-    panic!("it never came to that");
+async fn until(so: impl FnMut() -> bool) {
+    assert!(mcp_tests::support::soon(so).await, "it never came to that");
 }
 
 /// Waits at the gate

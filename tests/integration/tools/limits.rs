@@ -46,7 +46,7 @@ fn stuck(release: &Release) -> String {
     // waits until the test releases it, so that its thread ends
     let released = release.0.lock().expect("a lock");
     let (_released, _) =
-        release.1.wait_timeout_while(released, Duration::from_secs(30), |go| !*go).expect("a lock");
+        release.1.wait_timeout_while(released, mcp_tests::support::PATIENCE, |go| !*go).expect("a lock");
     "never".into()
 }
 
@@ -231,7 +231,7 @@ async fn a_cancelled_call_is_dropped_and_its_token_is_cancelled() {
         assert!(!seen.dropped.load(Ordering::SeqCst));
     }
     assert!(seen.dropped.load(Ordering::SeqCst), "the future is dropped at once");
-    tokio::time::timeout(Duration::from_secs(10), seen.fired.notified()).await.expect("the token fires");
+    mcp_tests::support::within(seen.fired.notified()).await;
 }
 
 #[mcp_tool]

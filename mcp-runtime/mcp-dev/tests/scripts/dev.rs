@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::Folder;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// `VERSION` is replaced in each version of it.
 const SERVER: &str = r#"

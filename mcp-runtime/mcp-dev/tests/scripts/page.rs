@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{Folder, dev::Loop};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A server that asks, reports progress, and echoes.
 const SERVER: &str = r#"

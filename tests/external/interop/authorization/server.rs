@@ -12,6 +12,7 @@ use std::{
 
 use mcp_external_tests::{manifest_dir, package, skip};
 use mcp_runtime::{Principal, auth::Oauth, prelude::*};
+use mcp_tests::support::PATIENCE;
 use mcp_tests::{
     programs::child::{self, Guard},
     support::within,
@@ -21,8 +22,6 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 /// The first Node that `oidc-provider` supports.
 const LEAST_NODE: u32 = 22;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Who calls, with which scopes
 #[mcp_tool]
@@ -219,7 +218,7 @@ impl ForeignClient {
 async fn run(mut command: Command) -> String {
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     let finished = tokio::task::spawn_blocking(move || {
-        let finished = child::run(&mut command, "", LIMIT).expect("an installed interpreter can be run");
+        let finished = child::run(&mut command, "", PATIENCE).expect("an installed interpreter can be run");
         finished.or_panic(&format!("{command:?}"))
     });
     within(finished).await.expect("no panic")

@@ -1,5 +1,5 @@
-//! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Values and logs in memory
-//! are made when something is first put there, so that a program that keeps nothing does not contain them.
+//! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Values in memory are
+//! made when something is first put there, so that a program that keeps nothing does not contain them.
 
 use std::{
     fmt,
@@ -11,7 +11,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     Append, Appended, LogPage, Memory, Stored,
-    memory_logs::LogTables,
     shared::{Received, Shared, Subscription, Table, Value, Write, Written},
 };
 use crate::core::crypto::KeyRing;
@@ -66,8 +65,6 @@ pub(crate) type SealStore = fn(Arc<dyn Shared>, &KeyRing, &str) -> SealedStore;
 #[derive(Clone)]
 pub(crate) struct SealedStore {
     memory: Arc<OnceLock<Memory>>,
-    /// Apart from the other, which most programs do not use.
-    memory_logs: Arc<OnceLock<LogTables>>,
     /// Absent in memory.
     shared: Option<Arc<dyn SharedStore>>,
 }
@@ -80,7 +77,7 @@ impl fmt::Debug for SealedStore {
 
 impl SealedStore {
     pub(crate) fn in_memory() -> Self {
-        Self { memory: Arc::default(), memory_logs: Arc::default(), shared: None }
+        Self { memory: Arc::default(), shared: None }
     }
 
     /// The store that the replicas of a server share.
@@ -180,10 +177,7 @@ impl SealedStore {
         log: &'a str,
         append: Append<'a>,
     ) -> Stored<'a, Appended> {
-        match &self.shared {
-            Some(shared) => shared.append(table, log, append),
-            None => self.memory_logs.get_or_init(LogTables::default).append(table, log, &append),
-        }
+        self.backend().append(table, log, append)
     }
 
     /// Reads entries of a log, see [`Shared::read_after`].
@@ -197,10 +191,7 @@ impl SealedStore {
         position: u64,
         limit: usize,
     ) -> Stored<'a, Option<LogPage>> {
-        match &self.shared {
-            Some(shared) => shared.read_after(table, log, position, limit),
-            None => self.memory_logs.get_or_init(LogTables::default).read_after(table, log, position, limit),
-        }
+        self.backend().read_after(table, log, position, limit)
     }
 
     /// Sends a message to all replicas.

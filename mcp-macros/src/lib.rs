@@ -85,15 +85,12 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 /// `Option<T>` with the part that this subscriber may see, or nothing for every subscriber. The parameter with
 /// `#[mcp(payload)]` is the emitted value; owned parameters are arguments of the subscription.
 ///
-/// Without a payload, the program emits nothing: the function opens a stream of occurrences. It returns
-/// `event::EventStream<T>`, from the position in `#[mcp(position)] since: Option<Position>`.
-///
 #[doc = include_str!("examples/mcp_event.md")]
 ///
-/// Options: `name`, `description`, `deliver(poll, push, webhook)`, `subscribed`, `unsubscribed`, `rate = "60/1m"`,
-/// `blocking`, `scopes(..)`, `meta(..)`, `validate`, `marker`, `crate`.
+/// Options: `name`, `description`, `deliver(poll, push, webhook)`, `rate = "60/1m"`, `blocking`, `scopes(..)`, `meta(..)`,
+/// `validate`, `marker`, `crate`.
 ///
-/// Options of a parameter, in `#[mcp(..)]`: `payload`, `position`, `name`, `title`, `description`, `default`, `range`, `length`,
+/// Options of a parameter, in `#[mcp(..)]`: `payload`, `name`, `title`, `description`, `default`, `range`, `length`,
 /// `pattern`, `one_of`, `example`, `flatten`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_event(options: TokenStream, function: TokenStream) -> TokenStream {
@@ -181,8 +178,7 @@ pub fn mcp_config(options: TokenStream, item: TokenStream) -> TokenStream {
     expand_or_keep(options.into(), item.into(), |options, item| config::expand(options, &item)).into()
 }
 
-/// Makes a function a rule over several arguments, which `validate` of an item names. `subscribed` and `unsubscribed` of an
-/// event name such functions, too.
+/// Makes a function a rule over several arguments, which `validate` of an item names.
 ///
 /// It takes arguments by name and by reference: `&T`, and `Option<&T>` for an argument that is an `Option<T>`. Parameters
 /// whose names are not those of arguments are injected: state, `&Context`, `&Principal`. It runs once the arguments are

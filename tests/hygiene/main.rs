@@ -475,7 +475,7 @@ fn the_tables_of_the_readme_and_of_the_guide_have_every_option_and_no_other() {
         ("mcp_prompt", "docs/prompts.md", "PROMPT"),
         ("mcp_event", "docs/events.md", "EVENT"),
     ] {
-        let (_, known) = source.split_once(&format!("const {known}: &[&str] = &[")).expect("the options");
+        let (_, known) = source.split_once(&format!("const {known}: &[&str] =")).expect("the options");
         let known: Vec<_> = known.split("];").next().unwrap_or("").split('"').skip(1).step_by(2).collect();
         assert!(known.len() >= 10, "{known:?}");
         let row =

@@ -8,8 +8,7 @@ use syn::{Expr, LitStr, Path, Type, Visibility};
 
 use crate::expand::handler;
 use crate::expand::idents::{
-    argument_constant, hygienic_at, maker_constant, marker_module, payload_constant, position_constant,
-    private_module, variant,
+    argument_constant, hygienic_at, maker_constant, marker_module, payload_constant, private_module, variant,
 };
 use crate::model::argument::{Argument, ArgumentValue, Completion, ValueSource};
 use crate::model::event::EventOptions;
@@ -97,11 +96,8 @@ fn signature<O: ItemOptions>(item: &Item<O>) -> TokenStream {
         quote!(#cfg #ty)
     });
     let output = item.output.clone().unwrap_or_else(|| unit(item.ident.span()));
-    let payload = (O::KIND == Kind::Event).then(|| {
-        let ty = payload(item).map_or_else(
-            || quote_spanned!(Span::mixed_site()=> __rt::Streamed),
-            |param| param.ty.to_token_stream(),
-        );
+    let payload = payload(item).map(|param| {
+        let ty = &param.ty;
         quote_spanned!(Span::mixed_site()=> impl __rt::EventOf<#ty> for __Marker {})
     });
     quote_spanned! {Span::mixed_site()=>
@@ -219,11 +215,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let (def, out) = (format_ident!("{}Descriptor", prefix), format_ident!("{}Output", prefix));
     let output = item.output.clone().unwrap_or_else(|| unit(item.ident.span()));
     let output_span = hygienic_at(output.span());
-    let is_streamed = kind == Kind::Event && payload(item).is_none();
-    let convert = match is_streamed {
-        true => Ident::new("event_source", output_span),
-        false => format_ident!("{}_output", kind.noun(), span = output_span),
-    };
+    let convert = format_ident!("{}_output", kind.noun(), span = output_span);
     let constants = item.params.iter().filter_map(|param| {
         let constant =
             describe_argument(param.argument()?, &argument_constant(param), &param.ty, kind, blocking);
@@ -257,19 +249,10 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         let span = hygienic_at(path.span());
         quote_spanned!(span=> <#path as __rt::ArgumentRule>::DESCRIPTOR)
     };
-    let item_rules = |rules: Vec<TokenStream>| {
-        let decoders = handler::decoders(&item.params);
-        quote_spanned!(site=> __rt::ItemRules { rules: &[#(#rules),*], arguments: #decoders })
-    };
     let rules = (!item.common.validate.is_empty()).then(|| {
-        let rules = item_rules(item.common.validate.iter().map(rule).collect());
-        quote_spanned!(site=> rules: #rules,)
+        let (rules, decoders) = (item.common.validate.iter().map(rule), handler::decoders(&item.params));
+        quote_spanned!(site=> rules: __rt::ItemRules { rules: &[#(#rules),*], arguments: #decoders },)
     });
-    let hooks = item.options.hooks().into_iter().map(|(option, path)| {
-        let (option, rules) = (Ident::new(option, site), item_rules(vec![rule(path)]));
-        quote_spanned!(site=> #option: #rules,)
-    });
-    let hooks: TokenStream = hooks.collect();
     let own = item.options.fields(item.output.as_ref(), blocking);
     let rest = (kind != Kind::Prompt).then(|| quote_spanned!(site=> ..__rt::#def::returning(&__OUT)));
     let (handler, handler_name) = (handler::function(item), handler::name());
@@ -279,13 +262,6 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         quote_spanned!(span=> const #name: __rt::EventPayload<#ty> = __rt::event_payload::<#ty>();)
     });
     let payload = payload.map(|(name, _)| quote_spanned!(site=> payload: __rt::Option::Some(&#name),));
-    let position = item.params.iter().find(|param| matches!(param.source, Source::Position(_)));
-    let position_type = position.map(|param| {
-        let (cfg, name, ty) = (param.cfg_attr(), position_constant(), &param.ty);
-        let span = hygienic_at(ty.span());
-        quote_spanned!(span=> #cfg const #name: __rt::EventPosition<#ty> = __rt::event_position::<#ty>();)
-    });
-    let streamed = is_streamed.then(|| quote_spanned!(site=> is_streamed: true,));
     let described = quote_spanned! {site=>
         item: __rt::ItemDescriptor {
             #common
@@ -301,9 +277,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let fields = match kind {
         Kind::Event => quote_spanned! {site=>
             #own
-            #hooks
             #payload
-            #streamed
             function: __rt::ToolDescriptor {
                 #described
                 handler: #handler_name,
@@ -318,7 +292,6 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         #(#makers)*
         #output_type
         #payload_type
-        #position_type
         #handler
         static __DESCRIPTOR: __rt::#def = __rt::#def {
             #fields

@@ -8,11 +8,8 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::expand::idents::{
-    argument_constant, hygienic_at, maker_constant, payload_constant, position_constant, variable,
-};
+use crate::expand::idents::{argument_constant, hygienic_at, maker_constant, payload_constant, variable};
 use crate::model::item::{Item, ItemOptions};
-use crate::model::kind::Kind;
 use crate::model::params::{Param, Source};
 
 /// The name of the function.
@@ -27,23 +24,20 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let arguments = arguments(&item.params);
     let mut injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
     // first, since nothing else of an event is looked for where there is none
-    injected.sort_by_key(|param| !matches!(param.source, Source::Payload(_) | Source::Position(_)));
-    let is_found = |param: &Param| matches!(param.source, Source::Payload(_) | Source::Position(_));
-    let opens = (O::KIND == Kind::Event && !item.params.iter().any(is_found))
-        .then(|| quote_spanned!(site=> __rt::opened_at(&__ctx)?;));
+    injected.sort_by_key(|param| !matches!(param.source, Source::Payload(_)));
     let (starts_task, blocking) = (item.options.starts_task(), item.common.blocking.is_some());
-    let needs_context = starts_task || opens.is_some() || !injected.is_empty();
+    let needs_context = starts_task || !injected.is_empty();
     let context = needs_context.then(|| quote_spanned!(site=> let __ctx = __call.context();));
     let lets = injected.iter().map(|param| inject(param));
     let is_made = |param: &&Param| matches!(param.source, Source::Injected);
     let makes = item.params.iter().any(|param| is_made(&param));
     // rules come first, so nothing of the function may run before its future is polled
-    let validates = !item.common.validate.is_empty() || !item.options.hooks().is_empty();
+    let validates = !item.common.validate.is_empty();
     let is_future = item.is_async || makes || validates;
     let call = call(item);
     let await_ = item.is_async.then(|| quote_spanned!(site=> .await));
     let start = (starts_task && !blocking).then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
-    let body = quote_spanned!(site=> #opens #(#lets)* #start __OUT.reply(#call #await_));
+    let body = quote_spanned!(site=> #(#lets)* #start __OUT.reply(#call #await_));
     // A future that is not `Send` is then one error, at the name of the function.
     let span = hygienic_at(item.ident.span());
     let run = if blocking && makes {
@@ -55,7 +49,7 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
             __rt::pending(__rt::Box::new(async move {
                 #(#made)*
                 #start
-                __rt::on_thread(move || { #opens #(#found)* __OUT.reply(#call) }).await
+                __rt::on_thread(move || { #(#found)* __OUT.reply(#call) }).await
             }))
         }
     } else if blocking && starts_task {
@@ -69,7 +63,7 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
         quote_spanned!(span=> __rt::pending(__rt::Box::new(async move { #body })))
     } else {
         let lets = injected.iter().map(|param| inject(param));
-        quote_spanned!(span=> #opens #(#lets)* __rt::ready(__OUT.reply(#call)))
+        quote_spanned!(span=> #(#lets)* __rt::ready(__OUT.reply(#call)))
     };
     quote_spanned! {site=>
         fn #name(__call: &__rt::Call<'_>) -> __rt::HandlerResult<__rt::ItemOutput> {
@@ -138,10 +132,6 @@ fn inject(param: &Param) -> TokenStream {
         Source::Payload(_) => {
             let payload = payload_constant();
             quote_spanned!(span=> #cfg let #name = #payload.find(&__ctx)?;)
-        }
-        Source::Position(_) => {
-            let position = position_constant();
-            quote_spanned!(span=> #cfg let #name = #position.find(&__ctx)?;)
         }
         Source::Injected => {
             let maker = maker_constant(param);

@@ -48,11 +48,6 @@ pub(crate) fn payload_constant() -> Ident {
     Ident::new("__P", Span::mixed_site())
 }
 
-/// The constant that finds the position of an event's stream.
-pub(crate) fn position_constant() -> Ident {
-    Ident::new("__POSITION", Span::mixed_site())
-}
-
 /// The module of a marker with the function's name.
 pub(crate) fn marker_module(function: &Ident) -> Ident {
     format_ident!("__mcp_{}", function)

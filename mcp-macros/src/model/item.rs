@@ -34,11 +34,6 @@ pub(crate) trait ItemOptions: Default {
         false
     }
 
-    /// Functions with the arguments of the item that are called besides its own, each with its option.
-    fn hooks(&self) -> Vec<(&'static str, &Path)> {
-        Vec::new()
-    }
-
     /// Whether a call becomes a task before the function runs.
     fn starts_task(&self) -> bool {
         false
@@ -348,7 +343,7 @@ fn check_output(function: &mut Function, kind: Kind, errors: &Errors) {
         Some((_, tokens)) if uses_lifetime(&tokens, &lifetimes) => {}
         Some((BorrowSyntax::Impl, tokens)) if kind == Kind::Event => errors.at(
             tokens,
-            "an event cannot return `impl Trait`\nname the type: `EventStream<T>`, made with `EventStream::new(stream)`",
+            "an event cannot return `impl Trait`\nname the type: `bool`, `Option<T>`, or a `Result` of these",
         ),
         Some((BorrowSyntax::Impl, tokens)) => errors.at(
             tokens,

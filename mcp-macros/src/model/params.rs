@@ -40,8 +40,6 @@ pub(crate) enum Source {
     Injected,
     /// `#[mcp(payload)] name: &T`, the payload of an event; with the span of the option.
     Payload(Span),
-    /// `#[mcp(position)] name: Option<Position>`, where the stream of an event begins; with the span of the option.
-    Position(Span),
 }
 
 impl Param {
@@ -119,10 +117,6 @@ fn read_param(
         if !matches!(&*param.pat, Pat::Ident(_) | Pat::Wild(_)) {
             errors.at(&param.pat, "an injected parameter needs a plain name\ndestructure it in the body");
         }
-        if options.iter().any(|option| kind == Kind::Event && option.name == "position") {
-            errors.at(&param.ty, "the position is the subscription's own\nwrite `Option<Position>`");
-            return None;
-        }
         let payload = options.iter().find(|option| kind == Kind::Event && option.name == "payload");
         let what = if payload.is_some() { "the payload" } else { "`&T`, which is injected" };
         for option in options.iter().filter(|option| payload.is_none() || option.name != "payload") {
@@ -144,14 +138,6 @@ fn read_param(
         let fix = format!("write `&{}`", type_to_string(&param.ty));
         errors.at(&param.ty, format_args!("the payload is shared by all subscriptions\n{fix}"));
         return None;
-    }
-    if let Some(position) = options.iter().find(|option| kind == Kind::Event && option.name == "position") {
-        position.flag(errors);
-        for option in options.iter().filter(|option| option.name != "position") {
-            errors
-                .at(&option.key, format_args!("`{}` does not apply to the position\nremove it", option.name));
-        }
-        return Some(Param { index, cfg, ty, source: Source::Position(position.span()) });
     }
     if let Some(inject) = options.iter().find(|option| option.name == "inject") {
         inject.flag(errors);

@@ -72,20 +72,8 @@ pub(crate) const PROMPT: &[&str] = &[
     "marker",
     "crate",
 ];
-pub(crate) const EVENT: &[&str] = &[
-    "name",
-    "description",
-    "deliver",
-    "subscribed",
-    "unsubscribed",
-    "rate",
-    "blocking",
-    "scopes",
-    "meta",
-    "validate",
-    "marker",
-    "crate",
-];
+pub(crate) const EVENT: &[&str] =
+    &["name", "description", "deliver", "rate", "blocking", "scopes", "meta", "validate", "marker", "crate"];
 /// How an event may be delivered.
 pub(crate) const DELIVERY: &[&str] = &["poll", "push", "webhook"];
 /// How a call becomes a task, and what becomes of it when its server has stopped.
@@ -116,7 +104,6 @@ pub(crate) const PARAMETER: &[&str] = &[
 /// Options of the parameters of an event's function.
 pub(crate) const EVENT_PARAMETER: &[&str] = &[
     "payload",
-    "position",
     "name",
     "title",
     "description",
@@ -224,7 +211,7 @@ fn find_owner(name: &str) -> Option<&'static str> {
         (TOOL, "`#[mcp_tool]`"),
         (RESOURCE, "`#[mcp_resource]`"),
         (EVENT, "`#[mcp_event]`"),
-        (&["payload", "position"], "a parameter of `#[mcp_event]`"),
+        (&["payload"], "a parameter of `#[mcp_event]`"),
         (TOOL_UI, "`ui(..)` of a tool"),
         (RESOURCE_UI, "`ui(..)` of a resource"),
         (&["src", "sizes", "theme"], "`icon(..)`"),
@@ -311,8 +298,6 @@ pub(crate) fn usage(option: &str) -> String {
         "layers" => "layers(timing, Retry::times(3))",
         "validate" => "validate = check_dates",
         "deliver" => "deliver(poll, push)",
-        "subscribed" => "subscribed = path::to::function",
-        "unsubscribed" => "unsubscribed = path::to::function",
         "uri" => "uri = \"docs://pages/{id}\"",
         "mime" => "mime = \"application/json\"",
         "audience" => "audience(\"user\", \"assistant\")",

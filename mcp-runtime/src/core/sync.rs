@@ -28,16 +28,6 @@ impl<T> Mutex<T> {
     }
 }
 
-impl<T> Mutex<T> {
-    /// The value of one that is not shared.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        match self.0.get_mut() {
-            Ok(value) => value,
-            Err(poisoned) => poisoned.into_inner(),
-        }
-    }
-}
-
 impl<T: fmt::Debug> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -2,8 +2,7 @@
 
 pub use crate::capability::{
     events::{
-        Delivery, Event, EventDescriptor, EventOf, EventOutput, EventPayload, EventPosition, Streamed,
-        event_output, event_payload, event_position, event_source, opened_at,
+        Delivery, Event, EventDescriptor, EventOf, EventOutput, EventPayload, event_output, event_payload,
     },
     prompts::{
         Prompt, TypedPrompt,

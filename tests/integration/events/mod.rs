@@ -3,11 +3,9 @@
 mod access;
 mod declare;
 mod fixture;
-mod hooks;
 mod list;
 mod poll;
 mod replicas;
-mod source;
 mod state;
 mod stream;
 mod table;

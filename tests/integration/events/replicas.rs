@@ -1,6 +1,6 @@
 //! Events of replicas that share a store: what one emits reaches the subscribers of all, once, and cursors are read anywhere.
 
-use std::time::Duration;
+use std::{error::Error as _, time::Duration};
 
 use mcp_runtime::{
     Principal, Server,
@@ -121,20 +121,25 @@ async fn followed(replicas: &[Server]) -> Vec<Changes> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_wait_for_the_store_and_reach_the_subscribers_of_every_replica_once_and_in_order() {
+async fn while_the_store_is_away_emitting_is_its_error_and_what_is_emitted_again_comes_once_and_without_a_gap()
+ {
     let store = BreakableStore::default();
     let replicas = [replica(&store), replica(&store), replica(&store)];
     let mut streams = followed(&replicas).await;
     let begun = poll(&replicas[1], &Value::Null, json!({})).await;
     store.set_broken(true);
-    for title in ["one", "two", "three"] {
-        emit(&replicas[0], title).await;
+    for title in ["one", "two"] {
+        let emit = replicas[0].handle().emit::<incident_created>(&incident(title, 1)).id(title);
+        let error = emit.await.expect_err("the store is away");
+        assert!(error.to_string().contains("the event `incident.created`"), "{error}");
+        assert!(error.source().is_some(), "the error of the store: {error:?}");
     }
     tokio::time::sleep(Duration::from_secs(20)).await;
     store.set_broken(false);
     tokio::time::sleep(Duration::from_secs(20)).await;
+    emit(&replicas[0], "one").await;
     emit(&replicas[1], "after").await;
-    let expected = ["one", "two", "three", "after"];
+    let expected = ["one", "after"];
     for stream in &mut streams {
         for title in expected {
             let message = stream.next().await;
@@ -148,34 +153,6 @@ async fn events_wait_for_the_store_and_reach_the_subscribers_of_every_replica_on
             (titles(&polled), &polled["truncated"]),
             (expected.map(String::from).to_vec(), &json!(false))
         );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_has_no_room_while_the_store_is_away_is_a_gap_at_every_replica() {
-    let store = BreakableStore::default();
-    let start = || {
-        let builder = builder().info(|info| info.name("replicas")).shared(store.clone());
-        let builder = builder.limits(|limits| limits.events(|events| events.max_kept(3)));
-        builder.stores(|stores| stores.keys([server_key(5)])).build().expect("a server")
-    };
-    let replicas = [start(), start()];
-    let mut streams = followed(&replicas).await;
-    store.set_broken(true);
-    for title in ["lost", "lost-too", "three", "four", "five"] {
-        emit(&replicas[0], title).await;
-    }
-    store.set_broken(false);
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    for stream in &mut streams {
-        let gap = stream.next().await;
-        assert_eq!(
-            (&gap["method"], &gap["params"]["truncated"]),
-            (&json!("notifications/events/active"), &json!(true)),
-            "{gap}"
-        );
-        assert_eq!(pushed(stream, 3).await, ["three", "four", "five"]);
-        assert!(stream.try_next().is_none(), "once");
     }
 }
 

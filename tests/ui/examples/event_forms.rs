@@ -1,13 +1,9 @@
-//! Events in every form: with all options, in modules that shadow the prelude, from `macro_rules!`, and with streams.
+//! Events in every form: with all options, in modules that shadow the prelude, and from `macro_rules!`.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
 #![allow(clippy::ptr_arg)]
 
-use mcp_runtime::{
-    Principal,
-    event::{self, EventStream, Position, StreamedEvent},
-    prelude::*,
-};
+use mcp_runtime::{Principal, event, prelude::*};
 
 #[mcp_type]
 #[derive(Clone)]
@@ -49,25 +45,6 @@ pub async fn received(
 #[mcp_event(description = "Everything", blocking)]
 fn all(#[mcp(payload)] _mail: &Mail) {}
 
-/// Mails from a position.
-#[mcp_event(deliver(poll))]
-async fn stored(
-    #[mcp(position)] since: Option<Position>,
-    #[mcp(default = "*")] from: String,
-    mailbox: &Mailbox,
-) -> Result<EventStream<Mail>, ToolError> {
-    let read: usize = since.map(|since| since.parse()).transpose()?.unwrap_or_default();
-    let new: Vec<_> = (read + 1..).zip(mailbox.0.iter().skip(read).cloned()).collect();
-    drop(from);
-    Ok(EventStream::iter(new).begins_at(read))
-}
-
-/// Mails without a history.
-#[mcp_event(blocking)]
-fn live() -> EventStream<Mail> {
-    EventStream::iter([Ok::<_, ToolError>(StreamedEvent::new(Mail { subject: String::new() }).id("one"))])
-}
-
 macro_rules! event_of {
     ($name:ident, $ty:ty) => {
         /// Of a macro.
@@ -94,15 +71,6 @@ mod shadowed {
     pub(crate) fn shadowed(#[mcp(payload)] _mail: &super::Mail, count: u32) -> bool {
         count > 0
     }
-
-    /// Shadowed, with a stream.
-    #[mcp_runtime::mcp_event]
-    pub(crate) fn streamed() -> ::mcp_runtime::event::EventStream<super::Mail> {
-        ::mcp_runtime::event::EventStream::iter([(
-            1_u32,
-            super::Mail { subject: ::std::string::String::new() },
-        )])
-    }
 }
 
 fn main() {
@@ -110,11 +78,8 @@ fn main() {
         .state(Mailbox(Vec::new()))
         .add(event::of::<MailReceived>())
         .add(event::of::<all>())
-        .add(event::of::<stored>())
-        .add(event::of::<live>())
         .add(event::of::<of_macro>())
         .add(event::of::<shadowed::shadowed>())
-        .add(event::of::<shadowed::streamed>())
         .build();
     assert!(server.is_ok(), "{:?}", server.err());
 }

@@ -212,4 +212,18 @@ mod emit_other_payload {
     }
 }
 
+mod event_returns_impl_iterator {
+    use mcp_runtime::prelude::*;
+
+    #[mcp_type]
+    struct Mail {
+        subject: String,
+    }
+
+    #[mcp_event]
+    fn received(#[mcp(payload)] mail: &Mail) -> impl Iterator<Item = Mail> {
+        std::iter::once(Mail { subject: mail.subject.clone() })
+    }
+}
+
 fn main() {}

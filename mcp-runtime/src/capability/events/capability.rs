@@ -7,12 +7,10 @@ use super::{
     entry::EventEntry,
     error::{needs_caller, refused, unsupported_delivery},
     ring::EventRings,
-    upstream::poll_shares,
 };
 use crate::{
     capability::open_for_handle,
     core::{
-        arguments::{BoxFuture, Inject},
         connection::{Access, ItemKind},
         dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
         item::{BuildError, ItemDescriptor},
@@ -20,7 +18,7 @@ use crate::{
         protocol::EVENTS_EXTENSION,
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Entries, Entry as _, Lasting,
-            List, PageCache, RegisteredItem, Registry, Server, ServerHandle, named_functions,
+            List, PageCache, RegisteredItem, Registry, Server, ServerHandle,
         },
     },
 };
@@ -181,8 +179,8 @@ impl Capability for Events {
 
 /// The rings last, so that cursors read on when the items of the server change.
 impl Lasting for EventRings {
-    fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
-        Arc::new(Self::new(poll_shares(assembly)))
+    fn open(_: &mut Assembly<'_>) -> Arc<Self> {
+        Arc::default()
     }
 }
 
@@ -195,19 +193,6 @@ impl Capability for EventRings {
 
     fn answer(self: Arc<Self>, _: &Server, _: &Registry, request: Request<'_>) -> Result<Response, Reply> {
         Err(Reply::unknown_method(request.method))
-    }
-
-    fn wait_until_idle(self: Arc<Self>) -> BoxFuture<()> {
-        self.forget_polls();
-        Capability::settle(self)
-    }
-
-    fn stop(&self) {
-        self.forget_polls();
-    }
-
-    fn settle(self: Arc<Self>) -> BoxFuture<()> {
-        Box::pin(async move { Self::settle(&self).await })
     }
 }
 
@@ -230,22 +215,6 @@ impl Annotation for EventDescriptor {
 
     fn registration(&self) -> String {
         ".add(event::of::<..>())".to_owned()
-    }
-
-    fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
-        let mut named = named_functions(self.descriptor());
-        for (option, hooks) in self.hooks() {
-            let injects: Vec<Inject> = hooks.injects().collect();
-            if !injects.is_empty() {
-                named.push((option, injects));
-            }
-        }
-        named
-    }
-
-    fn fix(&self, option: &str, inject: &Inject) -> Option<String> {
-        let hooks = self.hooks().into_iter().find(|(name, _)| *name == option);
-        hooks.map_or(&self.function.item.rules, |(_, hooks)| hooks).fix(inject)
     }
 
     fn add_to(&'static self, assembly: &mut Assembly<'_>, item: &RegisteredItem) -> Result<(), BuildError> {

@@ -28,8 +28,7 @@ pub(super) fn is_event_id(id: &str) -> bool {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the payload of the event `{E}`",
     label = "another type than that of `#[mcp(payload)]`",
-    note = "emit a reference to a value of the type that the function with `#[mcp_event]` takes as its payload",
-    note = "an event whose function returns an `EventStream<T>` is not emitted: its stream yields the occurrences"
+    note = "emit a reference to a value of the type that the function with `#[mcp_event]` takes as its payload"
 )]
 pub trait PayloadOf<E> {
     #[doc(hidden)]
@@ -123,7 +122,7 @@ impl<E> Emit<E> {
 }
 
 /// The part of emitting that is compiled once.
-fn emit(server: Server, key: usize, name: &str, occurrence: Occurrence) -> Result<Option<Appending>> {
+fn emit(server: Server, key: usize, name: &'static str, occurrence: Occurrence) -> Result<Option<Appending>> {
     let registry = server.registry();
     let is_offered = registry
         .capabilities
@@ -156,7 +155,7 @@ fn emit(server: Server, key: usize, name: &str, occurrence: Occurrence) -> Resul
              put into the payload whom it is for, and let the function of the event decide by `Option<&Principal>`"
         )));
     }
-    Ok(Some(Appending { server, ring, event: occurrence }))
+    Ok(Some(Appending { server, ring, name, event: occurrence }))
 }
 
 impl<E> IntoFuture for Emit<E> {
@@ -208,7 +207,9 @@ impl ServerHandle {
     /// ```
     ///
     /// # Errors
-    /// When it is awaited: the server does not offer the event, or the payload is too large, or has no JSON form.
+    /// When it is awaited: the server does not offer the event; the payload is too large, or has no JSON form; or the shared
+    /// store has not taken the event. A store that fails may have taken it all the same: emit it again with the same
+    /// [`id`](Emit::id), by which clients recognize an event that they get twice.
     pub fn emit<E>(&self, payload: &impl PayloadOf<E>) -> Emit<E> {
         Emit::new(self.server(), payload)
     }

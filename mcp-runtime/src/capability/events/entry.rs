@@ -4,24 +4,20 @@
 use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
-    time::Duration,
 };
 
 use serde_json::Value;
 
 use super::{
-    AnyPayload, Delivery, EventDescriptor, Position, Seen,
+    AnyPayload, Delivery, EventDescriptor, Seen,
     payload::{CurrentPayload, NoPayload},
     ring::{EventRing, Occurrence},
-    streamed::{OpenedAt, OpenedSource},
 };
 use crate::{
     core::{
-        arguments::{ArgumentChange, BoundRule, BoxFuture, CallParts, Inject, Input, ItemRules},
+        arguments::{ArgumentChange, CallParts, Inject, Input},
         connection::{Access, AccessRules, ItemKind, Principal, RequestContext},
-        context::{
-            CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable, Settings,
-        },
+        context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
         dispatch::ObservedEntry,
         error::Failure,
         extensions::Extensions,
@@ -62,8 +58,7 @@ impl EventSubscriber {
 pub(crate) struct EventEntry {
     /// Its function, with arguments as those of a tool.
     pub(super) function: ToolEntry,
-    /// `None` if it has its own stream.
-    payload: Option<&'static dyn AnyPayload>,
+    payload: &'static dyn AnyPayload,
     payload_schema: Value,
     /// How it is delivered.
     pub(super) delivery: Vec<Delivery>,
@@ -72,28 +67,6 @@ pub(crate) struct EventEntry {
     /// Identifies the event that it is of, which may be registered under several names.
     pub(super) key: usize,
     pub(super) ring: Arc<EventRing>,
-    hooks: EventHooks,
-}
-
-/// The functions that are called for subscriptions.
-#[derive(Default)]
-struct EventHooks {
-    subscribed: Vec<BoundRule>,
-    unsubscribed: Vec<BoundRule>,
-    /// Whether one takes who subscribes, so that it is called for each.
-    take_caller: bool,
-}
-
-/// The parts of a server that functions need without the server itself.
-pub(super) struct EventHost {
-    settings: Arc<Settings>,
-    slow_after: Duration,
-}
-
-impl EventHost {
-    pub(super) fn of(server: &Server) -> Self {
-        Self { settings: server.settings().clone(), slow_after: server.options().limits.slow_function }
-    }
 }
 
 impl Entry for EventEntry {
@@ -129,37 +102,18 @@ impl EventEntry {
         let state = item.state.clone();
         let function = ToolEntry::of_kind("event", item.name(), &def.function, item.this.clone(), state)?;
         let error = |text: String| function.spec.build_error(text);
-        let payload = def.payload;
-        if payload.is_none() && !def.is_streamed {
+        let Some(payload) = def.payload else {
             return Err(error("it has no payload\nmark a parameter with `#[mcp(payload)]`".into()));
-        }
+        };
         let injects = def.function.item.injects;
-        let of_hooks = || def.hooks().into_iter().flat_map(|(_, hooks)| hooks.injects());
-        let takes = injects.iter().copied().chain(def.function.item.rules.injects()).chain(of_hooks());
+        let takes = injects.iter().copied().chain(def.function.item.rules.injects());
         let of_request: Vec<_> = takes.filter_map(|inject| needs_request(&inject, item)).map(error).collect();
         BuildError::check_all(of_request)?;
-        let takes_caller = |inject: &Inject| inject.is::<Principal>();
-        let needs_caller = injects
-            .iter()
-            .copied()
-            .chain(of_hooks())
-            .any(|inject| takes_caller(&inject) && !inject.is_optional());
-        let bind = |hooks: &ItemRules| {
-            hooks.bind_hooks(def.function.item.args).map_err(|found| {
-                let found = found.into_iter().map(error).collect();
-                BuildError::check_all(found).err().unwrap_or_else(|| error("it cannot be called".into()))
-            })
-        };
-        let hooks = EventHooks {
-            subscribed: bind(&def.subscribed)?,
-            unsubscribed: bind(&def.unsubscribed)?,
-            take_caller: of_hooks().any(|inject| takes_caller(&inject)),
-        };
+        let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.is_optional());
         link_patterns();
         let mut generator = generator_for_output();
         let seen = def.output.and_then(|output| output.schema(&mut generator));
-        let schema = seen.or_else(|| payload.map(|payload| payload.schema(&mut generator)));
-        let schema = schema.unwrap_or_default();
+        let schema = seen.unwrap_or_else(|| payload.schema(&mut generator));
         let mut payload_schema = published_output(schema, generator).map_err(error)?;
         if !is_object(&payload_schema, &payload_schema) {
             let text = "its payload is not a JSON object\nput the values into a struct";
@@ -169,7 +123,7 @@ impl EventEntry {
             root.entry("type").or_insert_with(|| "object".into());
         }
         let delivery = def.deliver.to_vec();
-        Ok(Self { function, payload, payload_schema, delivery, needs_caller, key: def.key(), ring, hooks })
+        Ok(Self { function, payload, payload_schema, delivery, needs_caller, key: def.key(), ring })
     }
 
     /// Appends its entry in `events/list`.
@@ -208,46 +162,12 @@ impl EventEntry {
         subscriber: &EventSubscriber,
         arguments: &str,
     ) -> Result<(), Failure> {
-        let host = EventHost::of(server);
-        finished_check(self.start(&host, subscriber, arguments, &Arc::default(), None)).await
-    }
-
-    /// Whether functions are called for subscriptions.
-    pub(super) fn has_hooks(&self) -> bool {
-        !(self.hooks.subscribed.is_empty() && self.hooks.unsubscribed.is_empty())
-    }
-
-    /// Whether these are called for each caller.
-    pub(super) fn hooks_take_caller(&self) -> bool {
-        self.hooks.take_caller
-    }
-
-    /// Calls what is called before the first subscription with the same arguments, which were checked.
-    ///
-    /// # Errors
-    /// It failed.
-    pub(super) async fn subscribed(
-        &self,
-        host: &EventHost,
-        subscriber: &EventSubscriber,
-        arguments: &str,
-    ) -> Result<(), Failure> {
-        let hooks = Some(&*self.hooks.subscribed);
-        finished_check(self.start(host, subscriber, arguments, &Arc::default(), hooks)).await
-    }
-
-    /// Calls what is called after the last one.
-    ///
-    /// # Errors
-    /// It failed.
-    pub(super) async fn unsubscribed(
-        &self,
-        host: &EventHost,
-        subscriber: &EventSubscriber,
-        arguments: &str,
-    ) -> Result<(), Failure> {
-        let hooks = Some(&*self.hooks.unsubscribed);
-        finished_check(self.start(host, subscriber, arguments, &Arc::default(), hooks)).await
+        match finished(self.start(server, subscriber, arguments, &Arc::default())).await {
+            // the function was called without an event
+            Err(failure) if NoPayload::is(&failure) => Ok(()),
+            Err(failure) => Err(failure),
+            Ok(_) => Err(wrong_kind()),
+        }
     }
 
     /// The form of an occurrence that a subscription with these arguments gets.
@@ -264,13 +184,12 @@ impl EventEntry {
         if occurrence.is_empty() || !occurrence.is_for(subscriber) {
             return Ok(Seen::Nothing);
         }
-        let payload = self.payload.ok_or_else(wrong_kind)?;
-        let payload = occurrence.payload(payload).ok_or_else(|| {
+        let payload = occurrence.payload(self.payload).ok_or_else(|| {
             Failure::private("the payload was emitted as JSON that its type does not accept".to_owned())
         })?;
         let mut extensions = Extensions::default();
         extensions.insert(CurrentPayload(payload));
-        let started = self.start(&EventHost::of(server), subscriber, arguments, &Arc::new(extensions), None);
+        let started = self.start(server, subscriber, arguments, &Arc::new(extensions));
         let output = finished(started).await?;
         let ItemOutput::Other(seen) = output else { return Err(wrong_kind()) };
         match seen.downcast::<Seen>().map(|seen| *seen) {
@@ -282,36 +201,13 @@ impl EventEntry {
         }
     }
 
-    /// Whether it has its own stream, and nothing is emitted.
-    pub(super) fn is_streamed(&self) -> bool {
-        self.payload.is_none()
-    }
-
-    /// Opens its stream after a position. The returned value does not keep the server alive.
-    pub(super) fn open_source(
+    /// Calls the function, once its rules have been checked.
+    fn start(
         &self,
         server: &Server,
         subscriber: &EventSubscriber,
         arguments: &str,
-        at: Option<Position>,
-    ) -> BoxFuture<Result<OpenedSource, Failure>> {
-        let mut extensions = Extensions::default();
-        extensions.insert(OpenedAt(at));
-        let started = self.start(&EventHost::of(server), subscriber, arguments, &Arc::new(extensions), None);
-        Box::pin(async move {
-            let ItemOutput::Other(opened) = finished(started).await? else { return Err(wrong_kind()) };
-            opened.downcast::<OpenedSource>().map(|opened| *opened).map_err(|_| wrong_kind())
-        })
-    }
-
-    /// Calls the function, once its rules have been checked, or these have been called instead.
-    fn start(
-        &self,
-        host: &EventHost,
-        subscriber: &EventSubscriber,
-        arguments: &str,
         extensions: &Arc<Extensions>,
-        hooks: Option<&[BoundRule]>,
     ) -> Invocation {
         let ToolEntry { spec, handler, input, input_validator, state, .. } = &self.function;
         let context = || {
@@ -334,7 +230,7 @@ impl EventEntry {
                 client_requests: ClientRequests::new(Unreachable::Unavailable(NO_REQUEST), None),
                 continuation: OnceLock::new(),
                 suspension: Mutex::default(),
-                settings: host.settings.clone(),
+                settings: server.settings().clone(),
                 parent: None,
             })
         };
@@ -348,14 +244,14 @@ impl EventEntry {
         let parts = CallParts {
             input: Input::Json(arguments),
             args: function.args,
-            rules: hooks.unwrap_or(&function.rules),
+            rules: &function.rules,
             strict: spec.strict,
             tool: Some(input),
             validator: input_validator.as_ref(),
             this: function.this.as_ref(),
             context: &context,
         };
-        let options = StartOptions { is_current: false, slow_after: host.slow_after };
+        let options = StartOptions { is_current: false, slow_after: server.options().limits.slow_function };
         invoke::start(&spec.item.name, function, &parts, spec.item.timeout, options)
     }
 }
@@ -369,15 +265,6 @@ async fn finished(started: Invocation) -> Result<ItemOutput, Failure> {
     match ended {
         Ended::Returned(result) => result,
         Ended::Suspended(..) => Err(Failure::private(NO_REQUEST)),
-    }
-}
-
-/// Whether everything before the function was right, which was called without what it needs.
-async fn finished_check(started: Invocation) -> Result<(), Failure> {
-    match finished(started).await {
-        Err(failure) if NoPayload::is(&failure) => Ok(()),
-        Err(failure) => Err(failure),
-        Ok(_) => Err(wrong_kind()),
     }
 }
 

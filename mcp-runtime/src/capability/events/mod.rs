@@ -16,12 +16,9 @@ mod payload;
 mod poll;
 mod ring;
 mod shared_log;
-mod source;
 mod spec;
 mod stream;
-mod streamed;
 mod subscription;
-mod upstream;
 #[cfg(feature = "events-webhook")]
 mod webhook;
 
@@ -36,9 +33,6 @@ pub use payload::{AnyPayload, EventPayload, event_payload};
 pub use payload::{EventOf, Payload};
 #[doc(hidden)]
 pub use spec::{Delivery, EventDescriptor};
-#[doc(hidden)]
-pub use streamed::{EventPosition, Streamed, event_position, event_source, opened_at};
-pub use streamed::{EventStream, IntoEventStream, IntoStreamed, Position, PositionParam, StreamedEvent};
 
 use crate::core::server::{Addition, AnnotatedItem, IntoAddition};
 

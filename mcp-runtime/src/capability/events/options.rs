@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use crate::core::config::{LONGEST, Limits};
 
-/// How long a client that has polled counts as a subscriber, at least.
-const POLL_LEASE: Duration = Duration::from_secs(5 * 60);
-
 /// Limits of events: `.limits(|limits| limits.events(|events| ..))`.
 ///
 /// The last events of each type are kept in memory, so that a client that was away for a moment gets what it has missed.
@@ -25,9 +22,6 @@ pub struct EventLimits {
     pub(crate) max_polled: usize,
     pub(super) poll_interval: Duration,
     pub(super) longest_wait: Duration,
-    pub(super) drain_for: Duration,
-    pub(super) poll_lease: Option<Duration>,
-    pub(crate) max_poll_leases: usize,
     #[cfg(feature = "events-webhook")]
     pub(super) webhook: super::webhook::WebhookLimits,
 }
@@ -42,9 +36,6 @@ impl Default for EventLimits {
             max_polled: 100,
             poll_interval: Duration::from_secs(5),
             longest_wait: Duration::from_secs(30),
-            drain_for: Duration::from_secs(1),
-            poll_lease: None,
-            max_poll_leases: 10_000,
             #[cfg(feature = "events-webhook")]
             webhook: Default::default(),
         }
@@ -82,8 +73,7 @@ impl EventLimits {
         self
     }
 
-    /// Sets how often clients should poll: `nextPollMs` on the wire; 5 seconds by default. The stream of an event that has
-    /// [ended](crate::event::EventStream) is opened again after the same time.
+    /// Sets how often clients should poll: `nextPollMs` on the wire; 5 seconds by default.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
         self
@@ -93,32 +83,6 @@ impl EventLimits {
     pub fn longest_wait(mut self, time: Duration) -> Self {
         self.longest_wait = time.min(LONGEST);
         self
-    }
-
-    /// Sets how long a poll that does not wait reads the [stream](crate::event::EventStream) of an event, which may be slow to
-    /// say what it has; 1 second by default.
-    pub fn drain_for(mut self, time: Duration) -> Self {
-        self.drain_for = time.min(LONGEST);
-        self
-    }
-
-    /// Sets how long a client that has polled counts as a subscriber, for the functions that `subscribed` and `unsubscribed`
-    /// name: it never says that it has stopped to poll. 5 minutes by default, or four poll intervals if that is longer.
-    pub fn poll_lease(mut self, time: Duration) -> Self {
-        self.poll_lease = Some(time.min(LONGEST));
-        self
-    }
-
-    /// Sets how many subscriptions that are polled count for these functions, those with more than 1 KiB of arguments for
-    /// each KiB; 10,000 by default. Further ones are refused.
-    pub fn max_poll_leases(mut self, subscriptions: usize) -> Self {
-        self.max_poll_leases = subscriptions;
-        self
-    }
-
-    /// How long a poll counts as a subscription.
-    pub(super) fn lease(&self) -> Duration {
-        self.poll_lease.unwrap_or_else(|| self.poll_interval.saturating_mul(4).clamp(POLL_LEASE, LONGEST))
     }
 }
 

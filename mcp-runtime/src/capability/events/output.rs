@@ -32,8 +32,7 @@ impl From<Seen> for ItemOutput {
 #[diagnostic::on_unimplemented(
     message = "the function of an event cannot return `{Self}`",
     label = "does not say whether the event is delivered",
-    note = "return `bool`, or an `Option` of what this subscriber may see, or a `Result` of these; without a result, every subscriber gets it",
-    note = "an event that returns an `EventStream<T>` has no `#[mcp(payload)]`"
+    note = "return `bool`, or an `Option` of what this subscriber may see, or a `Result` of these; without a result, every subscriber gets it"
 )]
 pub trait IntoSeen {
     /// Writes the schema of what is delivered, if that is not the payload.
@@ -102,8 +101,8 @@ impl<P, R: Delivered<P>, E> Delivered<P> for Result<R, E> {
 /// How a return type `R` becomes what a subscription gets.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct EventOutput<R: 'static> {
-    pub(super) convert: fn(R) -> Result<ItemOutput, ToolError>,
-    pub(super) schema: Option<fn(&mut SchemaGenerator) -> Schema>,
+    convert: fn(R) -> Result<ItemOutput, ToolError>,
+    schema: Option<fn(&mut SchemaGenerator) -> Schema>,
 }
 
 impl<R: 'static> EventOutput<R> {

@@ -18,7 +18,7 @@ pub trait Payload: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'st
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static> Payload for T {}
 
-/// Says of the marker of an event that its payload is a `P`; [`Streamed`](super::Streamed) if it has none.
+/// Says of the marker of an event that its payload is a `P`.
 pub trait EventOf<P> {}
 
 /// A decoded payload.

@@ -3,13 +3,13 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     Delivery, EventLimits, Events,
     call::{EventCall, EventRequest},
     entry::EventSubscriber,
-    subscription::{EventSubscription, MAX_BATCH_BYTES, SeenEvent, SeenEvents},
+    subscription::{EventSubscription, SeenEvents},
 };
 use crate::core::{
     admission::Owner,
@@ -24,9 +24,6 @@ use crate::core::{
 
 /// How soon a client should poll again that has let its request wait.
 const AFTER_A_WAIT: Duration = Duration::from_secs(1);
-
-/// How long a stream that has given events is silent until a poll returns them.
-const SETTLE: Duration = Duration::from_millis(100);
 
 /// The params that only `events/poll` has.
 #[derive(Clone)]
@@ -89,14 +86,9 @@ impl EventRequest for PollEvents {
     async fn answer(call: EventCall<Self>, given: Arc<str>) -> Result<PollResult, ProtocolError> {
         let EventCall { server, entry, subscriber, owner, arguments, cursor, max_age, own } = &call;
         let Self { most, wait } = *own;
-        let limits = server.event_limits();
-        let _opened = entry.open_for_poll(server, subscriber, &given, (owner, &limits)).await?;
         let (mut subscription, mut truncated) =
             EventSubscription::open(server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
         let mut events = SeenEvents::default();
-        if subscription.has_source() {
-            return drain(&call, subscription).await;
-        }
         // without a cursor, the subscription begins now
         if cursor.is_some() && !truncated {
             let deadline = wait.map(|wait| Instant::now() + wait);
@@ -114,80 +106,17 @@ impl EventRequest for PollEvents {
                     waiting = Waiting::begin(server, subscriber, owner);
                 }
                 let Some(waiting) = &mut waiting else { break };
-                if !matches!(waiting.wait(&mut subscription, deadline).await, Waited::News) {
+                if !matches!(waiting.wait(&subscription, deadline).await, Waited::News) {
                     break;
                 }
             }
         }
         events.truncated = truncated;
-        polled(&call, &subscription, events)
+        let cursor = subscription.cursor(server, &subscription.position)?;
+        let interval = server.event_limits().poll_interval;
+        let next_poll = if wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
+        Ok(PollResult { name: entry.name().into(), events, cursor, next_poll })
     }
-}
-
-/// The result with what was read.
-fn polled(
-    call: &EventCall<PollEvents>,
-    subscription: &EventSubscription,
-    events: SeenEvents,
-) -> Result<PollResult, ProtocolError> {
-    let cursor = subscription.cursor(&call.server, &subscription.position)?;
-    let interval = call.server.event_limits().poll_interval;
-    let next_poll = if call.own.wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
-    Ok(PollResult { name: call.entry.name().into(), events, cursor, next_poll })
-}
-
-/// Reads the stream of an event, which is opened for this one request: until it has ended, is silent, or has given enough.
-async fn drain(
-    call: &EventCall<PollEvents>,
-    mut subscription: EventSubscription,
-) -> Result<PollResult, ProtocolError> {
-    let EventCall { server, subscriber, owner, cursor, max_age, own: PollEvents { most, wait }, .. } = call;
-    let limits = server.event_limits();
-    let mut all = SeenEvents::default();
-    // without a cursor, the subscription begins where the stream does
-    if cursor.is_none() {
-        if let Ok(begun) = timeout(limits.longest_wait, subscription.begin(server)).await {
-            begun?;
-        }
-        return polled(call, &subscription, all);
-    }
-    let started = Instant::now();
-    let longest = started + limits.drain_for;
-    let first = wait.map_or(longest, |wait| started + wait);
-    let (mut max_age, mut bytes, mut waiting) = (*max_age, 0, None);
-    loop {
-        let mut read = subscription.read(server, max_age.take(), most - all.events.len()).await?;
-        bytes += read.events.iter().map(SeenEvent::cost).sum::<usize>();
-        all.truncated |= read.truncated;
-        all.events.append(&mut read.events);
-        // an error would have the client poll the same again
-        if let Some(error) = read.failures.pop().filter(|_| !read.truncated) {
-            if all.events.is_empty() && !all.truncated {
-                return Err(error);
-            }
-            // which the next poll gets
-            all.has_more = true;
-            break;
-        }
-        let has_any = !all.events.is_empty() || all.truncated;
-        all.has_more = read.has_more || all.events.len() >= *most || bytes >= MAX_BATCH_BYTES;
-        if all.has_more || (subscription.has_ended() && (has_any || wait.is_none())) {
-            break;
-        }
-        let until = if has_any { longest.max(first).min(Instant::now() + SETTLE) } else { first };
-        if Instant::now() >= until {
-            all.has_more = has_any;
-            break;
-        }
-        if waiting.is_none() {
-            waiting = Waiting::begin(server, subscriber, owner);
-        }
-        let Some(waiting) = &mut waiting else { break };
-        if !matches!(waiting.wait(&mut subscription, until).await, Waited::News) {
-            break;
-        }
-    }
-    polled(call, &subscription, all)
 }
 
 /// Waits for events; counts as a subscriber, and ends when the server stops.
@@ -212,7 +141,7 @@ impl Waiting {
     }
 
     /// Waits until there may be an event, until the deadline at most.
-    pub(super) async fn wait(&mut self, subscription: &mut EventSubscription, deadline: Instant) -> Waited {
+    pub(super) async fn wait(&mut self, subscription: &EventSubscription, deadline: Instant) -> Waited {
         let mut notified = pin!(poll_fn(|cx| match self.0.poll(cx) {
             // the subscribed event may have been removed
             Poll::Ready(_) => Poll::Ready(Waited::News),

@@ -13,12 +13,8 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{
-    AnyPayload, EventLimits, Position, payload::AnyValue, shared_log::EventLog, upstream::Upstreams,
-};
-use crate::core::{
-    admission::Shares, connection::Principal, crypto::random_bytes, server::Server, sync::Mutex,
-};
+use super::{AnyPayload, EventLimits, payload::AnyValue, shared_log::EventLog};
+use crate::core::{connection::Principal, crypto::random_bytes, server::Server, sync::Mutex};
 
 /// Whom an event is for.
 pub(super) type Recipients = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
@@ -55,7 +51,7 @@ impl Occurrence {
     }
 
     /// An event that occurred at that time.
-    pub(super) fn at(time: SystemTime, id: String, data: String, recipients: Option<Recipients>) -> Self {
+    fn at(time: SystemTime, id: String, data: String, recipients: Option<Recipients>) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             id: id.into(),
@@ -68,7 +64,7 @@ impl Occurrence {
         }
     }
 
-    /// An event that occurred at a replica; without data, it only begins a log, and is not delivered, or is a gap if it has an id.
+    /// An event that occurred at a replica; without data, it only begins a log, and is not delivered.
     pub(super) fn logged(time: u64, id: String, data: String) -> Self {
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(time.min(1 << 47));
         let age = SystemTime::now().duration_since(time).unwrap_or_default();
@@ -80,15 +76,6 @@ impl Occurrence {
     /// Whether it only holds a place.
     pub(super) fn is_empty(&self) -> bool {
         self.data.is_empty()
-    }
-
-    /// Whether events are missing in its place.
-    fn is_gap(&self) -> bool {
-        self.is_empty() && !self.id.is_empty()
-    }
-
-    pub(super) fn is_older(&self, than: Duration) -> bool {
-        self.emitted.elapsed() > than
     }
 
     /// The payload as functions take it; `None` if it is not one of the type.
@@ -109,18 +96,9 @@ fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time.clamp(SystemTime::UNIX_EPOCH, last)).to_string()
 }
 
-/// Where a subscription reads on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ReadPosition {
-    /// In what a process keeps.
-    Ring(RingPosition),
-    /// In a source, where that has said it is.
-    Source(Option<Position>),
-}
-
-/// A position in a ring.
+/// Where a subscription reads on in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RingPosition {
+pub(crate) struct ReadPosition {
     /// The ring that it is of: another process has another one.
     ring: u64,
     /// How many events were emitted before.
@@ -129,38 +107,19 @@ pub(crate) struct RingPosition {
     time: u64,
 }
 
-/// The first byte of a position in a ring, and of one in a source.
-const IN_RING: u8 = 1;
-const IN_SOURCE: u8 = 2;
-const AT_START: u8 = 3;
-
 impl ReadPosition {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            Self::Ring(RingPosition { ring, next, time }) => {
-                let mut bytes = vec![IN_RING];
-                bytes.extend([ring, next, time].iter().flat_map(|part| part.to_le_bytes()));
-                bytes
-            }
-            Self::Source(Some(position)) => [&[IN_SOURCE], position.as_str().as_bytes()].concat(),
-            Self::Source(None) => vec![AT_START],
-        }
+        let Self { ring, next, time } = self;
+        [ring, next, time].into_iter().flat_map(|part| part.to_le_bytes()).collect()
     }
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        match bytes.split_first()? {
-            (&IN_RING, parts) => {
-                let parts: &[u8; 24] = parts.try_into().ok()?;
-                let part = |n: usize| {
-                    let part = parts.get(n * 8..n * 8 + 8).and_then(|part| part.try_into().ok());
-                    part.map(u64::from_le_bytes)
-                };
-                Some(Self::Ring(RingPosition { ring: part(0)?, next: part(1)?, time: part(2)? }))
-            }
-            (&IN_SOURCE, text) => Some(Self::Source(Some(std::str::from_utf8(text).ok()?.into()))),
-            (&AT_START, []) => Some(Self::Source(None)),
-            _ => None,
-        }
+        let bytes: &[u8; 24] = bytes.try_into().ok()?;
+        let part = |n: usize| {
+            let part = bytes.get(n * 8..n * 8 + 8).and_then(|part| part.try_into().ok());
+            part.map(u64::from_le_bytes)
+        };
+        Some(Self { ring: part(0)?, next: part(1)?, time: part(2)? })
     }
 }
 
@@ -174,10 +133,6 @@ pub(crate) struct EventRing {
     log: OnceLock<Option<EventLog>>,
     /// Whether it is read.
     pub(super) is_used: AtomicBool,
-    /// The sources that are open for its subscriptions.
-    pub(super) opened: Arc<Upstreams>,
-    /// The shares of the polls of all events.
-    pub(super) polls: Arc<Shares>,
 }
 
 struct Kept {
@@ -223,11 +178,11 @@ impl Kept {
     fn position(&self, next: u64) -> ReadPosition {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let time = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        ReadPosition::Ring(RingPosition { ring: self.id, next, time })
+        ReadPosition { ring: self.id, next, time }
     }
 
     /// Whether a position counts the events of this ring.
-    fn has(&self, position: &RingPosition) -> bool {
+    fn has(&self, position: &ReadPosition) -> bool {
         position.ring == self.id
     }
 }
@@ -254,7 +209,7 @@ pub(super) struct ReadEvents {
 }
 
 impl EventRing {
-    fn new(name: &str, limits: EventLimits, polls: Arc<Shares>) -> Self {
+    fn new(name: &str, limits: EventLimits) -> Self {
         let kept = Kept { id: random_ring(), events: VecDeque::new(), gone: 0, bytes: 0 };
         Self {
             name: name.into(),
@@ -263,8 +218,6 @@ impl EventRing {
             changed: Notify::new(),
             log: OnceLock::new(),
             is_used: AtomicBool::new(false),
-            opened: Arc::default(),
-            polls,
         }
     }
 
@@ -289,17 +242,12 @@ impl EventRing {
     pub(super) fn read(&self, from: &ReadPosition, max_age: Option<Duration>, most: usize) -> ReadEvents {
         let mut kept = self.kept.lock();
         kept.remove_older(self.limits.keep_for);
-        let (mut start, mut truncated) = match from {
-            ReadPosition::Ring(from) if kept.has(from) && from.next <= kept.end() => {
-                (from.next.max(kept.gone), from.next < kept.gone)
-            }
+        let (mut start, mut truncated) = if kept.has(from) && from.next <= kept.end() {
+            (from.next.max(kept.gone), from.next < kept.gone)
+        } else {
             // of another process: what it has emitted is not known here
-            ReadPosition::Ring(from) => {
-                let earlier = kept.events.iter().take_while(|event| event.time <= from.time).count();
-                (kept.gone + earlier as u64, true)
-            }
-            // of an event that had a source
-            ReadPosition::Source(_) => (kept.end(), true),
+            let earlier = kept.events.iter().take_while(|event| event.time <= from.time).count();
+            (kept.gone + earlier as u64, true)
         };
         let index = |n: u64| usize::try_from(n - kept.gone).unwrap_or(usize::MAX);
         if let Some(max_age) = max_age {
@@ -308,12 +256,8 @@ impl EventRing {
             truncated |= skipped > 0;
             start += skipped as u64;
         }
-        // each gap is told before what follows it
-        let gaps = kept.events.iter().skip(index(start)).take_while(|event| event.is_gap()).count();
-        truncated |= gaps > 0;
-        start += gaps as u64;
-        let whole = kept.events.iter().skip(index(start)).take_while(|event| !event.is_gap());
-        let events: Vec<_> = (start..).zip(whole.take(most).cloned()).collect();
+        let events: Vec<_> =
+            (start..).zip(kept.events.iter().skip(index(start)).take(most).cloned()).collect();
         let end = start + events.len() as u64;
         ReadEvents { has_more: end < kept.end(), events, truncated, end }
     }
@@ -323,14 +267,11 @@ impl EventRing {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            match from {
-                ReadPosition::Ring(from) => {
-                    let kept = self.kept.lock();
-                    if !kept.has(from) || from.next != kept.end() {
-                        return;
-                    }
+            {
+                let kept = self.kept.lock();
+                if !kept.has(from) || from.next != kept.end() {
+                    return;
                 }
-                ReadPosition::Source(_) => return,
             }
             changed.await;
         }
@@ -412,27 +353,18 @@ impl fmt::Debug for EventRing {
 }
 
 /// The rings of a server, by event; they stay when its items change.
+#[derive(Default)]
 pub(crate) struct EventRings {
     rings: Mutex<HashMap<usize, Arc<EventRing>>>,
     /// Whether a task keeps them at the ends of their logs.
     pub(super) is_followed: AtomicBool,
-    polls: Arc<Shares>,
 }
 
 impl EventRings {
-    pub(super) fn new(polls: Arc<Shares>) -> Self {
-        Self { rings: Mutex::default(), is_followed: AtomicBool::new(false), polls }
-    }
-
-    /// All rings.
-    pub(super) fn all(&self) -> Vec<Arc<EventRing>> {
-        self.rings.lock().values().cloned().collect()
-    }
-
     /// The ring of an event; its name is the same at every replica.
     pub(super) fn of(&self, key: usize, name: &str, limits: &EventLimits) -> Arc<EventRing> {
         let mut rings = self.rings.lock();
-        let new = || Arc::new(EventRing::new(name, limits.clone(), self.polls.clone()));
+        let new = || Arc::new(EventRing::new(name, limits.clone()));
         rings.entry(key).or_insert_with(new).clone()
     }
 
@@ -453,14 +385,13 @@ mod tests {
     use std::any::Any;
 
     use super::*;
-    use crate::core::admission::Quota;
 
     fn limits() -> EventLimits {
         EventLimits::default().max_kept(3).keep_for(Duration::from_secs(60))
     }
 
     fn new_ring(limits: EventLimits) -> EventRing {
-        EventRing::new("test", limits, Shares::new(Quota::half(1)))
+        EventRing::new("test", limits)
     }
 
     fn event(n: usize) -> Arc<Occurrence> {
@@ -522,12 +453,8 @@ mod tests {
         here.push(event(1));
         let read = here.read(&position, None, 9);
         assert_eq!((ids(&read), read.truncated), (vec!["1"], true));
-        for position in
-            [ReadPosition::Source(None), ReadPosition::Source(Some("a\u{e9}".into())), there.end()]
-        {
-            assert_eq!(ReadPosition::from_bytes(&position.to_bytes()), Some(position));
-        }
-        for bytes in [&[][..], &[1; 24], &[2, 0xff], &[3, 0], &[9]] {
+        assert_eq!(ReadPosition::from_bytes(&there.end().to_bytes()), Some(there.end()));
+        for bytes in [&[][..], &[1; 23], &[1; 25]] {
             assert_eq!(ReadPosition::from_bytes(bytes), None, "{bytes:?}");
         }
     }

@@ -1,11 +1,8 @@
 //! The events of a server with a shared store: each type is a log that all replicas append to, and each replica keeps the
 //! end of it in its ring, from which its subscriptions read. An event that was appended reaches every replica once, at the
-//! same position, so that a cursor of one is read by another. While the store cannot be reached, events wait in the replica
-//! that emits them, and are appended in order when it is back; in place of those that there was no room for, all
-//! subscribers are notified of a gap.
+//! same position, so that a cursor of one is read by another. While the store cannot be used, nothing is emitted.
 
 use std::{
-    collections::VecDeque,
     sync::{Arc, Weak, atomic::Ordering},
     time::{Duration, SystemTime},
 };
@@ -22,8 +19,7 @@ use super::{
 use crate::core::{
     server::{Error, Result, Server, WeakServer},
     spawn::spawn,
-    store::{Append, Appended, LogPage, Received, SealedStore, Table},
-    sync::Mutex,
+    store::{Append, Appended, LogPage, Received, SealedStore, StoreError, Table},
 };
 
 /// Types of events, as a store has them.
@@ -41,8 +37,6 @@ const PER_MILLISECOND: u64 = 1000;
 const TOPIC: &str = "events";
 /// After a failure of the store.
 const RETRY: Duration = Duration::from_millis(500);
-/// The id of an entry in whose place events are missing.
-const GAP: &str = "gap";
 /// How often logs are read without being told to.
 const CHECK: Duration = Duration::from_secs(5);
 
@@ -55,72 +49,9 @@ pub(super) struct EventLog {
     pub(super) ring: u64,
     /// Held by the reader, so that one reads at a time.
     reading: tokio::sync::Mutex<()>,
-    unsent: Mutex<Unsent>,
 }
 
-/// The events that the store has not taken yet, oldest first, within the limits of what is kept.
-#[derive(Default)]
-struct Unsent {
-    waiting: VecDeque<UnsentEvent>,
-    /// Bytes of events that wait.
-    bytes: usize,
-    /// Whether some had to go.
-    has_gap: bool,
-    /// Whether a task appends them; until it ends, every event waits behind them.
-    is_sending: bool,
-}
-
-struct UnsentEvent {
-    /// `None` for a gap.
-    event: Option<Arc<Occurrence>>,
-    bytes: Vec<u8>,
-    /// Where it may have been appended: the store did not say.
-    tried: Option<u64>,
-}
-
-impl Unsent {
-    fn push(&mut self, event: UnsentEvent, limits: &EventLimits) {
-        self.bytes += event.bytes.len();
-        self.waiting.push_back(event);
-        while self.waiting.len() > limits.max_kept.max(1)
-            || (self.bytes > limits.max_kept_bytes && self.waiting.len() > 1)
-        {
-            self.remove_oldest();
-            self.has_gap = true;
-        }
-    }
-
-    fn remove_oldest(&mut self) -> Option<UnsentEvent> {
-        let oldest = self.waiting.pop_front()?;
-        self.bytes -= oldest.bytes.len();
-        Some(oldest)
-    }
-
-    /// What is appended next; without anything, the task that asks ends.
-    fn next(&mut self, limits: &EventLimits) -> Option<UnsentEvent> {
-        let is_old =
-            |unsent: &UnsentEvent| unsent.event.as_ref().is_some_and(|event| event.is_older(limits.keep_for));
-        while self.waiting.front().is_some_and(is_old) {
-            self.remove_oldest();
-            self.has_gap = true;
-        }
-        if std::mem::take(&mut self.has_gap) {
-            return Some(UnsentEvent::gap());
-        }
-        let next = self.remove_oldest();
-        self.is_sending = next.is_some();
-        next
-    }
-}
-
-impl UnsentEvent {
-    fn gap() -> Self {
-        let logged = LoggedEvent { id: GAP.into(), time: now_ms(), data: None };
-        Self { event: None, bytes: serde_json::to_vec(&logged).unwrap_or_default(), tried: None }
-    }
-}
-
-/// An event in a log; one without data begins the log, or is a gap.
+/// An event in a log; one without data begins the log.
 #[derive(Serialize, Deserialize)]
 struct LoggedEvent<'a> {
     id: std::borrow::Cow<'a, str>,
@@ -153,11 +84,15 @@ impl EventLog {
             table: Table::new("events", MAX_LOGS, MAX_LOG_BYTES, 100),
             ring,
             reading: tokio::sync::Mutex::default(),
-            unsent: Mutex::default(),
         }
     }
 
-    async fn append(&self, limits: &EventLimits, position: u64, bytes: &[u8]) -> AppendResult {
+    async fn append(
+        &self,
+        limits: &EventLimits,
+        position: u64,
+        bytes: &[u8],
+    ) -> std::result::Result<Appended, StoreError> {
         let append = Append {
             position,
             bytes,
@@ -170,22 +105,22 @@ impl EventLog {
     }
 }
 
-type AppendResult = std::result::Result<Appended, crate::core::store::StoreError>;
-
 /// An event for which the store has to be asked.
 pub(super) struct Appending {
     pub(super) server: Server,
     pub(super) ring: Arc<EventRing>,
+    /// The name of the event.
+    pub(super) name: &'static str,
     pub(super) event: Occurrence,
 }
 
 impl Appending {
-    /// Appends the event; while the store does not take it, it waits.
+    /// Appends the event after the last one, and tells the replicas.
     ///
     /// # Errors
-    /// It cannot be in a log.
+    /// The store has not taken the event, or has not said so.
     pub(super) async fn run(self) -> Result<()> {
-        let Self { server, ring, event } = self;
+        let Self { server, ring, name, event } = self;
         let Some(log) = ring.log(&server) else {
             ring.push(Arc::new(event));
             return Ok(());
@@ -195,129 +130,42 @@ impl Appending {
         let logged = LoggedEvent { id: (&*event.id).into(), time: event.time, data: Some(data) };
         let bytes = serde_json::to_vec(&logged)
             .map_err(|error| Error::from("the event cannot be written").caused_by(error))?;
-        let mut unsent = UnsentEvent { event: Some(Arc::new(event)), bytes, tried: None };
-        {
-            let mut waiting = log.unsent.lock();
-            if waiting.is_sending {
-                waiting.push(unsent, &ring.limits);
-                return Ok(());
-            }
-        }
         ring.follow(&server).await;
-        match send(log, &ring, &mut unsent).await {
-            Ok(Sent::Logged) => {}
-            Ok(Sent::TooLarge) => {
-                return Err(Error::from("the shared store has no room for an event of this size"));
-            }
-            // another event is in its place, and that place is gone
-            Ok(Sent::Unknown) => wait_for_store(log, &ring, &server, UnsentEvent::gap()),
-            Err(error) => {
-                tracing::debug!(%error, event = &*log.name, "an event was not appended");
-                wait_for_store(log, &ring, &server, unsent);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Keeps an event until the store takes it.
-fn wait_for_store(log: &EventLog, ring: &Arc<EventRing>, server: &Server, unsent: UnsentEvent) {
-    let mut waiting = log.unsent.lock();
-    waiting.push(unsent, &ring.limits);
-    if !std::mem::replace(&mut waiting.is_sending, true) {
-        tracing::warn!(event = &*log.name, "events wait for the shared store, which did not take one");
-        let _sends = spawn(send_waiting(server.downgrade(), ring.clone()));
-    }
-}
-
-/// Appends what waits, until nothing does or the server is gone.
-async fn send_waiting(server: WeakServer, ring: Arc<EventRing>) {
-    let Some(log) = server.upgrade().and_then(|server| ring.log(&server)) else { return };
-    let next = || log.unsent.lock().next(&ring.limits);
-    sleep(RETRY).await;
-    while let Some(mut unsent) = next() {
-        loop {
-            if server.upgrade().is_none() {
-                return;
-            }
-            match send(log, &ring, &mut unsent).await {
-                Ok(Sent::Logged) => break,
-                Ok(Sent::TooLarge | Sent::Unknown) => {
-                    if unsent.event.is_some() {
-                        log.unsent.lock().has_gap = true;
-                    }
-                    break;
+        let failed = |error: StoreError| {
+            Error::from(format!("the shared store has not taken the event `{name}`")).caused_by(error)
+        };
+        let mut position = ring.next_in_log(log.ring).unwrap_or_else(|| now_ms() * PER_MILLISECOND);
+        for _ in 0..MAX_ATTEMPTS {
+            match log.append(&ring.limits, position, &bytes).await.map_err(failed)? {
+                Appended::Stored => {
+                    ring.publish(log, position, event).await;
+                    return Ok(());
                 }
-                Err(error) => tracing::debug!(%error, event = &*log.name, "events wait for the shared store"),
-            }
-            sleep(RETRY).await;
-        }
-    }
-    tracing::info!(event = &*log.name, "the shared store has the events that waited for it");
-}
-
-/// What became of an entry.
-enum Sent {
-    Logged,
-    TooLarge,
-    /// It may have been in the log, where no replica can find it any more.
-    Unknown,
-}
-
-/// Appends an entry after the last one, once, and tells the replicas.
-async fn send(
-    log: &EventLog,
-    ring: &EventRing,
-    unsent: &mut UnsentEvent,
-) -> std::result::Result<Sent, crate::core::store::StoreError> {
-    let mut position =
-        unsent.tried.or_else(|| ring.next_in_log(log.ring)).unwrap_or_else(|| now_ms() * PER_MILLISECOND);
-    for _ in 0..MAX_ATTEMPTS {
-        let was_tried = unsent.tried.replace(position) == Some(position);
-        match log.append(&ring.limits, position, &unsent.bytes).await? {
-            Appended::Stored => {}
-            Appended::Conflict(next) => {
-                if was_tried {
-                    // the store may have taken it without saying so
-                    let page = log.store.read_after(&log.table, &log.name, position - 1, 1).await?;
-                    let entry = page.as_ref().and_then(|page| page.entries.first());
-                    match entry.filter(|entry| entry.position == position) {
-                        None => return Ok(Sent::Unknown),
-                        Some(entry) if *entry.bytes == *unsent.bytes => {
-                            told(log, ring, position, None).await;
-                            return Ok(Sent::Logged);
-                        }
-                        Some(_) => {}
-                    }
+                Appended::Conflict(next) => position = next,
+                Appended::TooLarge => {
+                    return Err(Error::from("the shared store has no room for an event of this size"));
                 }
-                position = next;
-                continue;
             }
-            Appended::TooLarge => return Ok(Sent::TooLarge),
         }
-        told(log, ring, position, unsent.event.clone()).await;
-        return Ok(Sent::Logged);
-    }
-    // it is nowhere
-    unsent.tried = None;
-    Err("other replicas append too often".into())
-}
-
-/// Tells subscribers of an entry of the log, here and at the replicas.
-async fn told(log: &EventLog, ring: &EventRing, position: u64, event: Option<Arc<Occurrence>>) {
-    if !event.is_some_and(|event| ring.push_at(position, event)) {
-        ring.catch_up(log).await;
-    }
-    let told = Told { log: (&*log.name).into(), position };
-    // a replica that is not told reads the log anyway, a little later
-    if let Ok(told) = serde_json::to_vec(&told)
-        && let Err(error) = log.store.publish(TOPIC, &told).await
-    {
-        tracing::debug!(%error, "other replicas were not told of an event");
+        Err(failed("other replicas append too often".into()))
     }
 }
 
 impl EventRing {
+    /// Delivers an event of the log, here and at the replicas.
+    async fn publish(&self, log: &EventLog, position: u64, event: Occurrence) {
+        if !self.push_at(position, Arc::new(event)) {
+            self.catch_up(log).await;
+        }
+        let told = Told { log: (&*log.name).into(), position };
+        // a replica that is not told reads the log anyway, a little later
+        if let Ok(told) = serde_json::to_vec(&told)
+            && let Err(error) = log.store.publish(TOPIC, &told).await
+        {
+            tracing::debug!(%error, "other replicas were not told of an event");
+        }
+    }
+
     /// Reads the log from now on, and what it has by now.
     pub(super) async fn follow(&self, server: &Server) {
         let Some(log) = self.log(server) else { return };
@@ -379,12 +227,7 @@ fn events_of(log: &EventLog, page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
             Ok(LoggedEvent { id, time, data: Some(data) }) => {
                 Occurrence::logged(time, id.into_owned(), data.get().to_owned())
             }
-            // it begins a log, or is a gap
-            Ok(LoggedEvent { id, time, data: None }) => Occurrence::logged(
-                time,
-                if id == GAP { id.into_owned() } else { String::new() },
-                String::new(),
-            ),
+            Ok(LoggedEvent { data: None, .. }) => place(),
             Err(_) => {
                 log.store.log_other_version(&log.table);
                 place()

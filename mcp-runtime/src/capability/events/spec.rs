@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{AnyEventOutput, AnyPayload};
-use crate::core::{arguments::ItemRules, tool::ToolDescriptor};
+use crate::core::tool::ToolDescriptor;
 
 /// A way in which events reach a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,39 +34,21 @@ pub struct EventDescriptor {
     pub function: ToolDescriptor,
     /// The type of the emitted payload.
     pub payload: Option<&'static dyn AnyPayload>,
-    /// Whether the function opens a stream, and nothing is emitted.
-    pub is_streamed: bool,
     /// How it may be delivered; empty for every way that the server has.
     pub deliver: &'static [Delivery],
-    /// The functions that are called before the first subscription with the same arguments.
-    pub subscribed: ItemRules,
-    /// The functions that are called after the last one.
-    pub unsubscribed: ItemRules,
     /// How the return type is converted.
     pub output: Option<&'static dyn AnyEventOutput>,
 }
 
 impl EventDescriptor {
     /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
-    pub const EMPTY: Self = Self {
-        function: ToolDescriptor::EMPTY,
-        payload: None,
-        is_streamed: false,
-        deliver: &[],
-        subscribed: ItemRules::NONE,
-        unsubscribed: ItemRules::NONE,
-        output: None,
-    };
+    pub const EMPTY: Self =
+        Self { function: ToolDescriptor::EMPTY, payload: None, deliver: &[], output: None };
 
     /// The options that an attribute may leave out, for a function with this result.
     #[must_use]
     pub const fn returning(output: &'static dyn AnyEventOutput) -> Self {
         Self { output: Some(output), ..Self::EMPTY }
-    }
-
-    /// The functions that are called for subscriptions, by option.
-    pub(super) fn hooks(&self) -> [(&'static str, &ItemRules); 2] {
-        [("subscribed", &self.subscribed), ("unsubscribed", &self.unsubscribed)]
     }
 
     /// Identifies the event, whatever it is called on a server.

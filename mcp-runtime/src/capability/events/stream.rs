@@ -192,7 +192,6 @@ impl Pusher {
         checked.map_err(|failure| refused(self, failure))?;
         let Self { server, entry, subscriber, arguments, cursor, .. } = &*self;
         let (server, name) = (server.clone(), Box::<str>::from(entry.name()));
-        let _opened = entry.open(&server, subscriber, &given).await.map_err(Reply::from)?;
         entry.ring.follow(&server).await;
         let (subscription, missed) =
             EventSubscription::open(&server, entry, subscriber.clone(), arguments, given, cursor.as_deref());
@@ -246,7 +245,7 @@ impl Pusher {
                 continue;
             }
             let deadline = self.sent + HEARTBEAT;
-            if let Waited::Stopped = self.waiting.wait(&mut subscription, deadline).await {
+            if let Waited::Stopped = self.waiting.wait(&subscription, deadline).await {
                 return Ok(StreamEnd::Stopped);
             }
         }

@@ -1,13 +1,7 @@
 //! One subscription: the subscriber, the event and its arguments, and the position that it has read. Every way of delivery
 //! reads events here: those that the event's function lets through, as long as the subscriber has access to it.
 
-use std::{
-    fmt,
-    future::poll_fn,
-    sync::Arc,
-    task::{Context, Poll},
-    time::{Duration, SystemTime},
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -17,7 +11,6 @@ use super::{
     entry::{EventEntry, EventSubscriber},
     error::{forbidden, unknown_event},
     ring::{EventRing, Occurrence, ReadPosition},
-    source::SourceReader,
 };
 use crate::core::{
     connection::{AccessError, principal_digest},
@@ -45,13 +38,7 @@ pub(crate) struct EventSubscription {
     binding: Box<[u8]>,
     /// Where it reads on.
     pub(super) position: ReadPosition,
-    feed: Feed,
-}
-
-/// Where the events come from.
-enum Feed {
-    Ring(Arc<EventRing>),
-    Source(Box<SourceReader>),
+    ring: Arc<EventRing>,
 }
 
 /// An event, as a subscription gets it.
@@ -94,29 +81,14 @@ impl EventSubscription {
             opened.and_then(|opened| ReadPosition::from_bytes(&opened.plain))
         });
         let name: Box<str> = entry.name().into();
-        if entry.is_streamed() {
-            let (at, truncated) = match opened {
-                None => (None, false),
-                Some(Some(ReadPosition::Source(at))) => {
-                    // one that has not said where it begins
-                    let truncated = at.is_none();
-                    (at, truncated)
-                }
-                Some(_) => (None, true),
-            };
-            let limits = server.event_limits();
-            let reader = SourceReader::new(server.downgrade(), &name, at.clone(), truncated, &limits);
-            let (position, feed) = (ReadPosition::Source(at), Feed::Source(Box::new(reader)));
-            return (Self { subscriber, name, given, binding: binding.into(), position, feed }, false);
-        }
         let (position, truncated) = match opened {
             None => (entry.ring.end(), false),
             Some(Some(position)) => (position, false),
             // of keys that are gone, or of another subscription: where it was is not known
             Some(None) => (entry.ring.end(), true),
         };
-        let feed = Feed::Ring(entry.ring.clone());
-        (Self { subscriber, name, given, binding: binding.into(), position, feed }, truncated)
+        let ring = entry.ring.clone();
+        (Self { subscriber, name, given, binding: binding.into(), position, ring }, truncated)
     }
 
     /// The cursor of a position.
@@ -147,9 +119,6 @@ impl EventSubscription {
         most: usize,
     ) -> Result<SeenEvents, ProtocolError> {
         let entry = self.entry(server)?;
-        if let Feed::Source(_) = self.feed {
-            return Ok(self.read_source(server, max_age, most).await);
-        }
         let read = entry.ring.read(&self.position, max_age, MAX_LOOKED_AT);
         let mut seen =
             SeenEvents { truncated: read.truncated, has_more: read.has_more, ..Default::default() };
@@ -189,98 +158,9 @@ impl EventSubscription {
     }
 
     /// Waits until there may be something to read.
-    pub(super) async fn wait(&mut self) {
-        if let Feed::Ring(ring) = &self.feed {
-            return ring.wait(&self.position).await;
-        }
-        poll_fn(|cx| match self.poll_source(cx, 1) {
-            Some(source) if !source.has_news() => Poll::Pending,
-            _ => Poll::Ready(()),
-        })
-        .await;
+    pub(super) async fn wait(&self) {
+        self.ring.wait(&self.position).await;
     }
-}
-
-/// Reading of a source.
-impl EventSubscription {
-    pub(super) fn has_source(&self) -> bool {
-        matches!(self.feed, Feed::Source(_))
-    }
-
-    /// Whether its source has ended for now, and was read.
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(&self.feed, Feed::Source(source) if source.has_ended())
-    }
-
-    /// Opens its source, so that it is known where the subscription begins.
-    ///
-    /// # Errors
-    /// The source cannot be opened.
-    pub(super) async fn begin(&mut self, server: &Server) -> Result<(), ProtocolError> {
-        poll_fn(|cx| {
-            let Self { feed: Feed::Source(source), subscriber, name, given, .. } = &mut *self else {
-                return Poll::Ready(());
-            };
-            let mut open =
-                |at| Some(find(server, name, subscriber).ok()?.open_source(server, subscriber, given, at));
-            source.poll_open(cx, &mut open)
-        })
-        .await;
-        let Feed::Source(source) = &mut self.feed else { return Ok(()) };
-        let failure = source.take_failure();
-        self.position = ReadPosition::Source(source.at.clone());
-        match failure {
-            Some(failure) => Err(reported(server, &self.name, failure)),
-            None => self.entry(server).map(drop),
-        }
-    }
-
-    /// Reads the available events of the source, until `most` events can be taken; `None` without a source.
-    fn poll_source(&mut self, cx: &mut Context<'_>, most: usize) -> Option<&mut SourceReader> {
-        let Self { feed: Feed::Source(source), subscriber, name, given, .. } = self else { return None };
-        let server = source.server.clone();
-        let mut open = |at| {
-            let server = server.upgrade()?;
-            Some(find(&server, name, subscriber).ok()?.open_source(&server, subscriber, given, at))
-        };
-        source.fill(cx, most, &mut open);
-        Some(source)
-    }
-
-    async fn read_source(&mut self, server: &Server, max_age: Option<Duration>, most: usize) -> SeenEvents {
-        if let Feed::Source(source) = &mut self.feed
-            && max_age.is_some()
-        {
-            source.floor = floor(max_age);
-        }
-        poll_fn(|cx| {
-            let _filled = self.poll_source(cx, most);
-            Poll::Ready(())
-        })
-        .await;
-        let mut seen = SeenEvents::default();
-        let Feed::Source(source) = &mut self.feed else { return seen };
-        while seen.events.len() < most
-            && let Some(event) = source.take()
-        {
-            self.position = event.position.clone();
-            seen.events.push(event);
-        }
-        let failure = if seen.events.is_empty() { source.take_failure() } else { None };
-        seen.has_more = !source.ready.is_empty() || source.has_failed();
-        seen.truncated = std::mem::take(&mut source.truncated);
-        if !seen.has_more {
-            // also after events that are left out
-            self.position = ReadPosition::Source(source.at.clone());
-        }
-        seen.failures.extend(failure.map(|failure| reported(server, &self.name, failure)));
-        seen
-    }
-}
-
-/// The time before which events are too old, at this moment.
-fn floor(max_age: Option<Duration>) -> Option<SystemTime> {
-    SystemTime::now().checked_sub(max_age?)
 }
 
 /// The event with a name, as the server has it now.
@@ -332,20 +212,6 @@ impl EventSubscription {
         Self::open(server, entry, subscriber, arguments, given, cursor.as_deref()).0
     }
 
-    /// The time before which the first events of its source are left out.
-    pub(super) fn floor(&self) -> Option<SystemTime> {
-        match &self.feed {
-            Feed::Source(source) => source.floor,
-            Feed::Ring(_) => None,
-        }
-    }
-
-    pub(super) fn set_floor(&mut self, floor: Option<SystemTime>) {
-        if let Feed::Source(source) = &mut self.feed {
-            source.floor = floor;
-        }
-    }
-
     /// Moves on to the first event that is not older than `max_age`; whether events were skipped, or have gone.
     ///
     /// # Errors
@@ -356,35 +222,13 @@ impl EventSubscription {
         max_age: Option<Duration>,
     ) -> Result<bool, ProtocolError> {
         let entry = self.entry(server)?;
-        if let Feed::Source(source) = &mut self.feed {
-            source.floor = floor(max_age);
-            return Ok(std::mem::take(&mut source.truncated));
-        }
         let read = entry.ring.read(&self.position, max_age, 0);
         self.position = entry.ring.at(read.end);
         Ok(read.truncated)
     }
-
-    /// Gives back events that were read, the first of which is after `before`.
-    pub(super) fn put_back(&mut self, before: ReadPosition, events: Vec<SeenEvent>) {
-        self.position = before;
-        if let Feed::Source(source) = &mut self.feed {
-            events.into_iter().rev().for_each(|event| source.put_back(event));
-        }
-    }
 }
 
 impl SeenEvent {
-    /// An event of a source.
-    pub(super) fn of_source(occurrence: Arc<Occurrence>, position: ReadPosition) -> Self {
-        Self { occurrence, seen: None, position }
-    }
-
-    /// Bytes that it holds.
-    pub(super) fn cost(&self) -> usize {
-        self.occurrence.cost()
-    }
-
     /// `eventId` on the wire.
     #[cfg(feature = "events-webhook")]
     pub(super) fn id(&self) -> &str {

@@ -210,27 +210,6 @@ impl ItemRules {
     /// # Errors
     /// A rule takes none of the arguments, or one of another type.
     pub(crate) fn bind(&self, args: &'static [&'static dyn AnyArg]) -> Result<Vec<BoundRule>, Vec<String>> {
-        self.bind_as(args, false)
-    }
-
-    /// The same of functions that are called with arguments which were accepted: they need not take any, and a
-    /// failure of theirs does not become a report on arguments.
-    ///
-    /// # Errors
-    /// A function takes an argument of another type.
-    pub(crate) fn bind_hooks(
-        &self,
-        args: &'static [&'static dyn AnyArg],
-    ) -> Result<Vec<BoundRule>, Vec<String>> {
-        self.bind_as(args, true)
-    }
-
-    fn bind_as(
-        &self,
-        args: &'static [&'static dyn AnyArg],
-        is_hook: bool,
-    ) -> Result<Vec<BoundRule>, Vec<String>> {
-        let noun = if is_hook { "function" } else { "rule" };
         let mut errors = Vec::new();
         let mut bound = Vec::new();
         for rule in self.rules {
@@ -243,12 +222,12 @@ impl ItemRules {
                 {
                     let (param, ty) = (param.name, param.inject.name());
                     errors.push(format!(
-                        "the {noun} `{name}` takes `{param}` as `{ty}`, and the argument `{param}` has another type\n\
+                        "the rule `{name}` takes `{param}` as `{ty}`, and the argument `{param}` has another type\n\
                          take a reference to the type of the argument; of an `Option<T>`, `Option<&T>`"
                     ));
                 }
             }
-            if slots.iter().all(Option::is_none) && !is_hook {
+            if slots.iter().all(Option::is_none) {
                 let names = || self.arguments.iter().map(|(name, _)| *name);
                 let meant = rule.params.iter().find_map(|param| nearest(param.name, names()));
                 let fix = meant.map_or(
@@ -259,7 +238,7 @@ impl ItemRules {
             }
             let sent = |slot: &Option<usize>| slot.and_then(|slot| args.get(slot)).map(|arg| arg.name());
             let names: Vec<_> = slots.iter().filter_map(sent).collect();
-            bound.push(BoundRule { rule, arguments: self.arguments, slots, names, is_hook });
+            bound.push(BoundRule { rule, arguments: self.arguments, slots, names });
         }
         if errors.is_empty() { Ok(bound) } else { Err(errors) }
     }
@@ -273,8 +252,6 @@ pub(crate) struct BoundRule {
     slots: Vec<Option<usize>>,
     /// The arguments as they are sent.
     names: Vec<&'static str>,
-    /// Whether it fails like the function of the item.
-    is_hook: bool,
 }
 
 impl fmt::Debug for BoundRule {
@@ -310,16 +287,14 @@ impl BoundRule {
 
     /// Starts rules, those whose arguments are valid.
     pub(super) fn start_all(rules: &[Self], call: &Call<'_>) -> StartedRules {
-        let start = |rule: &Self| Some((rule.names.clone(), rule.is_hook, rule.start(call)?));
+        let start = |rule: &Self| Some((rule.names.clone(), rule.start(call)?));
         let started: Vec<_> = rules.iter().filter_map(start).collect();
         let mut running: BoxFuture<_> = Box::pin(async move {
             let mut broken = Vec::new();
-            for (names, is_hook, check) in started {
+            for (names, check) in started {
                 match check.await {
                     Ok(()) => {}
-                    Err(Failure::Public { message, .. }) if !is_hook => {
-                        broken.push((names, message.into_owned()));
-                    }
+                    Err(Failure::Public { message, .. }) => broken.push((names, message.into_owned())),
                     // a private error stays private
                     Err(failure) => return Err(failure),
                 }

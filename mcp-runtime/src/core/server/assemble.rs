@@ -143,7 +143,7 @@ pub(crate) fn assemble(
                 for (option, takes) in linked.0.named() {
                     for inject in takes.iter().filter(missing) {
                         let ty = inject.name();
-                        let fix = linked.0.fix(option, inject);
+                        let fix = descriptor.rules.fix(inject).filter(|_| option == "validate");
                         let fix = fix.unwrap_or_else(|| inject.fix(&item.state));
                         errors.push(BuildError::at(
                             descriptor.location,

@@ -348,11 +348,6 @@ pub(crate) trait Annotation: Sync {
         named_functions(self.descriptor())
     }
 
-    /// The fix for a value that one of these functions takes and that the server does not provide.
-    fn fix(&self, option: &str, inject: &Inject) -> Option<String> {
-        self.descriptor().rules.fix(inject).filter(|_| option == "validate")
-    }
-
     /// Adds its entry to a registry.
     ///
     /// # Errors

@@ -6,7 +6,6 @@ use crate::capability::events::EventLimits;
 const RING: &str = "capability/events/ring.rs";
 const SUBSCRIPTION: &str = "capability/events/subscription.rs";
 const SHARED_LOG: &str = "capability/events/shared_log.rs";
-const SOURCE: &str = "capability/events/source.rs";
 const WEBHOOK: &str = "capability/events/webhook/mod.rs";
 const DELIVERY: &str = "capability/events/webhook/delivery.rs";
 const ENDPOINT: &str = "capability/events/webhook/endpoint.rs";
@@ -19,7 +18,6 @@ pub(super) const EVENTS: Folder = Folder {
         budget("payload of one event", Bytes(|_| EventLimits::default().max_payload), "limits.events.max_payload", All, "it is not emitted; the program gets an error", "capability/events/emit.rs"),
         budget("events of one `events/poll`", Count(|_| EventLimits::default().max_polled), "limits.events.max_polled", Request, "come with the next", "capability/events/poll.rs"),
         budget("bytes of them", FixedBytes("MAX_BATCH_BYTES"), "", Request, "come with the next", SUBSCRIPTION),
-        budget("subscriptions that are polled, for functions that `subscribed` names", Count(|_| EventLimits::default().max_poll_leases), "limits.events.max_poll_leases", All, "an error: too many", "capability/events/upstream.rs"),
         budget("subscriptions by webhook, and endpoints that were verified", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "an error: too many; endpoints are verified again", WEBHOOK),
         budget("one of them in a store that replicas share", FixedBytes("MAX_RECORD"), "", Subscriber, "an error: too many", "capability/events/webhook/durable.rs"),
         budget("principals without access whose subscriptions by webhook end once the shared store can be used", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "the oldest are forgotten, which is logged: their subscriptions go on until they expire", WEBHOOK),
@@ -31,14 +29,11 @@ pub(super) const EVENTS: Folder = Folder {
         budget("one message to an endpoint", FixedBytes("MAX_BODY"), "", Subscriber, "is not sent; clients are told of a gap", DELIVERY),
         budget("events that one request looks at in one go", FixedCount("MAX_LOOKED_AT"), "", Request, "come with the next", SUBSCRIPTION),
         budget("events that one stream reads at once", FixedCount("MAX_BATCH"), "", Stream, "wait; the oldest go, and clients are told of a gap", "capability/events/stream.rs"),
-        budget("events that are taken from a source in one go", FixedCount("MAX_TAKEN"), "", Subscriber, "wait", SOURCE),
-        budget("bytes of events that are read ahead from a source", FixedBytes("MAX_READ_AHEAD"), "", Subscriber, "wait", SOURCE),
         budget("types of events in a shared store", FixedCount("MAX_LOGS"), "", All, "those that are not emitted go", SHARED_LOG),
         budget("bytes of all events there", FixedBytes("MAX_LOG_BYTES"), "", All, "the oldest go", SHARED_LOG),
     ],
     others: &[
         ("capability/events/emit.rs", &["MAX_ID"]),
-        ("capability/events/streamed.rs", &["MAX_POSITION"]),
         ("capability/events/shared_log.rs", &["MAX_ATTEMPTS"]),
         ("capability/events/webhook/delivery.rs", &["MAX_ENDS", "MAX_FAREWELLS"]),
         ("capability/events/webhook/endpoint.rs", &["MAX_ANSWER"]),

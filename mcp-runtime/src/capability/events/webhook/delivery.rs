@@ -23,7 +23,6 @@ use crate::{
         error::{callback_endpoint, forbidden},
         ring::ReadPosition,
         subscription::{EventSubscription, SeenEvent},
-        upstream::UpstreamHold,
     },
     core::{
         admission::{Permit, Shares},
@@ -81,8 +80,6 @@ pub(super) struct Deliverer {
     pub(super) bytes: Arc<Shares>,
     pub(super) webhook: Arc<Webhook>,
     pub(super) subscription: EventSubscription,
-    /// The source that is open for it; `None` also before that was opened here.
-    pub(super) opened: Option<UpstreamHold>,
 }
 
 /// The message of a delivery, and its destination.
@@ -137,9 +134,6 @@ impl Deliverer {
         let turns = Arc::new(Semaphore::new(MAX_AT_ONCE));
         let (mut next_number, mut gap, mut is_full) = (0u64, None, false);
         let mut is_followed = false;
-        if let Err(error) = self.open().await? {
-            return Some(error);
-        }
         loop {
             let server = self.server.upgrade()?;
             self.subscription.subscriber.caller = Some(self.webhook.caller());
@@ -203,8 +197,7 @@ impl Deliverer {
                     if !read.events.is_empty() {
                         self.webhook.retry_gap();
                     }
-                    let mut events = read.events.into_iter();
-                    while let Some(event) = events.next() {
+                    for event in read.events {
                         let after = event.position.clone();
                         let cursor = self.cursor(&server, &outstanding, &after).ok()?;
                         let body = event_body(&event, &self.webhook.name, &cursor);
@@ -221,8 +214,7 @@ impl Deliverer {
                         }
                         let Some(permit) = self.bytes.try_acquire(&self.webhook.owner, body.len()) else {
                             // it is read again when there is room
-                            let unsent = std::iter::once(event).chain(events).collect();
-                            self.subscription.put_back(before, unsent);
+                            self.subscription.position = before;
                             is_full = true;
                             break;
                         };
@@ -242,32 +234,6 @@ impl Deliverer {
                 () = sleep(if is_full { FULL_PAUSE } else { CHECK_INTERVAL }) => is_full = false,
             }
         }
-    }
-
-    /// Opens what the subscription needs, again and again: no client can be told that it cannot be opened. `None` once the
-    /// server is gone.
-    async fn open(&mut self) -> Option<Result<(), ProtocolError>> {
-        let mut pause = FIRST_PAUSE;
-        while self.opened.is_none() {
-            let server = self.server.upgrade()?;
-            let entry = match self.subscription.entry(&server) {
-                Ok(entry) => entry,
-                Err(error) => return Some(Err(error)),
-            };
-            if !entry.has_hooks() {
-                break;
-            }
-            let (subscriber, given) = (self.subscription.subscriber.clone(), self.subscription.given.clone());
-            match entry.open(&server, &subscriber, &given).await {
-                Ok(opened) => self.opened = opened,
-                Err(_) => {
-                    drop((server, entry));
-                    sleep(jittered(pause)).await;
-                    pause = (pause * 3).min(LONGEST_PAUSE);
-                }
-            }
-        }
-        Some(Ok(()))
     }
 
     fn delivery(

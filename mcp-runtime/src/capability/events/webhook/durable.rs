@@ -100,9 +100,6 @@ pub(super) struct Record {
     pub(super) since: u64,
     /// Where it begins.
     pub(super) start: String,
-    /// The time of the oldest event of a source that it gets there, in milliseconds since 1970.
-    #[serde(default)]
-    pub(super) floor: Option<u64>,
     /// How many gaps its client was told of.
     pub(super) told_gaps: u64,
     pub(super) has_ended: bool,
@@ -1045,11 +1042,8 @@ impl Webhooks {
         if record.is_revoked || is_removed(server, &webhook.caller()) {
             webhook.revoked.cancel();
         }
-        let mut subscription =
+        let subscription =
             EventSubscription::at(server, entry, subscriber, &record.arguments, given, position);
-        if position_text(position) == record.start {
-            subscription.set_floor(record.floor.map(of_millis));
-        }
         self.table.lock().by_key.insert(key, webhook.clone());
         let deliverer = Deliverer {
             server: server.downgrade(),
@@ -1058,7 +1052,6 @@ impl Webhooks {
             bytes: self.bytes.clone(),
             webhook,
             subscription,
-            opened: None,
         };
         spawn(deliverer.run());
     }
@@ -1090,7 +1083,6 @@ mod tests {
             expires: None,
             since: 1,
             start: String::new(),
-            floor: None,
             told_gaps: 0,
             has_ended: false,
             is_revoked: false,

@@ -286,7 +286,6 @@ impl EventCall<Subscribe> {
         let permit = self.own.webhooks.shares.try_acquire(&self.owner, 1).ok_or_else(exhausted)?;
         let id = self.id(&key);
         self.verify(&id, None).await?;
-        let opened = self.entry.open(&self.server, &self.subscriber, &given).await?;
         let (mut subscription, mut truncated) = EventSubscription::open(
             &self.server,
             &self.entry,
@@ -295,7 +294,6 @@ impl EventCall<Subscribe> {
             given.clone(),
             self.cursor.as_deref(),
         );
-        subscription.begin(&self.server).await?;
         if self.cursor.is_some() {
             truncated |= subscription.skip_older(&self.server, self.max_age)?;
         }
@@ -346,7 +344,6 @@ impl EventCall<Subscribe> {
             bytes: self.own.webhooks.bytes.clone(),
             webhook,
             subscription,
-            opened,
         };
         spawn(deliverer.run());
         Ok(SubscribeResult { id: id.into(), refresh_before, cursor, truncated, status: None })
@@ -397,8 +394,6 @@ impl EventCall<Subscribe> {
             } else {
                 let id = self.id(&key);
                 self.verify(&id, Some(durable)).await?;
-                // where it begins; the replica that delivers it opens a source there
-                subscription.begin(&self.server).await?;
                 if self.cursor.is_some() {
                     truncated |= subscription.skip_older(&self.server, self.max_age)?;
                 }
@@ -419,7 +414,6 @@ impl EventCall<Subscribe> {
                     expires: refresh_before.map(to_millis),
                     since: to_millis(SystemTime::now()).max(after),
                     start: position_text(&position),
-                    floor: subscription.floor().map(to_millis),
                     told_gaps: 0,
                     has_ended: false,
                     is_revoked: false,

@@ -21,7 +21,6 @@ mod tls;
 mod tls_listener;
 mod typed;
 mod using;
-mod webhooks;
 
 use std::{
     future::Future,

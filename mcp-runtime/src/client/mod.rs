@@ -65,10 +65,7 @@ pub use self::{
         target::{IntoTarget, Target},
     },
     error::Error,
-    events::{
-        EventOccurrence, EventSubscription, PendingSubscription, PendingWebhook, WebhookReceiver,
-        WebhookSubscription,
-    },
+    events::{EventOccurrence, EventSubscription, PendingSubscription},
     link::child_process::{end_children, end_children_on_signal},
     receive::{
         change_stream::ResourceSubscription,

@@ -201,7 +201,7 @@ impl Proxies {
 }
 
 /// Whether a URL's host is this machine's loopback, by name or address.
-pub(crate) fn is_loopback_host(url: &Url) -> bool {
+pub(super) fn is_loopback_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),

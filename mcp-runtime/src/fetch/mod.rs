@@ -18,8 +18,6 @@ mod reach;
 mod tls;
 mod tls_provider;
 
-#[cfg(feature = "client")]
-pub(crate) use connector::is_loopback_host;
 #[cfg(any(feature = "auth", feature = "client-oauth"))]
 pub(crate) use document::FetchError;
 #[cfg(any(feature = "auth", feature = "client"))]

@@ -260,14 +260,6 @@ impl SharedClient {
         self.connection.read().clone().ok_or_else(|| Error::not_connected("the client was closed"))
     }
 
-    /// The URL of the server, if it has one.
-    pub(in crate::client) fn address(&self) -> Option<&str> {
-        match &self.source {
-            LinkSource::Url(url) | LinkSource::Events(url) => Some(url),
-            LinkSource::Command(_) | LinkSource::Server(_) | LinkSource::Once => None,
-        }
-    }
-
     pub(in crate::client) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }

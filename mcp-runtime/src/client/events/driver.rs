@@ -228,7 +228,7 @@ impl Driver {
 }
 
 /// Whether an error says that a subscription cannot go on.
-pub(super) fn is_final(error: &Error) -> bool {
+fn is_final(error: &Error) -> bool {
     match error {
         Error::Protocol { code, .. } => FINAL_CODES.contains(code),
         Error::NotConnected { .. } | Error::Timeout { .. } | Error::Closed { .. } => false,

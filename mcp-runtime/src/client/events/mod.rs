@@ -5,7 +5,6 @@
 
 mod driver;
 mod reader;
-mod webhook;
 
 use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
@@ -14,7 +13,6 @@ use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::DropGuard;
 
-pub use self::webhook::{PendingWebhook, WebhookReceiver, WebhookSubscription};
 use self::{
     driver::{DeliveryMode, Driver},
     reader::EventReader,

@@ -44,7 +44,7 @@ struct ReaderState {
 
 /// The ids of the last occurrences: hashes, since a server decides how long ids are.
 #[derive(Default)]
-pub(super) struct SeenIds {
+struct SeenIds {
     hasher: RandomState,
     hashes: HashSet<u64>,
     /// The oldest first.
@@ -52,12 +52,8 @@ pub(super) struct SeenIds {
 }
 
 impl SeenIds {
-    pub(super) fn contains(&self, id: &str) -> bool {
-        self.hashes.contains(&self.hasher.hash_one(id))
-    }
-
     /// Keeps an id; whether it is new.
-    pub(super) fn insert(&mut self, id: &str) -> bool {
+    fn insert(&mut self, id: &str) -> bool {
         let hash = self.hasher.hash_one(id);
         if !self.hashes.insert(hash) {
             return false;
@@ -73,7 +69,7 @@ impl SeenIds {
 }
 
 /// The meaning of a cursor that a server has sent.
-pub(super) enum SentCursor<'a> {
+enum SentCursor<'a> {
     /// A position: everything before it was delivered.
     At(&'a str),
     /// The server cannot send events again.
@@ -82,7 +78,7 @@ pub(super) enum SentCursor<'a> {
 }
 
 impl<'a> SentCursor<'a> {
-    pub(super) fn of(name: &str, cursor: Option<&'a Value>) -> Self {
+    fn of(name: &str, cursor: Option<&'a Value>) -> Self {
         match cursor {
             Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => Self::At(cursor),
             Some(Value::String(_)) => {
@@ -96,7 +92,7 @@ impl<'a> SentCursor<'a> {
     }
 
     /// Keeps it.
-    pub(super) fn store(self, kept: &mut Option<String>) {
+    fn store(self, kept: &mut Option<String>) {
         match self {
             Self::At(cursor) => *kept = Some(cursor.to_owned()),
             Self::Never => *kept = None,
@@ -209,7 +205,7 @@ impl EventReader {
 
 impl Error {
     /// Why a server has ended a subscription.
-    pub(super) fn of_event(error: Option<&Value>) -> Self {
+    fn of_event(error: Option<&Value>) -> Self {
         Self::Protocol {
             code: error.and_then(|error| error.get("code")?.as_i64()).unwrap_or_default(),
             message: error
@@ -223,7 +219,7 @@ impl Error {
 
 impl EventOccurrence {
     /// The occurrence that a server has sent of an event; `None` if it is malformed, or of another one.
-    pub(super) fn parse(wire: &Value, event: &str) -> Option<Self> {
+    fn parse(wire: &Value, event: &str) -> Option<Self> {
         let WireOccurrence { event_id: id, name, timestamp, data, meta } =
             WireOccurrence::deserialize(wire).ok()?;
         (data.is_object() && name == event).then_some(Self { id, name, timestamp, data, meta })

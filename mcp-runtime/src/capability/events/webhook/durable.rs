@@ -25,7 +25,7 @@ use url::Url;
 
 use super::{
     DeliveryFailure, GapMessage, RunningKeeper, Webhook, WebhookKey, WebhookState, Webhooks,
-    delivery::Deliverer,
+    delivery::Deliverer, secret::Secret,
 };
 use crate::{
     capability::events::{
@@ -41,7 +41,6 @@ use crate::{
         spawn::spawn,
         store::{Condition, Found, Received, SealedStore, StoreError, Table, Write, Written},
         sync::Mutex,
-        webhook_secret::Secret,
     },
 };
 

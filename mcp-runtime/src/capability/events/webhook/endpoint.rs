@@ -13,9 +13,9 @@ use rustls::pki_types::CertificateDer;
 use tokio::time::{Instant, timeout};
 use url::{Position, Url};
 
-use super::turns::Turns;
+use super::{secret::Secret, turns::Turns};
 use crate::{
-    core::{admission::Owner, crypto::random_bytes, sync::Mutex, webhook_secret::Secret},
+    core::{admission::Owner, crypto::random_bytes, sync::Mutex},
     fetch::{ExchangeFailure, HttpClient, HttpRequest, IdleConnections, Reach},
 };
 

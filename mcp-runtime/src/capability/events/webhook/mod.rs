@@ -5,6 +5,7 @@
 mod delivery;
 mod durable;
 mod endpoint;
+mod secret;
 mod subscribe;
 mod turns;
 
@@ -26,6 +27,7 @@ use url::Url;
 use self::{
     durable::DurableWebhooks,
     endpoint::{DeliveryFailure, Endpoints},
+    secret::Secret,
 };
 use super::{EventLimits, Events, error::forbidden, ring::ReadPosition};
 use crate::{
@@ -39,7 +41,6 @@ use crate::{
         jsonrpc::ProtocolError,
         server::{Assembly, Capability, Declared, Lasting, Registry, Server},
         sync::Mutex,
-        webhook_secret::Secret,
     },
     fetch::Reach,
 };

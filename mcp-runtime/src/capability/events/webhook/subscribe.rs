@@ -20,6 +20,7 @@ use super::{
         to_millis,
     },
     endpoint::Message,
+    secret::Secret,
 };
 use crate::{
     capability::events::{
@@ -47,7 +48,6 @@ use crate::{
         server::{Entry as _, Registry, Server},
         spawn::spawn,
         store::{Condition, StoreError, Written},
-        webhook_secret::Secret,
     },
 };
 

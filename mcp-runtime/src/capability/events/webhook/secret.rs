@@ -11,11 +11,7 @@ use base64::{
 use ring::hmac;
 
 const PREFIX: &str = "whsec_";
-/// Signatures of a message that are looked at: of two secrets, and of two schemes.
-#[cfg(feature = "client")]
-const MAX_SIGNATURES: usize = 8;
 /// The length of the decoded secret, in bytes.
-#[cfg(feature = "events-webhook")]
 const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
     &ALPHABET,
@@ -24,7 +20,7 @@ const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
 
 /// The key that signs the messages to an endpoint.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(Vec<u8>);
+pub(super) struct Secret(Vec<u8>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,50 +30,27 @@ impl fmt::Debug for Secret {
 
 impl Secret {
     /// `whsec_` and base64 of 24 to 64 bytes.
-    #[cfg(feature = "events-webhook")]
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let bytes = ANY_PADDING.decode(text.strip_prefix(PREFIX)?).ok()?;
         LENGTHS.contains(&bytes.len()).then_some(Self(bytes))
     }
 
-    /// A new secret, which cannot be guessed.
-    ///
-    /// # Errors
-    /// The operating system provides no randomness.
-    #[cfg(feature = "client")]
-    pub(crate) fn random() -> Result<Self, getrandom::Error> {
-        Ok(Self(crate::core::crypto::random_bytes::<32>()?.to_vec()))
-    }
-
-    /// As it is sent to the server that signs with it, and as [`parse`](Self::parse) reads it.
-    pub(crate) fn to_text(&self) -> String {
+    /// As [`parse`](Self::parse) reads it.
+    pub(super) fn to_text(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }
 
     /// The signature of a message: `v1,` and base64 of HMAC-SHA256 over its id, its time and its body.
-    #[cfg(feature = "events-webhook")]
-    pub(crate) fn sign(&self, id: &str, timestamp: u64, body: &[u8]) -> String {
+    pub(super) fn sign(&self, id: &str, timestamp: u64, body: &[u8]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
         let mut context = hmac::Context::with_key(&key);
         context.update(format!("{id}.{timestamp}.").as_bytes());
         context.update(body);
         format!("v1,{}", STANDARD.encode(context.sign()))
     }
-
-    /// Whether one of the signatures of a message is of this secret; the time that takes says nothing about the signature.
-    #[cfg(feature = "client")]
-    pub(crate) fn verifies(&self, signatures: &str, id: &str, timestamp: &str, body: &[u8]) -> bool {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
-        let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", body].concat();
-        let signatures = signatures.split(' ').filter_map(|signature| signature.strip_prefix("v1,"));
-        signatures
-            .take(MAX_SIGNATURES)
-            .filter_map(|signature| ANY_PADDING.decode(signature).ok())
-            .any(|signature| hmac::verify(&key, &signed, &signature).is_ok())
-    }
 }
 
-#[cfg(all(test, feature = "client", feature = "events-webhook"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -90,17 +63,6 @@ mod tests {
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert_eq!(format!("{secret:?}"), "Secret(..)");
         assert_eq!(secret.to_text(), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-        let verifies = |signatures: &str, body: &[u8]| {
-            secret.verifies(signatures, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
-        };
-        let body = br#"{"test": 2432232314}"#;
-        assert!(verifies(&signature, body));
-        assert!(verifies(&format!("v1a,AAAA v1,!!! v1,AAAA {signature}"), body), "one of several is enough");
-        assert!(!verifies(&signature, b"{}") && !verifies("v1,AAAA", body) && !verifies("", body));
-        assert!(!verifies(&signature.replace("v1,", "v2,"), body));
-        let other = Secret::random().unwrap();
-        assert!(!other.verifies(&signature, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body));
-        assert_eq!(Secret::parse(&other.to_text()).as_ref(), Some(&other));
     }
 
     #[test]

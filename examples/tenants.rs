@@ -165,5 +165,5 @@ pub(crate) fn server(audit: Audit) -> ServerBuilder {
 }
 
 fn main() -> mcp_runtime::Result<()> {
-    server(Audit::to_writer(std::io::stderr())).run()
+    server(Audit::to(|line: &str| eprintln!("{line}"))).run()
 }

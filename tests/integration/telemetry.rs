@@ -491,7 +491,6 @@ async fn every_metric_has_a_type() {
         "mcp_server_active_requests",
         "mcp_server_refused_requests_total",
         "mcp_server_active_tasks",
-        "mcp_server_audit_dropped_lines_total",
     ] {
         assert!(text.contains(&format!("# TYPE {metric} ")), "{text}");
     }

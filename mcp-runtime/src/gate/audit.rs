@@ -1,4 +1,5 @@
-//! The audit log: one line of JSON for each call, and for each request that is refused.
+//! The audit log: one line of JSON for each call, and for each request that is refused. A function of the program gets
+//! the lines, or they are `tracing` events with the target `mcp_runtime::audit`.
 //!
 //! A line says when, who, what, how it ended and how long it took:
 //!
@@ -8,7 +9,7 @@
 //!
 //! | member | value |
 //! |---|---|
-//! | `event` | `call`; `task`, a call that went on as a task and has ended; `refused`, which no item got to see; `dropped`, in place of lines that the sink was too slow for |
+//! | `event` | `call`; `task`, a call that went on as a task and has ended; `refused`, which no item got to see |
 //! | `method`, `kind`, `item` | of a call: the method, `tool`, `resource` or `prompt`, and its wire name or URI |
 //! | `arguments` | the names of the arguments; with [`values`](Audit::values) an object, but for those that are secret |
 //! | `outcome` | `ok`, `tool_error`, `error`, `input_required`, `task`, `cancelled`, `refused` |
@@ -20,7 +21,6 @@
 //! | `issuer`, `subject`, `client_id`, `address` | the caller, the OAuth client that it uses, and its address, as far as they are known |
 //! | `request`, `trace` | the request's id as JSON text, and the trace that the request is part of |
 //! | `ms` | milliseconds |
-//! | `count` | of `dropped`: how many lines are missing here |
 //!
 //! More members of your own are [fields](Audit::field). A line has a [bounded length](Audit::max_line): texts are cut, and
 //! end with `…` then. Characters that some readers take for the end of a line, such as U+2028, are escaped, so that a line
@@ -29,17 +29,9 @@
 use std::{
     borrow::Cow,
     fmt,
-    fs::OpenOptions,
-    io::Write,
     net::IpAddr,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-    sync::{
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel},
-    },
-    thread,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use serde_json::{Map, Value};
@@ -49,11 +41,13 @@ use crate::core::{
     invoke::discard,
     jsonrpc::{Object, write_array, write_string},
     log_limit::{LogLimit, LogLine},
-    sync::Mutex,
 };
 
-/// The destination of the lines.
-type Sink = Box<dyn FnMut(&str) + Send>;
+/// The target of lines that are `tracing` events; this crate's own events are not sent to clients.
+const TARGET: &str = concat!(env!("CARGO_CRATE_NAME"), "::audit");
+
+/// The function that gets the lines.
+type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The value of a field of a principal.
 type FieldValue = Box<dyn Fn(&Principal) -> Value + Send + Sync>;
@@ -78,7 +72,7 @@ const MAX_NAMES: usize = 64;
 const CUT: &str = "…";
 
 /// The members whose names a field must not have.
-const MEMBERS: [&str; 21] = [
+const MEMBERS: [&str; 20] = [
     "time",
     "event",
     "method",
@@ -98,19 +92,13 @@ const MEMBERS: [&str; 21] = [
     "request",
     "trace",
     "ms",
-    "count",
     "",
 ];
 
-/// Lines that wait for their sink, unless the options say otherwise.
-const CAPACITY: usize = 4096;
-/// How long a server that is dropped waits for its sink to take the lines that are left.
-const LAST_LINES: Duration = Duration::from_secs(2);
-
 /// Where the audit log goes, and what is in it; for [`ServerBuilder::audit`](crate::ServerBuilder::audit).
 ///
-/// A separate thread passes the lines on, so that a slow sink never holds up a call: up to
-/// [`capacity`](Self::capacity) lines wait, the rest is counted, and the count is a separate line.
+/// [`new`](Self::new) makes each line a `tracing` event, for the subscriber of the program to write; [`to`](Self::to) passes it
+/// to a function.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -131,7 +119,6 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 /// let audit = Audit::to(move |line: &str| sink.lock().unwrap().push(line.to_owned())).values();
 /// let server = TestServer::new(mcp_runtime::server!().tool::<sign_in>().audit(audit))?;
 /// server.call("sign_in", json!({ "user": "ada", "password": "xyzzy" })).await.expect_ok();
-/// drop(server);
 ///
 /// let line: Value = serde_json::from_str(&lines.lock().unwrap()[0]).unwrap();
 /// assert_eq!(line["item"], "sign_in");
@@ -141,51 +128,24 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 /// ```
 #[must_use]
 pub struct Audit {
-    sink: Result<Sink, String>,
-    capacity: usize,
+    /// `None` for `tracing` events.
+    sink: Option<Sink>,
     values: bool,
     max_line: usize,
     fields: Vec<(String, FieldValue)>,
 }
 
 impl Audit {
-    fn new(sink: Result<Sink, String>) -> Self {
-        Self { sink, capacity: CAPACITY, values: false, max_line: MAX_LINE, fields: Vec::new() }
+    /// Makes each line the message of a `tracing` event with the target `mcp_runtime::audit`, at level `INFO`. The program's
+    /// subscriber writes it, and its filters can leave it out: [the guide](crate::guide::security#the-audit-log) has a layer
+    /// that keeps all of them.
+    pub fn new() -> Self {
+        Self { sink: None, values: false, max_line: MAX_LINE, fields: Vec::new() }
     }
 
-    /// Passes each line, without its line end, to a function. It may block.
-    pub fn to(sink: impl FnMut(&str) + Send + 'static) -> Self {
-        Self::new(Ok(Box::new(sink)))
-    }
-
-    /// Writes the lines to a writer, and flushes it after each. Errors are logged, and the line is lost.
-    pub fn to_writer(mut writer: impl Write + Send + 'static) -> Self {
-        let log_limit = LogLimit::new();
-        Self::to(move |line| {
-            if let Err(error) = writeln!(writer, "{line}").and_then(|()| writer.flush())
-                && let Some(LogLine { suppressed }) = log_limit.line()
-            {
-                tracing::error!(suppressed, %error, "a line of the audit log could not be written");
-            }
-        })
-    }
-
-    /// Appends the lines to a file, which is created if it does not exist. The server is not built if it cannot be
-    /// opened.
-    pub fn to_file(path: impl AsRef<Path>) -> Self {
-        let path = path.as_ref();
-        match OpenOptions::new().create(true).append(true).open(path) {
-            Ok(file) => Self::to_writer(file),
-            Err(error) => {
-                Self::new(Err(format!("the audit log `{}` cannot be opened: {error}", path.display())))
-            }
-        }
-    }
-
-    /// Sets how many lines may wait for the sink; 4096 by default, and at least one.
-    pub fn capacity(mut self, lines: usize) -> Self {
-        self.capacity = lines.max(1);
-        self
+    /// Passes each line, without its line end, to a function. The call waits for it, so it must not block.
+    pub fn to(sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { sink: Some(Box::new(sink)), ..Self::new() }
     }
 
     /// Writes the values of arguments of items that exist, but for those that are declared `#[mcp(secret)]` or with
@@ -208,8 +168,7 @@ impl Audit {
     /// ```
     /// use mcp_runtime::audit::Audit;
     ///
-    /// let audit = Audit::to_writer(std::io::stderr())
-    ///     .field("tenant", |principal| principal.claims()?.get("tenant").cloned());
+    /// let audit = Audit::new().field("tenant", |principal| principal.claims()?.get("tenant").cloned());
     /// let server = mcp_runtime::server!().discover().audit(audit);
     /// ```
     pub fn field<V: Into<Value>>(
@@ -253,42 +212,24 @@ impl Audit {
 
     fn open(self) -> Result<Box<dyn AuditLog>, String> {
         self.check_fields()?;
-        let Self { sink, capacity, values, max_line, fields } = self;
-        let mut sink = sink?;
-        let (lines, waiting) = sync_channel::<String>(capacity);
-        let (ended, end) = channel();
-        let write = move || {
-            // ends when the log is dropped, after the lines that wait
-            while let Ok(line) = waiting.recv() {
-                // a panic of the sink loses its line
-                let _contained = catch_unwind(AssertUnwindSafe(|| sink(&line))).map_err(discard);
-            }
-            drop(ended);
-        };
-        let thread = thread::Builder::new().name("mcp audit log".into());
-        thread.spawn(write).map_err(|error| format!("the thread of the audit log cannot start: {error}"))?;
-        Ok(Box::new(RunningLog {
-            lines: Some(lines),
-            end: Mutex::new(end),
-            dropped: AtomicU64::new(0),
-            dropped_in_all: AtomicU64::new(0),
-            values,
-            max_line,
-            fields: fields.into(),
-        }))
+        let Self { sink, values, max_line, fields } = self;
+        Ok(Box::new(RunningLog { sink, values, max_line, fields: fields.into() }))
+    }
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl fmt::Debug for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Audit")
-            .field("capacity", &self.capacity)
-            .field("values", &self.values)
-            .finish_non_exhaustive()
+        f.debug_struct("Audit").field("values", &self.values).finish_non_exhaustive()
     }
 }
 
-/// Starts the log of a server, or says what is wrong with it: its sink cannot be opened, or two members would have one name.
+/// Starts the log of a server, or says what is wrong with it: two members would have one name.
 /// A builder has it, so that only a program that asks for the log contains it.
 pub(crate) type OpenAudit = Box<dyn FnOnce() -> Result<Box<dyn AuditLog>, String> + Send>;
 
@@ -297,12 +238,8 @@ pub(crate) trait AuditLog: Send + Sync {
     /// Whether values are written.
     fn has_values(&self) -> bool;
 
-    /// Writes a line, unless too many wait.
+    /// Writes a line.
     fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>));
-
-    /// How many lines the sink was too slow for.
-    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "metrics count them"))]
-    fn dropped_in_all(&self) -> u64;
 
     /// The names of arguments as JSON, as many as a line may have.
     fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8>;
@@ -317,16 +254,10 @@ pub(crate) trait AuditLog: Send + Sync {
     fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str);
 }
 
-/// A log, and the thread that passes its lines on.
+/// The log of a server that was built.
 struct RunningLog {
-    /// Unset while the log is dropped.
-    lines: Option<SyncSender<String>>,
-    /// Disconnected when the thread has ended.
-    end: Mutex<Receiver<()>>,
-    /// Lines since the last one that was not dropped.
-    dropped: AtomicU64,
-    /// Lines since the start.
-    dropped_in_all: AtomicU64,
+    /// `None` for `tracing` events.
+    sink: Option<Sink>,
     /// Whether values are written.
     values: bool,
     max_line: usize,
@@ -339,19 +270,15 @@ impl AuditLog for RunningLog {
     }
 
     fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>)) {
-        let missing = self.dropped.swap(0, Ordering::Relaxed);
-        if missing > 0 && !self.send(line("dropped", &|line| _ = line.value("count", &missing))) {
-            self.dropped.fetch_add(missing, Ordering::Relaxed);
-            self.count_dropped();
-            return;
+        match &self.sink {
+            // without the spans of the request, which a subscriber would write before the line
+            None => tracing::info!(target: TARGET, parent: None, "{}", line(event, members)),
+            Some(sink) => {
+                let line = line(event, members);
+                // a user's code, of which a panic loses the line
+                let _contained = catch_unwind(AssertUnwindSafe(|| sink(&line))).map_err(discard);
+            }
         }
-        if !self.send(line(event, members)) {
-            self.count_dropped();
-        }
-    }
-
-    fn dropped_in_all(&self) -> u64 {
-        self.dropped_in_all.load(Ordering::Relaxed)
     }
 
     fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
@@ -443,31 +370,6 @@ impl AuditLog for RunningLog {
 
     fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str) {
         write_text(line, key, text);
-    }
-}
-
-impl RunningLog {
-    fn count_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-        self.dropped_in_all.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn send(&self, line: String) -> bool {
-        let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
-        !matches!(sent, Some(Err(TrySendError::Full(_))))
-    }
-}
-
-impl Drop for RunningLog {
-    fn drop(&mut self) {
-        let missing = self.dropped.load(Ordering::Relaxed);
-        if missing > 0 {
-            self.send(line("dropped", &|line| _ = line.value("count", &missing)));
-        }
-        self.lines = None;
-        if self.end.lock().recv_timeout(LAST_LINES) == Err(RecvTimeoutError::Timeout) {
-            tracing::error!("the sink of the audit log is too slow: its last lines may be lost");
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Events and the rest of a server: its state, its audit log.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use mcp_runtime::{audit::Audit, event, prelude::*, testing::TestServer};
+use mcp_runtime::{event, prelude::*, testing::TestServer};
 use serde_json::{Value, json};
 
 use super::fixture::{Incident, builder, incident};
+use crate::common::AuditLines;
 
 /// 32 bytes, for servers that share cursors.
 pub(super) const KEY: [u8; 32] = [
@@ -36,33 +37,14 @@ async fn a_function_takes_state() {
     assert_eq!(super::fixture::titles(polled.value()), ["a"]);
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_poll_has_a_line_in_the_audit_log() {
-    let lines = Lines::default();
-    let server = TestServer::new(builder().audit(Audit::to_writer(lines.clone()))).unwrap();
+    let lines = AuditLines::default();
+    let server = TestServer::new(builder().audit(lines.sink())).unwrap();
     let poll = json!({ "name": "incident.created", "arguments": { "severity": 1 } });
     server.request("events/poll", poll).await.expect_ok();
     server.request("events/poll", json!({ "name": "absent" })).await.expect_code(-32023);
-    let read = || {
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
-    };
-    assert!(mcp_tests::support::soon(|| read().len() >= 2).await);
-    let lines = read();
+    let lines: Vec<Value> = vec![lines.next().await, lines.next().await];
     let call = lines.iter().find(|line| line["item"] == "incident.created").unwrap();
     assert_eq!(
         (&call["method"], &call["kind"], &call["outcome"]),

@@ -474,7 +474,7 @@ impl ServerBuilder {
     /// ```
     /// use mcp_runtime::audit::Audit;
     ///
-    /// let server = mcp_runtime::server!().discover().audit(Audit::to_writer(std::io::stderr()));
+    /// let server = mcp_runtime::server!().discover().audit(Audit::new());
     /// ```
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit.opener());

@@ -252,7 +252,7 @@ impl Server {
     #[cfg(feature = "metrics")]
     #[must_use]
     pub fn metrics(&self) -> Option<String> {
-        self.0.telemetry.metrics_text(self.audit().map_or(0, |log| log.dropped_in_all()))
+        self.0.telemetry.metrics_text()
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {

@@ -219,10 +219,10 @@ impl Telemetry {
         let _uncounted = task;
     }
 
-    /// The metrics as text for Prometheus, if they are collected; `dropped`: lines of the audit log that were dropped.
+    /// The metrics as text for Prometheus, if they are collected.
     #[cfg(feature = "metrics")]
-    pub(crate) fn metrics_text(&self, dropped: u64) -> Option<String> {
-        self.metrics.as_ref().map(|metrics| metrics.to_text(dropped))
+    pub(crate) fn metrics_text(&self) -> Option<String> {
+        self.metrics.as_ref().map(|metrics| metrics.to_text())
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
     core::Collector,
 };
 
@@ -33,7 +33,6 @@ pub(super) struct PrometheusMetrics {
     active_tasks: IntGauge,
     #[cfg(feature = "auth")]
     issuers: HistogramVec,
-    dropped: IntCounter,
     /// The metrics of a store that replicas share.
     store: OnceLock<StoreMetrics>,
     /// The series of `operations`, by the digests of their labels.
@@ -89,10 +88,6 @@ impl PrometheusMetrics {
             "mcp_server_authorization_duration_seconds",
             "Time that an authorization server took to answer for keys or about a token.",
         );
-        let dropped = IntCounter::new(
-            "mcp_server_audit_dropped_lines_total",
-            "Lines of the audit log that were dropped because its sink was too slow.",
-        )?;
         let sessions = HistogramOpts::new(
             "mcp_server_session_duration_seconds",
             "How long MCP sessions and connections lasted.",
@@ -124,7 +119,6 @@ impl PrometheusMetrics {
                 &registry,
                 HistogramVec::new(issuers.buckets(BUCKETS.to_vec()), &["issuer", "question", "outcome"])?,
             )?,
-            dropped: add(&registry, dropped)?,
             registry,
             store: OnceLock::new(),
             series: RwLock::default(),
@@ -244,8 +238,7 @@ impl PrometheusMetrics {
         true
     }
 
-    pub(super) fn to_text(&self, dropped: u64) -> String {
-        self.dropped.inc_by(dropped.saturating_sub(self.dropped.get()));
+    pub(super) fn to_text(&self) -> String {
         if let Some(store) = self.store.get() {
             store.connected.set(store.reached.now().into());
         }
@@ -282,7 +275,7 @@ mod tests {
                 duration: Duration::from_millis(1),
             });
         }
-        let text = metrics.to_text(0);
+        let text = metrics.to_text();
         let series = text.lines().filter(|line| line.contains("_duration_seconds_count")).count();
         assert_eq!(series, MAX_SERIES + 1);
         assert!(text.contains(r#"error_type="_OTHER""#));

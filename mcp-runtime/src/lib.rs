@@ -75,7 +75,7 @@ pub mod __dev {
     /// It cannot be written.
     #[cfg(feature = "install")]
     pub fn replace_file(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
-        crate::core::whole_file::replace(path, bytes)
+        crate::core::whole_file::replace(path, bytes, true)
     }
 
     /// Whether a variable of this name is probably secret.

@@ -33,5 +33,5 @@ pub(crate) mod spawn;
 pub(crate) mod store;
 pub(crate) mod sync;
 pub mod tool;
-#[cfg(any(feature = "install", feature = "testing"))]
+#[cfg(any(feature = "client", feature = "install", feature = "testing"))]
 pub(crate) mod whole_file;

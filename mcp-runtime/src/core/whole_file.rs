@@ -4,19 +4,21 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
 };
+
+use super::crypto::random_id;
 
 /// How many links lead to a file at most.
 const MAX_LINKS: usize = 32;
 
-/// Writes a file that others may read, or replaces it; a link stays a link.
+/// Writes a file, or replaces it. One that `is_public` is where a link leads, and keeps its mode; another is for its owner
+/// only, whatever was there.
 ///
 /// # Errors
 /// It cannot be written; it is as it was then.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let path = resolve(path)?;
-    Temporary::write(&path, &path, bytes, true)?.become_file(&path)
+pub(crate) fn replace(path: &Path, bytes: &[u8], is_public: bool) -> io::Result<()> {
+    let path = if is_public { resolve(path)? } else { path.to_owned() };
+    Temporary::write(&path, is_public.then_some(path.as_path()), bytes, is_public)?.become_file(&path)
 }
 
 /// Where a path leads, also if nothing is there: a link stays a link.
@@ -46,16 +48,18 @@ pub(crate) struct Temporary {
 
 impl Temporary {
     /// Writes a file beside one, with the mode of another if that exists.
-    pub(crate) fn write(beside: &Path, mode_of: &Path, bytes: &[u8], is_public: bool) -> io::Result<Self> {
-        // two threads may write the same file
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = with_ending(beside, &format!(".{}-{count}.tmp", std::process::id()));
-        // of a process of the same number that was killed
-        let _result = fs::remove_file(&path);
+    pub(crate) fn write(
+        beside: &Path,
+        mode_of: Option<&Path>,
+        bytes: &[u8],
+        is_public: bool,
+    ) -> io::Result<Self> {
+        // another process may write the same file, and anything may lie there already
+        let random = random_id().map_err(io::Error::other)?;
+        let path = with_ending(beside, &format!(".{random}.tmp"));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        let old = fs::metadata(mode_of).ok().map(|found| found.permissions());
+        let old = mode_of.and_then(|path| fs::metadata(path).ok()).map(|found| found.permissions());
         // a file that may contain secrets must not be readable by other users, not even before its mode is set
         #[cfg(unix)]
         if !is_public || old.is_some() {

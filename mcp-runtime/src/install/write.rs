@@ -104,7 +104,7 @@ impl TextFile {
         }
         bytes.extend_from_slice(text.as_bytes());
         let copy = self.back_up().map_err(|error| format!("it cannot be copied: {error}"))?;
-        let new = Temporary::write(&self.path, &self.path, &bytes, self.is_public).map_err(in_words)?;
+        let new = Temporary::write(&self.path, Some(&self.path), &bytes, self.is_public).map_err(in_words)?;
         // programs that take no lock, such as the client itself
         if self.is_changed().map_err(in_words)? {
             return Ok(Replaced::Changed);
@@ -131,7 +131,7 @@ impl TextFile {
             return Ok(None);
         }
         // with the mode of the file, since it has what that has
-        Temporary::write(&copy, &self.path, bytes, false)?.become_file(&copy)?;
+        Temporary::write(&copy, Some(&self.path), bytes, false)?.become_file(&copy)?;
         Ok(Some(copy))
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::artifact::{ArtifactStore, hex_digest};
-use crate::core::{store::StoreFuture, sync::Mutex};
+use crate::core::{store::StoreFuture, sync::Mutex, whole_file};
 
 type StoredKey = (String, String);
 
@@ -170,28 +170,12 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Writes a file beside its place and moves it there, so that readers find all of it or nothing.
+/// Writes a file, so that readers find all of it or nothing.
 fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write as _;
-
     let Some(folder) = file.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut directories = fs::DirBuilder::new();
-    let mut options = fs::OpenOptions::new();
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        directories.mode(0o700);
-        options.mode(0o600);
-    }
+    std::os::unix::fs::DirBuilderExt::mode(&mut directories, 0o700);
     directories.recursive(true).create(folder)?;
-    let name = crate::core::crypto::random_id().map_err(io::Error::other)?;
-    let partial = folder.join(format!("{name}.partial"));
-    let written = options.write(true).create_new(true).open(&partial);
-    let written = written.and_then(|mut open| open.write_all(bytes).and_then(|()| open.sync_all()));
-    let moved = written.and_then(|()| fs::rename(&partial, file));
-    if moved.is_err() {
-        // the first error says more
-        let _removed = fs::remove_file(&partial);
-    }
-    moved
+    whole_file::replace(file, bytes, false)
 }

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use crate::core::{crypto::random_id, sync::Mutex};
+use crate::core::{sync::Mutex, whole_file};
 
 /// Keeps what a client knows of servers, as JSON by the server's URL.
 ///
@@ -68,12 +68,6 @@ impl FileTokens {
         Self(path.into())
     }
 
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.0.file_name().unwrap_or_default().to_owned();
-        name.push(suffix);
-        self.0.with_file_name(name)
-    }
-
     /// The entries by server; `None` if the file is not one of this kind.
     fn read(&self) -> io::Result<Option<Map<String, Value>>> {
         match fs::read(&self.0) {
@@ -88,7 +82,7 @@ impl FileTokens {
         if let Some(entries) = self.read()? {
             return Ok(entries);
         }
-        let aside = self.beside(".broken");
+        let aside = whole_file::with_ending(&self.0, ".broken");
         fs::rename(&self.0, &aside)?;
         // it may have tokens all the same
         #[cfg(unix)]
@@ -101,26 +95,7 @@ impl FileTokens {
     }
 
     fn lock_for_writing(&self) -> io::Result<File> {
-        lock_file(&self.beside(".write"))
-    }
-}
-
-/// Options of a file that only its owner can read.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// A file that is removed unless it gets its name.
-struct NewFile(PathBuf);
-
-impl Drop for NewFile {
-    fn drop(&mut self) {
-        // it is gone if it was renamed
-        let _renamed = fs::remove_file(&self.0);
+        lock_file(&whole_file::with_ending(&self.0, ".write"))
     }
 }
 
@@ -141,25 +116,21 @@ impl TokenStore for FileTokens {
         let _lock = self.lock_for_writing()?;
         let mut all = self.read_or_set_aside()?;
         all.insert(server.to_owned(), kept.clone());
-        // a reader sees the old file or the new one, which is made anew: what lies there already, a link or a file that
-        // others can read, is not written to
-        let random =
-            random_id().map_err(|_| io::Error::other("the operating system provides no randomness"))?;
-        let next = NewFile(self.beside(&format!(".{random}.next")));
-        let mut file = private().create_new(true).open(&next.0)?;
-        io::Write::write_all(&mut file, Value::Object(all).to_string().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&next.0, &self.0)
+        whole_file::replace(&self.0, Value::Object(all).to_string().as_bytes(), false)
     }
 
     fn lock(&self) -> io::Result<Box<dyn Send>> {
-        Ok(Box::new(lock_file(&self.beside(".lock"))?))
+        Ok(Box::new(lock_file(&whole_file::with_ending(&self.0, ".lock"))?))
     }
 }
 
 /// Locks a file, which is made if there is none, and whose content does not matter.
 pub(super) fn lock_file(path: &Path) -> io::Result<File> {
-    let file = private().create(true).truncate(false).open(path)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
     file.lock()?;
     Ok(file)
 }

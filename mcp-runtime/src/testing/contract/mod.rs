@@ -172,7 +172,7 @@ impl Contract {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        whole_file::replace(path.as_ref(), self.text().as_bytes())
+        whole_file::replace(path.as_ref(), self.text().as_bytes(), true)
     }
 
     /// Returns the changes from this contract to a newer one.

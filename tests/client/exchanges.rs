@@ -335,8 +335,7 @@ async fn forever() -> &'static str {
 }
 
 fn tasks() -> ServerBuilder {
-    let quick = Duration::from_millis(20);
-    mcp_runtime::server!().tool::<errand>().tool::<forever>().tasks(|tasks| tasks.poll_interval(quick))
+    mcp_runtime::server!().tool::<errand>().tool::<forever>()
 }
 
 #[tokio::test]

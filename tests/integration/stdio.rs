@@ -26,7 +26,7 @@ async fn an_invalid_line_costs_one_message() {
 #[tokio::test]
 async fn a_line_over_the_limit_is_skipped() {
     let mut server = start();
-    let long = call("long", "echo", &json!({ "message": "y".repeat(300_000) }));
+    let long = call("long", "echo", &json!({ "message": "y".repeat(5_000_000) }));
     server.send(&long).await;
     assert_eq!(error_code(&server.message().await), -32600);
     let reply = server.reply_to(&call(1, "echo", &json!({ "message": "z".repeat(60_000) }))).await;

@@ -82,7 +82,7 @@ fn main() -> mcp_runtime::Result<()> {
     mcp_runtime::server!()
         .info(|info| info.name("replica"))
         .discover()
-        .limits(|limits| limits.max_consumed_calls(1_000_000).max_share_percent(100))
+        .limits(|limits| limits.max_consumed_calls(2_000_000))
         // a task of a replica that is killed begins again, or has failed, within two leases
         .tasks(|tasks| tasks.lease(Duration::from_secs(5)))
         // an answer whose request got no response is lost: SDKs do not send it again

@@ -30,10 +30,8 @@ fn often() -> &'static str {
 pub(crate) async fn three(store: &TestStore) -> [HttpServer; 3] {
     let replica = || {
         let store: Arc<dyn Shared> = store.open();
-        let server = Server::builder("rates", "1")
-            .stores(|stores| stores.keys([server_key(8)]))
-            .limits(|limits| limits.max_rate_callers(8))
-            .http(|http| {
+        let server =
+            Server::builder("rates", "1").stores(|stores| stores.keys([server_key(8)])).http(|http| {
                 http.caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
             });
         HttpServer::start(server.tool::<seldom>().tool::<briefly>().tool::<often>().shared(store))

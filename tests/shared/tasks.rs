@@ -217,7 +217,7 @@ async fn report(dir: String, ctx: &Context) -> &'static str {
 #[mcp_tool(task)]
 async fn ask_much(dir: String, ctx: &Context) -> Result<String, ToolError> {
     let _noted = Noted::new(&dir);
-    let answered: Name = ctx.elicit("long", "Why? ".repeat(10_000)).await?;
+    let answered: Name = ctx.elicit("long", "Why? ".repeat(7_000_000)).await?;
     Ok(answered.name)
 }
 
@@ -553,8 +553,8 @@ async fn a_replica_that_was_cut_off_until_its_task_had_expired_ends_it() {
 #[tokio::test]
 async fn a_task_whose_question_has_no_room_in_the_store_fails_and_says_so() {
     within(async {
-        let one = builder(Memory::default()).tasks(|tasks| tasks.max_kept_bytes(40_000));
-        let one = HttpServer::start(one).await;
+        // of 64 MiB for all clients one has half
+        let one = HttpServer::start(builder(Memory::default())).await;
         let files = Files::new("much");
         let id = start(one.address, "ask_much", &files).await;
         let failed = until(one.address, &id, "failed").await;

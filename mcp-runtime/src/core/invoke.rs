@@ -219,14 +219,15 @@ pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
     ProtocolError::internal("the reply could not be written")
 }
 
+/// After which time a plain function is reported as slow: it runs on the thread that serves its client.
+const SLOW_FUNCTION: Duration = Duration::from_millis(500);
+
 /// How an annotated function is called.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartOptions {
     /// Whether the call is the current one of its thread also while a plain function runs, so that the `tracing` events that
     /// it records, and the updates that it reports, are attributed to the call. It always has a context then.
     pub(crate) is_current: bool,
-    /// After which time a plain function is reported as slow.
-    pub(crate) slow_after: Duration,
 }
 
 /// Calls the function of an item.
@@ -247,7 +248,7 @@ pub(crate) fn start(
         && matches!(outcome, Ok(MaybeFuture::Ready(_)) | Err(_))
     {
         let elapsed = started.elapsed();
-        if elapsed > options.slow_after && function.take_slow_warning() {
+        if elapsed > SLOW_FUNCTION && function.take_slow_warning() {
             warn_of_slow_function(name, elapsed);
         }
     }

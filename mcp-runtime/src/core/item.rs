@@ -323,13 +323,6 @@ pub(crate) enum ItemFunction<C> {
 }
 
 impl<C> ItemFunction<C> {
-    /// Sets how many values may be read to decode the arguments of an annotated function.
-    pub(crate) fn set_max_alternatives(&mut self, values: usize) {
-        if let Self::Annotated(function) = self {
-            function.text_limit.max_alternatives = values;
-        }
-    }
-
     /// The parameters of an annotated function.
     pub(crate) fn args(&self) -> &'static [&'static dyn AnyArg] {
         match self {

@@ -37,6 +37,9 @@ use crate::core::{
 /// How long it may take to answer the calls that a shutdown cuts off.
 const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Bytes of the requests of one connection that wait for a running call to end.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+
 /// A limit on requests, and whose share of it a connection uses.
 pub(crate) struct SharedRequests {
     pub(crate) permits: Arc<Shares>,
@@ -143,7 +146,7 @@ impl RequestScheduler {
         } else if table.queue.is_empty() && self.has_capacity(&table, requests) {
             Turn::Now
         } else if table.queue.len() < options.limits.max_queued
-            && table.queued_bytes + bytes <= options.limits.max_queued_bytes
+            && table.queued_bytes + bytes <= MAX_QUEUED_BYTES
             && self.shared_permit(bytes).is_some()
         {
             Turn::Queue

@@ -30,6 +30,8 @@ use crate::core::{
     server::Server,
 };
 
+/// Bytes of one line, which is one message.
+const MAX_LINE: usize = 4 << 20;
 /// Bytes of replies after which they are flushed even if more requests have been read already.
 pub(crate) const FLUSH_SIZE: usize = 64 << 10;
 /// How long calls may run after the input of a byte stream has ended, unless `shutdown_timeout` is set.
@@ -130,7 +132,7 @@ impl StreamConnection {
             opening_request: context.connection.clone(),
         };
         let context = RequestContext { connection: Some(Arc::new(client)), ..context };
-        let buffer = LineBuffer::new(server.options().stdio.max_line);
+        let buffer = LineBuffer::new(MAX_LINE);
         let transport = context.connection.as_ref().and_then(|connection| connection.transport());
         let timer =
             SessionTimer { server: server.clone(), transport, opened: Instant::now(), revision: None };
@@ -179,15 +181,13 @@ impl StreamConnection {
                 self.buffer.bytes = buffer;
             }
             Line::TooLong => {
-                let limit = self.scheduler.server.options().stdio.max_line;
-                let error =
-                    format!("the line is longer than {limit} bytes\nsend less at once, or raise `max_line`");
+                let error = format!("the line is longer than {MAX_LINE} bytes\nsend less at once");
                 self.refuse(None, &ProtocolError::invalid_request(error), out);
             }
         }
     }
 
-    /// Serves one message. Its size is bounded where it was read: a line by `stdio.max_line`, a body by `http.max_body`.
+    /// Serves one message. Its size is bounded where it was read: a line by [`MAX_LINE`], a body by `http.max_body`.
     pub(crate) fn serve_text(&mut self, text: &[u8], out: &mut OutputBuffer) {
         // most messages begin with their brace
         if text.first() != Some(&b'{') && text.trim_ascii_start().is_empty() {

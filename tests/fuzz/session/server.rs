@@ -22,8 +22,6 @@ pub(super) const MAX_SUBSCRIBERS: usize = 6;
 pub(super) const MAX_RUNNING_TASKS: usize = 3;
 /// The resource that clients subscribe to.
 pub(super) const BOARD: &str = "board://notes";
-/// How many subscriptions to that resource there may be: a URI counts with 128 bytes more than it has.
-pub(super) const MAX_SUBSCRIPTIONS: usize = 3;
 /// How long a request to a client waits, and a task without its client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -110,8 +108,7 @@ pub(super) fn server() -> Server {
         .tasks(|tasks| tasks.ttl(PATIENCE).max_running(MAX_RUNNING_TASKS))
         .limits(|limits| {
             let limits = limits.max_in_flight(MAX_IN_FLIGHT).max_queued(MAX_QUEUED);
-            let limits = limits.max_subscribers(MAX_SUBSCRIBERS).client_request_timeout(PATIENCE);
-            limits.max_subscription_bytes(MAX_SUBSCRIPTIONS * (128 + BOARD.len()))
+            limits.max_subscribers(MAX_SUBSCRIBERS).client_request_timeout(PATIENCE)
         })
         .build()
         .expect("a server");

@@ -148,7 +148,7 @@ async fn a_flood_of_one_principal_leaves_another_its_rate() {
 #[tokio::test]
 async fn many_addresses_are_served_and_none_of_them_gets_more_than_its_rate() {
     within(async {
-        let server = HttpServer::start(limited("2/1h").limits(|limits| limits.max_rate_callers(256))).await;
+        let server = HttpServer::start(limited("2/1h")).await;
         let mut connection = HttpConnection::open(server.address).await;
         let mut status = async |client: &str| {
             connection.send(&from(client)).await;

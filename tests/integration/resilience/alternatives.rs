@@ -81,10 +81,3 @@ async fn variants_that_differ_late_are_refused_where_they_would_double_with_each
         server.call("depth", json!({ "late": late(100, name) })).await.expect_failure(REFUSAL);
     }
 }
-
-#[tokio::test]
-async fn a_server_may_accept_more() {
-    let server = server().limits(|limits| limits.max_alternatives(2_000_000));
-    let server = TestServer::new(server).expect("a server");
-    server.call("sum", json!({ "lists": lists(10_000, 60) })).await.expect_text("10000");
-}

@@ -126,8 +126,9 @@ async fn until_status(at: SocketAddr, status: u16) {
 #[tokio::test]
 async fn a_request_takes_its_permit_before_its_body_is_read() {
     within(async {
-        let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(2));
-        let served = HttpServer::start(builder.limits(|limits| limits.max_share_percent(100))).await;
+        // of which one client may use half
+        let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(4));
+        let served = HttpServer::start(builder).await;
         let bodies = [unfinished(served.address).await, unfinished(served.address).await];
         until_status(served.address, 503).await;
         drop(bodies);
@@ -152,8 +153,8 @@ async fn calls_over_http_sse_are_bounded_like_requests() {
         let builder = mcp_runtime::server!()
             .tool::<here>()
             .tool::<wait>()
-            .http(|http| http.legacy_sse("/sse").max_requests(4))
-            .limits(|limits| limits.max_share_percent(100));
+            // of which one client may use half
+            .http(|http| http.legacy_sse("/sse").max_requests(8));
         let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
         let mut one = HttpSse::open(served.address, "/sse", &[]).await;
         let mut two = HttpSse::open(served.address, "/sse", &[]).await;
@@ -191,8 +192,8 @@ async fn batches_over_http_sse_are_bounded_like_requests() {
         let release = std::sync::Arc::new(Semaphore::new(0));
         let builder = mcp_runtime::server!()
             .tool::<wait>()
-            .http(|http| http.legacy_sse("/sse").max_requests(4))
-            .limits(|limits| limits.max_share_percent(100));
+            // of which one client may use half
+            .http(|http| http.legacy_sse("/sse").max_requests(8));
         let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
         let mut client = HttpSse::open(served.address, "/sse", &[]).await;
         client.initialize_as("2025-03-26", &json!({})).await;

@@ -187,20 +187,6 @@ async fn the_streams_of_one_principal_can_be_ended() {
 }
 
 #[tokio::test]
-async fn streams_end_at_their_maximum_age() {
-    within(async {
-        let aged = builder().http(|http| http.max_stream_age(Duration::from_millis(100)));
-        let (_server, served) = serve(aged).await;
-        let at = served.address;
-        assert_ended(&rest(EventStream::open(&listen("ada"), at).await.expect("a stream")).await);
-        let session = session("ada", &served).await;
-        let get = HttpRequest::standalone_stream(&session).header("x-user", "ada");
-        assert_eq!(rest(EventStream::open(&get, at).await.expect("a stream")).await, [] as [Value; 0]);
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn updates_are_sent_only_to_callers_that_still_have_the_scopes() {
     within(async {
         let (server, served) = serve(builder()).await;

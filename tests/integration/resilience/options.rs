@@ -290,14 +290,14 @@ async fn unfinished_bodies_share_a_byte_budget() {
     within(async {
         let builder = mcp_runtime::server!()
             .tool::<here>()
-            .http(|http| http.max_unfinished_bytes(64 << 10))
-            .limits(|limits| limits.max_share_percent(100));
+            // of 128 MiB for all clients one has half
+            .http(|http| http.max_body(48 << 20));
         let served = HttpServer::start(builder).await;
         let at = served.address;
         for finish in [true, false] {
-            let mut first = unfinished(at, 50_000).await;
+            let mut first = unfinished(at, 40 << 20).await;
             for _ in 0..3 {
-                let refused = promptly(unfinished(at, 50_000).await.response()).await;
+                let refused = promptly(unfinished(at, 40 << 20).await.response()).await;
                 assert_eq!(refused.status, 503);
                 assert!(refused.header("retry-after").is_some());
             }
@@ -311,7 +311,7 @@ async fn unfinished_bodies_share_a_byte_budget() {
             }
             // and now for another large one
             promptly(async {
-                while padded(50_000).send(at).await.status != 200 {
+                while padded(40 << 20).send(at).await.status != 200 {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             })
@@ -321,13 +321,14 @@ async fn unfinished_bodies_share_a_byte_budget() {
     .await;
 }
 
-/// A server that runs one call at a time and queues few bytes.
+/// A server that runs one call at a time.
 fn narrow(entered: &Count, release: &std::sync::Arc<Semaphore>) -> ServerBuilder {
-    let builder = mcp_runtime::server!()
-        .tool::<wait>()
-        .limits(|limits| limits.max_in_flight(1).max_queued_bytes(10_000));
+    let builder = mcp_runtime::server!().tool::<wait>().limits(|limits| limits.max_in_flight(1));
     builder.http(|http| http.legacy_sse("/sse")).state(entered.clone()).state(release.clone())
 }
+
+/// Bytes of a request of which four fit into the 16 MiB that may wait.
+const LARGE: usize = 7 << 19;
 
 fn waiting(id: u64, bytes: usize) -> Value {
     let mut call = legacy_call(id, "wait", &json!({}));
@@ -349,21 +350,22 @@ async fn queued_requests_share_a_byte_budget() {
         client.shake_hands("2025-11-25").await;
         client.send(&waiting(1, 0)).await;
         until(|| entered.get() == 1).await;
-        client.send(&waiting(2, 6000)).await;
-        client.send(&waiting(3, 6000)).await;
-        assert_busy(&promptly(client.message()).await, 3);
-        client.send(&waiting(4, 0)).await;
-        release.add_permits(3);
-        for id in [1, 2, 4] {
+        for id in 2..=6 {
+            client.send(&waiting(id, LARGE)).await;
+        }
+        assert_busy(&promptly(client.message()).await, 6);
+        client.send(&waiting(7, 0)).await;
+        release.add_permits(6);
+        for id in [1, 2, 3, 4, 5, 7] {
             assert_eq!(promptly(client.message()).await["id"], id);
         }
         // the budget is released
-        client.send(&waiting(5, 0)).await;
-        until(|| entered.get() == 4).await;
-        client.send(&waiting(6, 6000)).await;
+        client.send(&waiting(8, 0)).await;
+        until(|| entered.get() == 7).await;
+        client.send(&waiting(9, LARGE)).await;
         release.add_permits(2);
-        assert_eq!(client.message().await["id"], 5);
-        assert_eq!(client.message().await["id"], 6);
+        assert_eq!(client.message().await["id"], 8);
+        assert_eq!(client.message().await["id"], 9);
     })
     .await;
 }
@@ -377,11 +379,12 @@ async fn queued_requests_over_http_sse_share_a_byte_budget() {
         client.initialize(&json!({})).await;
         client.send(&waiting(1, 0)).await;
         until(|| entered.get() == 1).await;
-        client.send(&waiting(2, 6000)).await;
-        client.send(&waiting(3, 6000)).await;
-        assert_busy(&promptly(client.message()).await, 3);
-        release.add_permits(2);
-        for id in [1, 2] {
+        for id in 2..=6 {
+            client.send(&waiting(id, LARGE)).await;
+        }
+        assert_busy(&promptly(client.message()).await, 6);
+        release.add_permits(5);
+        for id in 1..=5 {
             assert_eq!(promptly(client.message()).await["id"], id);
         }
     })

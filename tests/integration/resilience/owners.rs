@@ -143,11 +143,11 @@ async fn a_slow_sender_holds_its_own_places_only() {
 #[tokio::test]
 async fn bytes_of_unfinished_bodies_are_limited_for_each_client() {
     within(async {
-        let served =
-            HttpServer::start(behind_a_proxy().http(|http| http.max_unfinished_bytes(64 << 10))).await;
+        // of 128 MiB for all clients she has half
+        let served = HttpServer::start(behind_a_proxy().http(|http| http.max_body(48 << 20))).await;
         let at = served.address;
         let large = |client: &str| {
-            let text = "x".repeat(24 << 10);
+            let text = "x".repeat(40 << 20);
             let params = json!({ "name": "here", "arguments": {}, "_meta": { "note": text } });
             HttpRequest::modern(1, "tools/call", params).header("x-client", client)
         };
@@ -159,7 +159,8 @@ async fn bytes_of_unfinished_bodies_are_limited_for_each_client() {
         promptly(async {
             loop {
                 let mut second = HttpConnection::open(at).await;
-                second.write(most).await;
+                // the server may refuse it before it has read the whole body
+                second.try_write(most).await;
                 if let Ok(response) =
                     tokio::time::timeout(std::time::Duration::from_secs(3), second.response()).await
                 {
@@ -177,39 +178,6 @@ async fn bytes_of_unfinished_bodies_are_limited_for_each_client() {
         assert_eq!(his.response().await.status, 200);
         first.write(&[*last]).await;
         assert_eq!(first.response().await.status, 200);
-    })
-    .await;
-}
-
-/// Starts a session, and ends it without using it.
-async fn start_and_end(client: &str, at: SocketAddr) -> u16 {
-    let session = HttpRequest::initialize("2025-11-25").header("x-client", client).send(at).await.session();
-    HttpRequest::new("DELETE").session(&session).header("x-client", client).send(at).await.status
-}
-
-#[tokio::test]
-async fn sessions_that_one_client_ends_cost_no_other_client_the_end_of_its_own() {
-    within(async {
-        let served = HttpServer::start(behind_a_proxy().http(|http| http.max_session_records(20))).await;
-        let at = served.address;
-        let early = HttpRequest::initialize("2025-11-25").header("x-client", BOB).send(at).await.session();
-        let mut ended = 0;
-        for _ in 0..30 {
-            match start_and_end(ADA, at).await {
-                204 => ended += 1,
-                status => assert_eq!(status, 405),
-            }
-        }
-        assert_eq!(ended, 10, "her share");
-        for _ in 0..5 {
-            assert_eq!(start_and_end(BOB, at).await, 204);
-        }
-        let delete = HttpRequest::new("DELETE").session(&early).header("x-client", BOB);
-        assert_eq!((delete.send(at).await.status, delete.send(at).await.status), (204, 404));
-        // her sessions are served all the same
-        let session = HttpRequest::initialize("2025-11-25").header("x-client", ADA).send(at).await.session();
-        let list = HttpRequest::legacy(&session, 1, "tools/list", &json!({})).header("x-client", ADA);
-        assert_eq!(list.send(at).await.status, 200);
     })
     .await;
 }

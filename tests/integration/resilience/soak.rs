@@ -357,7 +357,7 @@ async fn unread(requests: usize, request: &HttpRequest, at: SocketAddr) -> usize
 #[tokio::test]
 #[ignore = "soak"]
 async fn soak_what_one_client_subscribes_to_and_does_not_read() {
-    let builder = builder().tool::<large>().resource::<note>().http(|http| http.max_event_bytes(64 << 20));
+    let builder = builder().tool::<large>().resource::<note>();
     let at = HttpServer::start(builder).await;
     let at = at.address;
     let uris: Vec<_> = (0..480).map(|n| format!("note://{n}/{}", "y".repeat(8100))).collect();

@@ -62,7 +62,7 @@ async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
 #[tokio::test]
 async fn a_thousand_streams_over_http_leave_nothing() {
     within(async {
-        let limited = builder().limits(|limits| limits.max_subscribers(100).max_share_percent(100));
+        let limited = builder().limits(|limits| limits.max_subscribers(200));
         let server = limited.build().unwrap();
         let served = HttpServer::of(&server).await;
         let tasks = Handle::current().metrics().num_alive_tasks();
@@ -201,20 +201,25 @@ async fn the_resources_of_a_subscription_are_limited() {
     assert_eq!(reply["result"], json!({}));
 }
 
+/// The most changes that wait for one subscriber.
+const PENDING: usize = 1024;
+
 #[tokio::test]
 async fn a_stream_that_loses_a_change_ends_with_an_error() {
-    let server = builder().limits(|limits| limits.max_pending_changes(2)).build().unwrap();
-    let three = json!({ "resourceSubscriptions": ["item://1", "item://2", "item://3"] });
+    let server = builder().limits(|limits| limits.max_subscriptions(PENDING + 1)).build().unwrap();
+    let uris: Vec<_> = (0..=PENDING).map(|n| format!("item://{n}")).collect();
+    let listened = json!({ "resourceSubscriptions": uris });
     let modern = TestServer::of(&server);
-    let mut changes = modern.listen(three.clone()).await;
+    let mut changes = modern.listen(listened.clone()).await;
     let legacy = TestServer::of(&server).legacy(Revision::V2025_11_25);
-    let mut session = legacy.listen(three).await;
-    for uri in ["item://1", "item://2", "item://3"] {
+    let mut session = legacy.listen(listened).await;
+    for uri in &uris {
         server.handle().resource_updated(uri);
     }
     for stream in [&mut changes, &mut session] {
-        assert_eq!(stream.next().await["params"]["uri"], "item://1");
-        assert_eq!(stream.next().await["params"]["uri"], "item://2");
+        for uri in &uris[..PENDING] {
+            assert_eq!(stream.next().await["params"]["uri"], **uri);
+        }
     }
     assert_eq!(changes.ended().await["resultType"], "complete");
     // a session has no stream to end: it continues

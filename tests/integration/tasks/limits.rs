@@ -142,11 +142,10 @@ async fn a_full_store_refuses_tasks_and_results() {
     probe.until_running(1).await;
     assert_eq!(probe.entered(), 1, "the refused function did not run");
 
-    let mut client =
-        connect(mcp_runtime::server!().tool::<large>().tasks(|tasks| tasks.max_kept_bytes(10_000))).await;
+    let mut client = connect(mcp_runtime::server!().tool::<large>()).await;
     let id = client.start_task("large", json!({ "bytes": 1_000 })).await;
     client.until_status(&id, "completed").await;
-    let id = client.start_task("large", json!({ "bytes": 10_000 })).await;
+    let id = client.start_task("large", json!({ "bytes": 64 << 20 })).await;
     let task = client.until_status(&id, "failed").await;
     assert_eq!(task["error"]["code"], -32603);
     assert!(task["statusMessage"].as_str().unwrap().contains("saved"), "{task}");

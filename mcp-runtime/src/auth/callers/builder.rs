@@ -1,9 +1,13 @@
 //! The builder's method that authenticates callers; only a program that calls it contains the code of this folder.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use super::{Authentication, Authenticator, FailureRate, IntoAuthentication};
 use crate::core::{
+    admission::MAX_CALLERS,
     config::Options,
     crypto::KeyRing,
     server::{IssuerObserver, ServerBuilder},
@@ -40,6 +44,10 @@ impl ServerBuilder {
     }
 }
 
+/// How long it may take to find out whose a token is. A request whose verifier, or authorization server, takes longer is
+/// answered `503`.
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The ways to authenticate callers that the builder was given.
 #[derive(Clone, Default)]
 struct Authentications(Vec<Arc<Authentication>>);
@@ -73,11 +81,7 @@ fn set_up(
             return problems;
         }
     };
-    let failed = FailureRate {
-        rate,
-        addresses: options.limits.max_rate_callers,
-        timeout: options.limits.authentication_timeout,
-    };
+    let failed = FailureRate { rate, addresses: MAX_CALLERS, timeout: AUTHENTICATION_TIMEOUT };
     match Authenticator::new(&added.0, &used, keys, failed, http.implies.as_ref(), observer) {
         Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
         Err(found) => problems.extend(found),

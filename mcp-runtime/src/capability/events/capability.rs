@@ -33,10 +33,7 @@ pub(crate) struct Events {
 
 impl Events {
     fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: EventEntry) {
-        let limits = &assembly.rules.options.limits;
         let function = &mut entry.function;
-        function.input.max_values = limits.max_argument_values;
-        function.input.max_alternatives = limits.max_alternatives;
         assembly.rules.apply_to(item, &mut function.spec.item);
         // layers around calls do not apply to polls
         function.spec.item.layers = Arc::default();

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     core::{
-        arguments::{ArgumentChange, CallParts, Inject, Input},
+        arguments::{ArgumentChange, CallParts, Inject, Input, MAX_VALUES},
         connection::{Access, AccessRules, ItemKind, Principal, RequestContext},
         context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
         dispatch::ObservedEntry,
@@ -234,7 +234,7 @@ impl EventEntry {
                 parent: None,
             })
         };
-        let needs_check = arguments.len() > input.max_values || input.attempts.is_some();
+        let needs_check = arguments.len() > MAX_VALUES || input.attempts.is_some();
         if needs_check && let Err(failure) = input.check_size(arguments) {
             return invoke::start_with(|| Err(failure), &context(), None);
         }
@@ -251,7 +251,7 @@ impl EventEntry {
             this: function.this.as_ref(),
             context: &context,
         };
-        let options = StartOptions { is_current: false, slow_after: server.options().limits.slow_function };
+        let options = StartOptions { is_current: false };
         invoke::start(&spec.item.name, function, &parts, spec.item.timeout, options)
     }
 }

@@ -1,4 +1,4 @@
-//! Limits of events: what is kept of them, how long requests wait, and how often clients ask.
+//! Limits of events: what is kept of them.
 
 use std::time::Duration;
 
@@ -18,10 +18,6 @@ pub struct EventLimits {
     pub(super) keep_for: Duration,
     /// Bytes of one payload.
     pub(crate) max_payload: usize,
-    /// Events of one poll.
-    pub(crate) max_polled: usize,
-    pub(super) poll_interval: Duration,
-    pub(super) longest_wait: Duration,
     #[cfg(feature = "events-webhook")]
     pub(super) webhook: super::webhook::WebhookLimits,
 }
@@ -33,9 +29,6 @@ impl Default for EventLimits {
             max_kept_bytes: 4 << 20,
             keep_for: Duration::from_secs(10 * 60),
             max_payload: 256 << 10,
-            max_polled: 100,
-            poll_interval: Duration::from_secs(5),
-            longest_wait: Duration::from_secs(30),
             #[cfg(feature = "events-webhook")]
             webhook: Default::default(),
         }
@@ -49,12 +42,6 @@ impl EventLimits {
         self
     }
 
-    /// Sets how many bytes of events of one type are kept; 4 MiB by default. The oldest go first.
-    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
-        self.max_kept_bytes = bytes;
-        self
-    }
-
     /// Sets how long events are kept; 10 minutes by default, a year at most.
     pub fn keep_for(mut self, time: Duration) -> Self {
         self.keep_for = time.min(LONGEST);
@@ -64,24 +51,6 @@ impl EventLimits {
     /// Sets how many bytes of JSON one payload may have; 256 KiB by default. A larger one is not emitted.
     pub fn max_payload(mut self, bytes: usize) -> Self {
         self.max_payload = bytes;
-        self
-    }
-
-    /// Sets how many events one `events/poll` returns at most; 100 by default. Clients may ask for fewer.
-    pub fn max_polled(mut self, events: usize) -> Self {
-        self.max_polled = events.max(1);
-        self
-    }
-
-    /// Sets how often clients should poll: `nextPollMs` on the wire; 5 seconds by default.
-    pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
-        self
-    }
-
-    /// Sets how long a poll may wait for an event, whatever `timeoutMs` its client asks for; 30 seconds by default.
-    pub fn longest_wait(mut self, time: Duration) -> Self {
-        self.longest_wait = time.min(LONGEST);
         self
     }
 }

@@ -22,6 +22,15 @@ use crate::core::{
     server::{Entry as _, Server},
 };
 
+/// The most events that one poll returns; clients may ask for fewer.
+const MAX_POLLED: usize = 100;
+
+/// How long a poll may wait for an event, whatever its client asks for.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// How often clients should poll: `nextPollMs` on the wire.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
 /// How soon a client should poll again that has let its request wait.
 const AFTER_A_WAIT: Duration = Duration::from_secs(1);
 
@@ -46,14 +55,13 @@ impl Events {
     /// Answers `events/poll`.
     pub(super) fn poll(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let (entry, arguments) = self.wanted(server, &request, Delivery::Poll)?;
-        let limits = server.event_limits();
         let params = request.params;
         let max_events = integer(params.max_events, "maxEvents")?.unwrap_or(u64::MAX);
         let call = EventCall::of(server, &request, entry, arguments)?;
         let wait = integer(params.timeout_ms, "timeoutMs")?.map(Duration::from_millis);
         let poll = PollEvents {
-            most: usize::try_from(max_events).unwrap_or(usize::MAX).clamp(1, limits.max_polled),
-            wait: wait.map(|wait| wait.min(limits.longest_wait)),
+            most: usize::try_from(max_events).unwrap_or(usize::MAX).clamp(1, MAX_POLLED),
+            wait: wait.map(|wait| wait.min(LONGEST_WAIT)),
         };
         Ok(call.start(request, poll))
     }
@@ -113,8 +121,7 @@ impl EventRequest for PollEvents {
         }
         events.truncated = truncated;
         let cursor = subscription.cursor(server, &subscription.position)?;
-        let interval = server.event_limits().poll_interval;
-        let next_poll = if wait.is_some() { interval.min(AFTER_A_WAIT) } else { interval };
+        let next_poll = if wait.is_some() { AFTER_A_WAIT } else { POLL_INTERVAL };
         Ok(PollResult { name: entry.name().into(), events, cursor, next_poll })
     }
 }

@@ -421,7 +421,7 @@ mod tests {
         assert!(read.events.is_empty() && read.truncated);
         assert!(!ring.read(&ring.end(), None, 9).truncated, "nothing after the end has gone");
 
-        let ring = new_ring(limits().max_kept_bytes(3 * OVERHEAD));
+        let ring = new_ring(EventLimits { max_kept_bytes: 3 * OVERHEAD, ..limits() });
         let start = ring.end();
         for n in 0..3 {
             ring.push(event(n));

@@ -30,7 +30,6 @@ pub(crate) struct Prompts {
 impl Prompts {
     fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: PromptEntry) {
         assembly.rules.apply_to(item, &mut entry.item);
-        entry.function.set_max_alternatives(assembly.rules.options.limits.max_alternatives);
         // of one that completes an argument; the function of the item names it by itself
         if item.takes::<ServerHandle>() {
             open_for_handle(assembly);

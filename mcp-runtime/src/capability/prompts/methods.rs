@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result};
 use crate::{
     core::{
-        arguments::{MaybeFuture, TextArgument},
+        arguments::{MaybeFuture, TextArgument, has_too_many_values},
         client_request::CallBinding,
         context::{Context, Retry},
         dispatch::{
@@ -25,7 +25,7 @@ use crate::{
         reason::Reason,
         server::Server,
     },
-    schema::{consists_of_more_values, duplicate_keys, has_duplicates_beside},
+    schema::{duplicate_keys, has_duplicates_beside},
 };
 
 /// One `prompts/get`.
@@ -42,7 +42,7 @@ impl Prompts {
     pub(super) fn get(&self, server: &Server, request: Request<'_>) -> Result<Response, Reply> {
         let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
-        if consists_of_more_values(arguments, server.options().limits.max_argument_values) {
+        if has_too_many_values(arguments) {
             return Err(ProtocolError::invalid_params("too many values in `arguments`").into());
         }
         let mut values = parse_arguments(arguments)?;

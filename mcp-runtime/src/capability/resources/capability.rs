@@ -62,7 +62,6 @@ pub(crate) struct Resources {
 impl Resources {
     fn add(assembly: &mut Assembly<'_>, item: &RegisteredItem, mut entry: ResourceEntry) {
         assembly.rules.apply_to(item, &mut entry.item);
-        entry.function.set_max_alternatives(assembly.rules.options.limits.max_alternatives);
         // names of variables tell no URI from another
         let (key, at) = (comparable_uri(&entry.template.without_names()), entry.item.location);
         assembly.claim_name("resource", &key, &entry.uri, at);

@@ -98,10 +98,9 @@ impl Tasks {
         let Some(permit) = self.permits.try_acquire(&sharer, 1) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
         };
-        let TaskOptions { ttl, poll_interval, .. } = &self.options;
         let owners = TaskOwners { owner, sharer };
         let is_shared = self.replicas.is_some();
-        let task = RunningTask::new(id.clone(), owners, *ttl, *poll_interval, self.hub.clone(), is_shared);
+        let task = RunningTask::new(id.clone(), owners, self.options.ttl, self.hub.clone(), is_shared);
         self.running.lock().insert(id, task.clone());
         Ok(TaskPermit { tasks: self.clone(), task, _permit: permit })
     }
@@ -110,8 +109,7 @@ impl Tasks {
     fn adopt(self: &Arc<Self>, id: &Arc<str>, record: &StoredTask, permit: Permit) -> Arc<TaskPermit> {
         let owners =
             TaskOwners { owner: record.owner.clone(), sharer: Owner::from_text(record.share.clone()) };
-        let TaskOptions { ttl, poll_interval, .. } = &self.options;
-        let task = RunningTask::new(id.clone(), owners, *ttl, *poll_interval, self.hub.clone(), true);
+        let task = RunningTask::new(id.clone(), owners, self.options.ttl, self.hub.clone(), true);
         task.inherit(record);
         self.running.lock().insert(id.clone(), task.clone());
         Arc::new(TaskPermit { tasks: self.clone(), task, _permit: permit })

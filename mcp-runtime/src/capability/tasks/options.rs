@@ -19,8 +19,6 @@ const LEASE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5 
 pub struct TaskOptions {
     /// How long a task is kept after a client has requested it, or it has ended.
     pub(super) ttl: Duration,
-    /// `pollIntervalMs` on the wire.
-    pub(super) poll_interval: Duration,
     /// How many may run at once.
     pub(crate) max_running: usize,
     /// How many are kept, running or not.
@@ -35,7 +33,6 @@ impl Default for TaskOptions {
     fn default() -> Self {
         Self {
             ttl: Duration::from_secs(10 * 60),
-            poll_interval: Duration::from_secs(1),
             max_running: 1024,
             max_kept: 10_000,
             max_kept_bytes: 64 << 20,
@@ -61,14 +58,8 @@ impl TaskOptions {
         self
     }
 
-    /// Sets how often clients should poll a task: `pollIntervalMs` on the wire; 1 second by default.
-    pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
-        self
-    }
-
     /// Sets how many tasks may run at once; 1024 by default, and at most
-    /// [half](crate::config::Limits::max_share_percent) of them for one client. More are refused.
+    /// half of them for one client. More are refused.
     pub fn max_running(mut self, tasks: usize) -> Self {
         self.max_running = tasks;
         self
@@ -78,13 +69,6 @@ impl TaskOptions {
     /// [shared store](crate::ServerBuilder::shared), of all replicas together.
     pub fn max_kept(mut self, tasks: usize) -> Self {
         self.max_kept = tasks;
-        self
-    }
-
-    /// Sets how many bytes the kept tasks have, with their results: 64 MiB by default, at most half of them for one client.
-    /// A result that does not fit makes its task `failed`.
-    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
-        self.max_kept_bytes = bytes;
         self
     }
 

@@ -33,6 +33,9 @@ use crate::core::{
     sync::Mutex,
 };
 
+/// How often clients should poll: `pollIntervalMs` on the wire.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A task whose function is running, or has just ended.
 #[derive(Debug)]
 pub(crate) struct RunningTask {
@@ -40,7 +43,6 @@ pub(crate) struct RunningTask {
     pub(super) owners: TaskOwners,
     created: SystemTime,
     ttl: Duration,
-    poll_interval: Duration,
     state: Mutex<TaskState>,
     /// Notified when the store must be updated.
     changed: Notify,
@@ -254,7 +256,6 @@ impl RunningTask {
         id: Arc<str>,
         owners: TaskOwners,
         ttl: Duration,
-        poll_interval: Duration,
         hub: Hub,
         is_shared: bool,
     ) -> Arc<Self> {
@@ -281,7 +282,6 @@ impl RunningTask {
             owners,
             created: now,
             ttl,
-            poll_interval,
             state: Mutex::new(state),
             changed,
             stopped,
@@ -369,7 +369,7 @@ impl RunningTask {
             .str("createdAt", &timestamp(self.created))
             .str("lastUpdatedAt", &timestamp(state.updated))
             .value("ttlMs", &millis(age.saturating_add(left)))
-            .value("pollIntervalMs", &millis(self.poll_interval));
+            .value("pollIntervalMs", &millis(POLL_INTERVAL));
     }
 
     /// Writes the task without its client requests and its result.
@@ -754,7 +754,7 @@ impl RunningTask {
             updated: created,
             expires: created.saturating_add(millis(self.ttl)),
             ttl: millis(self.ttl),
-            poll_interval: millis(self.poll_interval),
+            poll_interval: millis(POLL_INTERVAL),
             message: None,
             requests: Vec::new(),
             responses: BTreeMap::new(),

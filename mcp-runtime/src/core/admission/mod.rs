@@ -17,6 +17,6 @@ pub(crate) use call_limits::{CallerConcurrency, LimitReached, RateReached};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
 pub(crate) use owner::Owner;
 pub use rate::Rate;
-pub(crate) use rate::RateLimiter;
+pub(crate) use rate::{MAX_CALLERS, RateLimiter};
 pub(crate) use shares::{Permit, Shares};
 pub(crate) use usage::{Quota, Usage};

@@ -129,6 +129,8 @@ fn in_words(time: Duration) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Callers that each rate remembers, with 16 bytes for each. Beyond that, those that have used least are forgotten.
+pub(crate) const MAX_CALLERS: usize = 65_536;
 /// Slots that are searched for one owner.
 const BUCKET: usize = 8;
 /// Locks, so that threads rarely wait for each other.

@@ -18,6 +18,20 @@ use crate::{
     },
 };
 
+/// The most values of the arguments of one call, in objects and lists at any depth. To decode, check and repair a value costs
+/// much more than its bytes: `{},` takes three. A text is one value, however long it is.
+pub(crate) const MAX_VALUES: usize = 150_000;
+
+/// The most steps that serde may take to decode the arguments of one call, in types whose values have several forms at several
+/// depths, beside one for each byte.
+pub(super) const MAX_ALTERNATIVES: usize = 100_000;
+
+/// Whether JSON has more values than the arguments of one call may have.
+pub(crate) fn has_too_many_values(arguments: &str) -> bool {
+    // a value takes more than one byte
+    arguments.len() > MAX_VALUES && consists_of_more_values(arguments, MAX_VALUES)
+}
+
 /// The message about values that would be read too often.
 pub(super) const TOO_MANY_ATTEMPTS: &str = "too many values inside of each other, of which each may have several forms; send fewer at a time, or nest them less deeply";
 
@@ -56,12 +70,8 @@ pub(crate) struct ToolInput {
     compiled: OnceLock<Option<Validator>>,
     /// The descriptions of the rules over several arguments.
     pub(crate) rules: Vec<&'static str>,
-    /// The most values that arguments may have.
-    pub(crate) max_values: usize,
     /// The alternatives of its types, if they contain each other.
     pub(crate) attempts: Option<Attempts>,
-    /// How many values may be read to decode arguments, each as often as it is read, beside two for each byte.
-    pub(crate) max_alternatives: usize,
 }
 
 impl ToolInput {
@@ -88,9 +98,7 @@ impl ToolInput {
             adds_defaults,
             compiled: OnceLock::new(),
             rules: Vec::new(),
-            max_values: usize::MAX,
             attempts: None,
-            max_alternatives: usize::MAX,
         }
     }
 
@@ -131,9 +139,8 @@ impl ToolInput {
     /// # Errors
     /// The report.
     pub(crate) fn check_size(&self, arguments: &str) -> Result<(), Failure> {
-        // a value takes more than one byte
-        if arguments.len() > self.max_values && consists_of_more_values(arguments, self.max_values) {
-            let error = format!("more than {} values in one call; send fewer at a time", self.max_values);
+        if has_too_many_values(arguments) {
+            let error = format!("more than {MAX_VALUES} values in one call; send fewer at a time");
             return Err(Failure::Arguments(tool_report(self, &[], &[error], &[])));
         }
         self.check_attempts(arguments)
@@ -144,7 +151,7 @@ impl ToolInput {
     /// # Errors
     /// The report.
     pub(super) fn check_attempts(&self, arguments: &str) -> Result<(), Failure> {
-        if self.attempts.as_ref().is_some_and(|attempts| attempts.exceed(arguments, self.max_alternatives)) {
+        if self.attempts.as_ref().is_some_and(|attempts| attempts.exceed(arguments, MAX_ALTERNATIVES)) {
             return Err(Failure::Arguments(tool_report(self, &[], &[TOO_MANY_ATTEMPTS.to_owned()], &[])));
         }
         Ok(())

@@ -4,25 +4,21 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 
-use super::{arg::AnyArg, call::TextArgument, report::TOO_MANY_ATTEMPTS};
+use super::{
+    arg::AnyArg,
+    call::TextArgument,
+    report::{MAX_ALTERNATIVES, TOO_MANY_ATTEMPTS},
+};
 use crate::{
     core::error::Failure,
     schema::{Attempts, generator, hoist_defs},
 };
 
 /// The maximum cost of decoding the arguments of one function.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TextLimit {
-    /// How many values may be read, each as often as it is read, beside two for each byte.
-    pub(crate) max_alternatives: usize,
     /// The alternatives of its parameters, if they contain each other; found when the first JSON arrives.
     attempts: OnceLock<Option<Attempts>>,
-}
-
-impl Default for TextLimit {
-    fn default() -> Self {
-        Self { max_alternatives: usize::MAX, attempts: OnceLock::new() }
-    }
 }
 
 impl TextLimit {
@@ -42,7 +38,7 @@ impl TextLimit {
             };
             for text in texts.iter().filter(|text| text.trim_start().starts_with(['[', '{'])) {
                 let attempts = self.attempts.get_or_init(|| attempts_of(parameters));
-                if attempts.as_ref().is_some_and(|found| found.exceed_in(name, text, self.max_alternatives)) {
+                if attempts.as_ref().is_some_and(|found| found.exceed_in(name, text, MAX_ALTERNATIVES)) {
                     return Err(Failure::Arguments(format!("`{name}`: {TOO_MANY_ATTEMPTS}")));
                 }
             }

@@ -18,7 +18,6 @@ use crate::core::{
     bound::Texts,
     connection::{ImpliesFn, Principal},
     extensions::Extensions,
-    store::SealedStore,
 };
 
 /// Bounds of the events that are kept for clients that resume a stream.
@@ -62,31 +61,12 @@ pub(crate) struct HealthOptions {
     /// The paths of liveness and readiness; `None` if neither is served.
     pub(crate) paths: Option<(String, String)>,
     pub(crate) checks: Vec<ReadinessCheck>,
-    /// Whether one of them is that the shared store answers.
-    pub(crate) needs_store: bool,
-    /// How long all checks together may take.
-    pub(crate) timeout: Duration,
 }
 
 impl Default for HealthOptions {
     fn default() -> Self {
         let paths = Some(("/healthz".into(), "/readyz".into()));
-        Self { paths, checks: Vec::new(), needs_store: false, timeout: Duration::from_secs(1) }
-    }
-}
-
-impl HealthOptions {
-    /// Adds the check of the shared store, if there is one and readiness depends on it.
-    pub(crate) fn check_store(&mut self, store: &SealedStore) {
-        if self.needs_store
-            && let Some(store) = store.shared_store().cloned()
-        {
-            let run = Arc::new(move || -> BoxFuture<bool> {
-                let store = store.clone();
-                Box::pin(async move { store.reach().await.is_ok() })
-            });
-            self.checks.push(ReadinessCheck { name: "shared store", run });
-        }
+        Self { paths, checks: Vec::new() }
     }
 }
 
@@ -125,8 +105,6 @@ pub struct HttpOptions {
     pub(crate) any_host: bool,
     /// Bytes of a request's body.
     pub(crate) max_body: usize,
-    /// Pieces of a body that are small, beside one for each 64 bytes.
-    pub(crate) max_small_pieces: usize,
     pub(crate) max_connections: usize,
     /// Requests that are served at once.
     pub(crate) max_requests: usize,
@@ -148,10 +126,6 @@ pub struct HttpOptions {
     pub(crate) max_stream_age: Duration,
     /// How many of them may wait for their clients to come back.
     pub(crate) max_waiting: usize,
-    /// Bytes of bodies that are not complete yet.
-    pub(crate) max_unfinished_bytes: usize,
-    /// Bytes of messages that clients have not read yet.
-    pub(crate) max_unread_bytes: usize,
     /// Whether events have ids.
     pub(crate) resumable: bool,
     /// Bounds of the events that are kept of them.
@@ -196,7 +170,6 @@ impl Default for HttpOptions {
             allowed_origins: Vec::new(),
             any_host: false,
             max_body: 4 << 20,
-            max_small_pieces: 4_096,
             max_connections: 4096,
             max_requests: 1024,
             max_detached: 256,
@@ -209,8 +182,6 @@ impl Default for HttpOptions {
             max_streams: 3072,
             max_stream_age: Duration::from_secs(2 * 60 * 60),
             max_waiting: 256,
-            max_unfinished_bytes: 128 << 20,
-            max_unread_bytes: 64 << 20,
             resumable: true,
             event_bounds: EventBounds::default(),
             caller: None,
@@ -373,17 +344,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets in how many pieces of few bytes a body may arrive, beside one for each 64 bytes of it; 4,096 by default. More is
-    /// `400`.
-    ///
-    /// A piece is a chunk of a chunked body, or what was read from the connection at once. Each takes as long as hundreds of
-    /// bytes.
-    pub fn max_small_pieces(mut self, pieces: usize) -> Self {
-        self.max_small_pieces = pieces;
-        self
-    }
-
-    /// Sets how many HTTP connections may be open; 4096 by default, and [half](super::Limits::max_share_percent) of them
+    /// Sets how many HTTP connections may be open; 4096 by default, and half of them
     /// from one address. More wait to be accepted; those of an address that has its share are closed.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections.max(1);
@@ -391,28 +352,9 @@ impl HttpOptions {
     }
 
     /// Sets how many requests may be served at once over HTTP; 1024 by default, and
-    /// [half](super::Limits::max_share_percent) of them for one client. More are answered `503`.
+    /// half of them for one client. More are answered `503`.
     pub fn max_requests(mut self, requests: usize) -> Self {
         self.max_requests = requests.max(1);
-        self
-    }
-
-    /// Sets how many bytes of request bodies may be incomplete at once, of all clients; 128 MiB by default. More are
-    /// answered `503`.
-    pub fn max_unfinished_bytes(mut self, bytes: usize) -> Self {
-        self.max_unfinished_bytes = bytes;
-        self
-    }
-
-    /// Sets how many bytes may wait for HTTP clients to read them, of all clients; 64 MiB by default, and
-    /// [half](super::Limits::max_share_percent) of them for one client: replies of more than 64 KiB, the messages of
-    /// streams, and events that are sent again.
-    ///
-    /// As long as less than its share waits, a client gets a reply of any size. Then it gets `503` instead, with
-    /// `Retry-After`, or the error `-32603` on a stream that is open already; notifications are dropped, and a stream of
-    /// HTTP+SSE ends.
-    pub fn max_unread_bytes(mut self, bytes: usize) -> Self {
-        self.max_unread_bytes = bytes;
         self
     }
 
@@ -452,29 +394,13 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many sessions' start and end are recorded, at about 150 bytes each; 50,000 by default, and
-    /// [half](super::Limits::max_share_percent) of them for one client.
-    ///
-    /// A client whose share is full can start sessions, but not end them: `DELETE` is answered `405` until one expires.
-    pub fn max_session_records(mut self, sessions: usize) -> Self {
-        self.max_session_records = sessions;
-        self
-    }
-
     /// Sets how many event streams may be open with `subscriptions/listen` or `GET`; 3072 by default, at most three
     /// quarters of the [connections](Self::max_connections) where the server accepts those, and
-    /// [half](super::Limits::max_share_percent) of that for one client. More are answered `503`.
+    /// half of that for one client. More are answered `503`.
     ///
     /// They count among the [subscribers](super::Limits::max_subscribers) as well.
     pub fn max_streams(mut self, streams: usize) -> Self {
         self.max_streams = streams;
-        self
-    }
-
-    /// Sets how long an event stream that was opened with `subscriptions/listen` or `GET` stays open; 2 hours by default.
-    /// Then it ends, and clients open another.
-    pub fn max_stream_age(mut self, limit: Duration) -> Self {
-        self.max_stream_age = limit.min(LONGEST);
         self
     }
 
@@ -484,25 +410,6 @@ impl HttpOptions {
     /// nothing.
     pub fn without_resumption(mut self) -> Self {
         self.resumable = false;
-        self
-    }
-
-    /// Sets how many bytes of events are kept for clients that resume a stream; 16 MiB by default. The oldest
-    /// are removed first.
-    pub fn max_event_bytes(mut self, bytes: usize) -> Self {
-        self.event_bounds.bytes = bytes;
-        self
-    }
-
-    /// Sets for how many streams events are kept; 4096 by default.
-    pub fn max_event_streams(mut self, streams: usize) -> Self {
-        self.event_bounds.streams = streams;
-        self
-    }
-
-    /// Sets how many events of one stream are kept; 1024 by default.
-    pub fn max_events_per_stream(mut self, events: usize) -> Self {
-        self.event_bounds.events = events;
         self
     }
 
@@ -583,7 +490,7 @@ impl HttpOptions {
     /// the way that is not an address is answered `400`; `unknown` stands for the clients of the proxy that wrote it. A
     /// request without the header, such as a health check, is one of the proxy's own.
     ///
-    /// One client uses [a share](super::Limits::max_share_percent) of each limit, and has its own
+    /// One client uses half of each limit, and has its own
     /// [rate](super::Limits::rate); without this, all clients behind a proxy are one, unless [principals](Self::caller)
     /// are known. The connections of proxies are limited in total only.
     ///
@@ -632,7 +539,7 @@ impl HttpOptions {
     /// names the client in its own way; for a header with addresses, use
     /// [`trusted_proxies`](Self::trusted_proxies). `None` leaves it at `peer`.
     ///
-    /// One client uses [a share](super::Limits::max_share_percent) of each limit; without this, all clients behind a
+    /// One client uses half of each limit; without this, all clients behind a
     /// proxy have that share together, unless [principals](Self::caller) are known. Anyone can write headers: read only
     /// the header that your proxy has written, and only if clients cannot reach the server directly. Connections are
     /// limited in total only, since they are the proxy's.
@@ -736,7 +643,7 @@ impl HttpOptions {
     /// Adds a check without which the server is not ready, such as whether its database answers. `name` is for the log.
     ///
     /// Checks run when a probe asks for `/readyz`, one after the other and at most once a second. All of them together
-    /// have [a second](Self::readiness_timeout).
+    /// have a second.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -757,22 +664,6 @@ impl HttpOptions {
     {
         let run = Arc::new(move || -> BoxFuture<bool> { Box::pin(check()) });
         self.health.checks.push(ReadinessCheck { name, run });
-        self
-    }
-
-    /// Makes the server not [ready](Self::readiness) while its [shared store](crate::ServerBuilder::shared) does not answer.
-    ///
-    /// By default it is ready then, since it answers whatever needs no store, and since a store that is away would
-    /// otherwise make all replicas unready at once. A server without a shared store is ready without it.
-    pub fn readiness_needs_store(mut self) -> Self {
-        self.health.needs_store = true;
-        self
-    }
-
-    /// Sets how long the [checks](Self::readiness) may take; 1 second by default, a year at most. A server whose checks
-    /// take longer is not ready.
-    pub fn readiness_timeout(mut self, limit: Duration) -> Self {
-        self.health.timeout = limit.min(LONGEST);
         self
     }
 

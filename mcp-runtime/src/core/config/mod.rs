@@ -136,25 +136,17 @@ impl Options {
 pub struct Limits {
     pub(crate) max_in_flight: usize,
     pub(crate) max_queued: usize,
-    pub(crate) max_queued_bytes: usize,
-    pub(crate) max_argument_values: usize,
-    pub(crate) max_alternatives: usize,
     /// Unset for the transport's own default.
     pub(crate) shutdown_timeout: Option<Duration>,
     pub(crate) write_timeout: Duration,
     pub(crate) client_request_timeout: Duration,
     pub(crate) share_percent: u8,
-    pub(crate) slow_function: Duration,
     pub(crate) subscriptions: SubscriptionLimits,
     /// How often one caller may send a request, or what is wrong with that.
     pub(crate) rate: Option<Result<Rate, String>>,
     /// Invalid tokens of one address.
     #[cfg(feature = "auth")]
     pub(crate) invalid_tokens: Result<Rate, String>,
-    #[cfg(feature = "auth")]
-    pub(crate) authentication_timeout: Duration,
-    /// Callers that each rate remembers.
-    pub(crate) max_rate_callers: usize,
     pub(crate) max_consumed_calls: usize,
     /// For functions without their own time limit.
     pub(crate) timeout: Option<Duration>,
@@ -170,21 +162,14 @@ impl Default for Limits {
         Self {
             max_in_flight: 256,
             max_queued: 1024,
-            max_queued_bytes: 16 << 20,
-            max_argument_values: 150_000,
-            max_alternatives: 100_000,
             shutdown_timeout: None,
             write_timeout: Duration::from_secs(30),
             client_request_timeout: Duration::from_secs(5 * 60),
             share_percent: 50,
-            slow_function: Duration::from_millis(500),
             subscriptions: SubscriptionLimits::default(),
             rate: None,
             #[cfg(feature = "auth")]
             invalid_tokens: Ok(Rate::new(60, Duration::from_secs(60))),
-            #[cfg(feature = "auth")]
-            authentication_timeout: Duration::from_secs(10),
-            max_rate_callers: 65_536,
             max_consumed_calls: 10_000,
             timeout: None,
             max_concurrency_per_caller: None,
@@ -225,24 +210,9 @@ impl Limits {
         self
     }
 
-    /// Sets how long it may take to find out whose a token is, over HTTP; 10 s by default. A request whose
-    /// [`Verifier`](crate::auth::Verifier), or authorization server, takes longer is answered `503`.
-    #[cfg(feature = "auth")]
-    pub fn authentication_timeout(mut self, limit: Duration) -> Self {
-        self.authentication_timeout = limit.min(LONGEST);
-        self
-    }
-
-    /// Sets how many callers each rate remembers, with 16 bytes for each; 65,536 by default. Beyond that, the
-    /// callers that have used least of the rate are forgotten.
-    pub fn max_rate_callers(mut self, callers: usize) -> Self {
-        self.max_rate_callers = callers.max(1);
-        self
-    }
-
     /// Sets how many calls [`consume_once`](crate::Context::consume_once) remembers until they can no longer be retried,
     /// at all replicas together if they [share a store](crate::ServerBuilder::shared); 10,000 by default. Then it returns an
-    /// error, and so it does if one client has its [share](Self::max_share_percent) of them.
+    /// error, and so it does if one client has half of them.
     pub fn max_consumed_calls(mut self, calls: usize) -> Self {
         self.max_consumed_calls = calls;
         self
@@ -265,28 +235,6 @@ impl Limits {
         self
     }
 
-    /// Sets how many values the arguments of one call of a tool or prompt may have, in objects and lists at any depth; 150,000 by
-    /// default. More are refused with a report.
-    ///
-    /// To decode, check and repair a value costs much more than its bytes: `{},` takes three. A text is one value, however
-    /// long it is.
-    pub fn max_argument_values(mut self, values: usize) -> Self {
-        self.max_argument_values = values;
-        self
-    }
-
-    /// Sets how many steps serde may take to decode the arguments of one call, in types whose values have several forms at
-    /// several depths, such as an untagged enum that contains itself; 100,000 by default, and one more for each byte of the
-    /// arguments. More are refused with a report.
-    ///
-    /// serde copies such a value for each enum around it, and tries one form after the other. The cost is counted
-    /// before, from the schema of the type: a step for each text, number or other scalar that is read or copied, 4 for each
-    /// list or object, 8 for each form that does not fit. Other types are not concerned.
-    pub fn max_alternatives(mut self, steps: usize) -> Self {
-        self.max_alternatives = steps;
-        self
-    }
-
     /// Sets the maximum size, in bytes, of the result of a tool, resource or prompt without its own `max_result`;
     /// unlimited by default.
     ///
@@ -294,18 +242,6 @@ impl Limits {
     /// [results](crate::guide::limits#results).
     pub fn max_result(mut self, bytes: usize) -> Self {
         self.max_result = Some(bytes);
-        self
-    }
-
-    /// Sets how much of each limit that clients share one of them may use, in percent; 50 by default.
-    ///
-    /// One client is one [principal](crate::Principal), or else one address (of IPv6 one network, `/64`). The usage of
-    /// one client does not affect the others: its requests, connections and streams, unfinished bodies, sessions, tasks,
-    /// subscriptions and events. 100 is for servers whose clients all have one address, and trust each other; behind a
-    /// proxy, set [`client_address`](HttpOptions::client_address) instead.
-    pub fn max_share_percent(mut self, percent: u8) -> Self {
-        self.share_percent = percent.clamp(1, 100);
-        self.subscriptions.share_percent = self.share_percent;
         self
     }
 
@@ -323,12 +259,6 @@ impl Limits {
     /// Sets how many requests of one connection may wait for a running call to end; 1024 by default.
     pub fn max_queued(mut self, requests: usize) -> Self {
         self.max_queued = requests;
-        self
-    }
-
-    /// Sets how many bytes of such requests may wait on one connection; 16 MiB by default. More are refused as busy.
-    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
-        self.max_queued_bytes = bytes;
         self
     }
 
@@ -355,18 +285,8 @@ impl Limits {
         self
     }
 
-    /// Sets after which time a plain function, neither `async` nor `blocking`, is reported in the log: once for each item;
-    /// 500 ms by default.
-    ///
-    /// Such a function runs on the thread that serves its client, which has to wait with its other requests. With
-    /// `blocking` it runs on its own thread.
-    pub fn slow_function(mut self, limit: Duration) -> Self {
-        self.slow_function = limit;
-        self
-    }
-
-    /// Sets how many subscribers a server has at once, over all transports; 5000 by default, and at most
-    /// [half](Self::max_share_percent) of them for one client. More are refused: over HTTP with `503`.
+    /// Sets how many subscribers a server has at once, over all transports; 5000 by default, and at most half of them for one
+    /// client. More are refused: over HTTP with `503`.
     ///
     /// Every open `subscriptions/listen` is a subscriber, and so is every connection, or session with an open stream,
     /// of a legacy client that is notified of changes. Over HTTP other limits are reached first by default:
@@ -379,27 +299,6 @@ impl Limits {
     /// Sets how many resources one subscriber may subscribe to; 1024 by default.
     pub fn max_subscriptions(mut self, resources: usize) -> Self {
         self.subscriptions.uris = resources;
-        self
-    }
-
-    /// Sets how many bytes the URIs may have that all subscribers subscribe to; 32 MiB by default, and at most
-    /// [half](Self::max_share_percent) of them for one client. A URI counts with 128 bytes more than it has, and may have
-    /// 8 KiB.
-    ///
-    /// More are refused: over HTTP `subscriptions/listen` with `503`. A legacy session without an open stream loses its
-    /// subscriptions for a newer one's.
-    pub fn max_subscription_bytes(mut self, bytes: usize) -> Self {
-        self.subscriptions.bytes = bytes;
-        self
-    }
-
-    /// Sets how many different changes may wait for a subscriber that reads slowly; 1024 by default.
-    ///
-    /// Equal changes wait once, so only a subscriber to more resources than that reaches the limit. A
-    /// `subscriptions/listen` stream that loses a change ends with its result; a legacy client is not notified of the
-    /// change.
-    pub fn max_pending_changes(mut self, changes: usize) -> Self {
-        self.subscriptions.pending = changes.max(1);
         self
     }
 }
@@ -499,27 +398,14 @@ impl ListOptions {
 }
 
 /// Options of stdio and of byte streams.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct StdioOptions {
-    pub(crate) max_line: usize,
     /// The caller, if it is known.
     pub(crate) caller: Option<Arc<Principal>>,
 }
 
-impl Default for StdioOptions {
-    fn default() -> Self {
-        Self { max_line: 4 << 20, caller: None }
-    }
-}
-
 impl StdioOptions {
-    /// Sets how many bytes a line may have; 4 MiB by default.
-    pub fn max_line(mut self, bytes: usize) -> Self {
-        self.max_line = bytes;
-        self
-    }
-
     /// Sets who the client is: the host on stdio, and the peers of byte streams. Functions take it as `&Principal`, and
     /// scopes and [`visible`](ListOptions::visible) hold for it as for a caller over HTTP.
     ///

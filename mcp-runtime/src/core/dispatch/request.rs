@@ -142,9 +142,8 @@ impl<'a> Request<'a> {
     }
 
     pub(crate) fn start_options(&self, server: &Server) -> StartOptions {
-        let slow_after = server.options().limits.slow_function;
         let is_current = self.forwards_events(server) || self.reports_as_caller(server);
-        StartOptions { is_current, slow_after }
+        StartOptions { is_current }
     }
 
     /// Whether updates that the function reports may be those of its caller.

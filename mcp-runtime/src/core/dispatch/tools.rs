@@ -9,7 +9,7 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::core::{
-    arguments::{CallParts, Input},
+    arguments::{CallParts, Input, MAX_VALUES},
     client_request::CallBinding,
     context::{Context, Continuation, Retry},
     error::Failure,
@@ -151,7 +151,7 @@ impl ItemCall for CallTool<'_> {
     fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
         let timeout = self.entry.spec.item.timeout;
         let input = &self.entry.input;
-        let needs_check = self.arguments.len() > input.max_values || input.attempts.is_some();
+        let needs_check = self.arguments.len() > MAX_VALUES || input.attempts.is_some();
         if needs_check && let Err(failure) = input.check_size(&self.arguments) {
             return invoke::start_with(|| Err(failure), &context(), timeout);
         }

@@ -14,7 +14,7 @@ use super::{
     transform::Transforms,
 };
 use crate::core::{
-    admission::CallerConcurrency,
+    admission::{CallerConcurrency, MAX_CALLERS},
     arguments::Inject,
     changes::Hub,
     config::Options,
@@ -204,10 +204,6 @@ impl Assembly<'_> {
 
     /// Adds a tool.
     pub(crate) fn add_tool(&mut self, item: &RegisteredItem, mut entry: ToolEntry) {
-        let options = self.rules.options;
-        let limits = &options.limits;
-        entry.input.max_values = limits.max_argument_values;
-        entry.input.max_alternatives = limits.max_alternatives;
         let own_timeout = entry.spec.item.timeout;
         self.rules.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
         let gates = entry.spec.item.gates.clone();
@@ -276,7 +272,7 @@ impl ItemDefaults<'_> {
             gates.push(Box::new(of_caller.clone()));
         }
         if let Some(Ok(rate)) = spec.rate {
-            let rate = CallerRate::new(rate, self.options.limits.max_rate_callers);
+            let rate = CallerRate::new(rate, MAX_CALLERS);
             let _is_new = self.rates.share(&rate, item.source.kind().noun(), &spec.name);
             gates.push(Box::new(rate));
         }

@@ -27,7 +27,7 @@ use crate::core::server::PendingSettings;
 use crate::core::server::{IssuerObserver, SetUpAuthentication};
 use crate::{
     core::{
-        admission::CallerConcurrency,
+        admission::{CallerConcurrency, MAX_CALLERS},
         arguments::StateValue,
         bound::Configure,
         changes::Hub,
@@ -300,7 +300,7 @@ impl ServerBuilder {
         let limits = &other.options.limits;
         let rate = match &limits.rate {
             None => None,
-            Some(Ok(rate)) => Some(CallerRate::new(*rate, limits.max_rate_callers)),
+            Some(Ok(rate)) => Some(CallerRate::new(*rate, MAX_CALLERS)),
             Some(Err(text)) => {
                 self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
                 None
@@ -533,8 +533,6 @@ impl ServerBuilder {
             }
             None => SealedStore::in_memory(),
         };
-        #[cfg(feature = "http")]
-        options.http.health.check_store(&store);
         let relay = options.stores.shared.as_ref().map(|shared| (shared.open_relay)(&store));
         let relay = relay.transpose().unwrap_or_else(|error| {
             errors.push(BuildError::new(format!("the operating system provides no randomness: {error}")));
@@ -564,7 +562,7 @@ impl ServerBuilder {
         }
         let rate = match &options.limits.rate {
             None => None,
-            Some(Ok(rate)) => Some(CallerRate::new(*rate, options.limits.max_rate_callers)),
+            Some(Ok(rate)) => Some(CallerRate::new(*rate, MAX_CALLERS)),
             Some(Err(text)) => {
                 errors.push(BuildError::new(text.clone()));
                 None

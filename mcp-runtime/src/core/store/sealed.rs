@@ -129,15 +129,6 @@ impl SharedStore for Sealing {
         }
     }
 
-    #[cfg(feature = "http")]
-    fn reach(&self) -> Stored<'_, ()> {
-        Box::pin(async move {
-            self.ready().await?;
-            let (table, key) = self.names(&Table::new("keys", 1, 1024, 100), "probe");
-            limited(self.backend.get(&table, &key)).await.map(drop)
-        })
-    }
-
     fn open_message(&self, topic: &str, message: &[u8]) -> Option<Received> {
         let opened = self.open_bytes(&self.topic(topic), "", 0, message);
         match opened.as_deref().and_then(<[u8]>::split_first) {

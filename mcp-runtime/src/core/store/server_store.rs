@@ -25,13 +25,6 @@ pub(crate) trait SharedStore: Shared {
     /// The server's key is random.
     fn check_keys(&self) -> Result<(), String>;
 
-    /// Asks the store for something, to see that it answers.
-    ///
-    /// # Errors
-    /// It does not, or what replicas have in it is sealed with other keys.
-    #[cfg(feature = "http")]
-    fn reach(&self) -> Stored<'_, ()>;
-
     /// Opens a message that a subscriber of a topic receives; `None` if the server has not sealed it.
     fn open_message(&self, topic: &str, message: &[u8]) -> Option<Received>;
 

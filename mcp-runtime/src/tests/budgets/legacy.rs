@@ -9,11 +9,11 @@ pub(super) const LEGACY: Folder = Folder {
     budgets: &[
         budget("messages of one HTTP+SSE stream that wait to be read", FixedCount("MAX_QUEUED"), "", Stream, "wait, then `503`", "transport/http/legacy/http_sse.rs"),
         budget("sessions with subscriptions, streams or a log level", Count(|o| o.http.max_sessions), "http.max_sessions", All, "the longest idle is forgotten", "transport/http/legacy/session_table.rs"),
-        budget("sessions that are known to have started or ended", Count(|o| o.http.max_session_records), "http.max_session_records", All, "`DELETE` is `405`", "transport/http/legacy/session_records.rs"),
+        budget("sessions that are known to have started or ended", Count(|o| o.http.max_session_records), "", All, "`DELETE` is `405`", "transport/http/legacy/session_records.rs"),
         budget("open session ids", FixedCount("MAX_CACHED"), "", All, "are opened again", "transport/http/legacy/session_id.rs"),
-        budget("events for clients that resume", Bytes(|o| o.http.event_bounds.bytes), "http.max_event_bytes", All, "the oldest go", EVENTS),
-        budget("streams with such events", Count(|o| o.http.event_bounds.streams), "http.max_event_streams", All, "the oldest go", EVENTS),
-        budget("events of one stream", Count(|o| o.http.event_bounds.events), "http.max_events_per_stream", Stream, "the oldest go", EVENTS),
+        budget("events for clients that resume", Bytes(|o| o.http.event_bounds.bytes), "", All, "the oldest go", EVENTS),
+        budget("streams with such events", Count(|o| o.http.event_bounds.streams), "", All, "the oldest go", EVENTS),
+        budget("events of one stream", Count(|o| o.http.event_bounds.events), "", Stream, "the oldest go", EVENTS),
     ],
     others: &[
         ("transport/http/legacy/session_id.rs", &["MAX_INFO"]),

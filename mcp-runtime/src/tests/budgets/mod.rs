@@ -63,7 +63,7 @@ enum BudgetDefault {
 
 /// The clients that share a budget.
 enum Shared {
-    /// All clients; one of them uses a share of it, half by default (`limits.max_share_percent`), and as long as it has some,
+    /// All clients; one of them uses a share of it, half, and as long as it has some,
     /// an eighth is kept for those that have none: `Quota` in `core/admission/usage.rs`. A client is a principal, or the
     /// address of an anonymous one (of IPv6 its network): `Owner` in `core/admission/owner.rs`. Over stdio there is one
     /// client, and its share is everything. What `auth` and webhooks count has a share that is fixed: half, of cached tokens
@@ -196,7 +196,7 @@ fn every_option_that_sets_a_number_is_one_of_a_budget() {
         let part = source.split(name).nth(1).filter(|_| !name.is_empty()).unwrap_or(&source);
         let part = part.split("\n}\n").next().filter(|_| !name.is_empty()).unwrap_or(&source);
         let knobs = part.split("pub fn max_").skip(1).filter_map(|rest| rest.split('(').next());
-        for knob in knobs.filter(|knob| !["share_percent", "stream_age"].contains(knob)) {
+        for knob in knobs {
             let option = format!("{group}.max_{knob}");
             let listed = budgets().any(|budget| budget.option == Some(&option));
             assert!(listed, "`{option}` of {file} is missing in the list of budgets");

@@ -298,6 +298,10 @@ impl MessagePermit {
     }
 }
 
+/// Bytes of bodies that are not complete yet, of all clients.
+const MAX_UNFINISHED: usize = 128 << 20;
+/// Bytes of messages that clients have not read yet, of all of them.
+const MAX_UNREAD: usize = 64 << 20;
 /// Messages that are read while the budget of requests is exhausted.
 const MAX_MESSAGES: usize = 64;
 
@@ -310,8 +314,8 @@ impl Budgets {
             detached: shares(options.max_detached),
             streams: shares(options.max_streams),
             waiting: shares(options.max_waiting),
-            bodies: shares(options.max_unfinished_bytes),
-            outbound: shares(options.max_unread_bytes),
+            bodies: shares(MAX_UNFINISHED),
+            outbound: shares(MAX_UNREAD),
         }
     }
 

@@ -28,6 +28,9 @@ use crate::core::{
 /// How long the outcome of the checks is good for, so that frequent probes do not become load on what they check.
 const CHECKED_FOR: Duration = Duration::from_secs(1);
 
+/// How long all checks together may take.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The health of one server.
 pub(super) struct Health {
     stopping: AtomicBool,
@@ -110,7 +113,7 @@ impl Readiness {
     }
 
     async fn run_checks(&self) -> bool {
-        let deadline = Instant::now() + self.options.timeout;
+        let deadline = Instant::now() + TIMEOUT;
         for check in &self.options.checks {
             // the log, not the client, gets to know which one it was
             let reason = match tokio::time::timeout_at(deadline, run(check)).await {
@@ -155,5 +158,50 @@ async fn run(check: &ReadinessCheck) -> Option<bool> {
 impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Health").field("stopping", &self.stopping).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::{sync::Semaphore, task::yield_now};
+
+    use super::*;
+    use crate::core::config::HttpOptions;
+
+    #[tokio::test(start_paused = true)]
+    async fn probes_that_hang_up_start_no_further_checks() {
+        let (started, released) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let (count, gate) = (started.clone(), released.clone());
+        let options = HttpOptions::default().readiness("database", move || {
+            let (count, gate) = (count.clone(), gate.clone());
+            async move {
+                count.fetch_add(1, Ordering::SeqCst);
+                gate.acquire().await.is_ok()
+            }
+        });
+        let health = Health::new(&options.health);
+        for _ in 0..20 {
+            tokio::select! {
+                biased;
+                _ = health.answer_ready(&Method::GET) => panic!("the check has not ended"),
+                () = yield_now() => {}
+            }
+            yield_now().await;
+        }
+        assert_eq!(started.load(Ordering::SeqCst), 1);
+        released.add_permits(1);
+        let outcome = health.answer_ready(&Method::GET).await;
+        assert_eq!(outcome.status(), StatusCode::OK, "it is that of the check which was running");
+        assert_eq!(started.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn checks_have_a_second() {
+        let hangs = HttpOptions::default().readiness("hangs", std::future::pending::<bool>);
+        let (health, asked) = (Health::new(&hangs.health), Instant::now());
+        assert_eq!(health.answer_ready(&Method::GET).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(asked.elapsed(), TIMEOUT);
     }
 }

@@ -25,6 +25,9 @@ const MAX_DISCARDED: usize = 8 << 20;
 /// Pieces with fewer bytes than this are small: each takes as long as hundreds of bytes.
 const SMALL_PIECE: usize = 64;
 
+/// How many of them a body may have, beside one for each 64 bytes.
+const MAX_SMALL_PIECES: usize = 4_096;
+
 /// The most bytes that are charged before they arrive, unless their sender announces more.
 const CHARGE_STEP: usize = 64 << 10;
 
@@ -237,7 +240,7 @@ impl PartialBody<'_> {
             }
             self.pieces += 1;
             let sized = self.first.len().max(self.rest.len()) / SMALL_PIECE;
-            if self.pieces > sized.saturating_add(self.endpoint.options.max_small_pieces) {
+            if self.pieces > sized.saturating_add(MAX_SMALL_PIECES) {
                 return Poll::Ready(Err(HttpError::bad_request("the body arrives in too many small pieces")));
             }
             let more = usize::try_from(self.body.size_hint().lower()).unwrap_or(0).min(self.limit);

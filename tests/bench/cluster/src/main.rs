@@ -71,7 +71,9 @@ fn touch(server: &ServerHandle) -> &'static str {
 fn main() -> mcp_runtime::Result<()> {
     mcp_runtime::server!()
         .discover()
-        .limits(|limits| limits.max_share_percent(100))
-        .tasks(|tasks| tasks.max_running(4096))
+        // all clients have one address, of which one may use half of each limit
+        .http(|http| http.max_requests(2048).max_connections(8192).max_streams(6144))
+        .limits(|limits| limits.max_consumed_calls(20_000))
+        .tasks(|tasks| tasks.max_running(8192).max_kept(20_000))
         .run()
 }

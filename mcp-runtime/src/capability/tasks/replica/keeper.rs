@@ -261,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_without_room_in_the_store_is_saved_once_there_is_room() {
         let store = SealedStore::in_memory();
-        let options = super::super::TaskOptions::default().max_kept_bytes(4000);
+        let options = super::super::TaskOptions { max_kept_bytes: 4000, ..Default::default() };
         let replicas = Replicas::new(&store, &options, 50, Hub::default()).unwrap();
         let tasks = Tasks::new(options, Some(replicas), 50, Hub::default());
         let replicas = tasks.replicas.as_ref().unwrap();

@@ -48,7 +48,10 @@ async fn start_sessions(
 fn handler() -> Arc<HttpHandler> {
     HttpHandler::new(
         &server()
-            .http(|http| http.max_streams(500).max_sessions(RECORDS).max_session_records(RECORDS))
+            .http(|mut http| {
+                http.max_session_records = RECORDS;
+                http.max_streams(500).max_sessions(RECORDS)
+            })
             .build()
             .unwrap(),
     )

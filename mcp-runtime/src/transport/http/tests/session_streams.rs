@@ -200,7 +200,12 @@ async fn only_streams_of_clients_that_reconnect_are_closed() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_can_resume_is_told_when_to_before_its_stream_is_closed_for_its_age() {
     let gate = Gate::new();
-    let aged = || server().http(|http| http.max_stream_age(Duration::from_secs(5)));
+    let aged = || {
+        server().http(|mut http| {
+            http.max_stream_age = Duration::from_secs(5);
+            http
+        })
+    };
     let resumable = handler(&gate, aged());
     let not_resumable = handler(&gate, aged().http(|http| http.without_resumption()));
     for (handler, version, is_told) in [
@@ -229,6 +234,25 @@ async fn a_client_that_can_resume_is_told_when_to_before_its_stream_is_closed_fo
             assert_eq!(retry.is_some(), is_told, "{version}: {retry:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_listens_gets_the_result_of_its_request_at_the_maximum_age_of_its_stream() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::new(&handler)
+        .with_header("mcp-protocol-version", "2026-07-28")
+        .with_header("mcp-method", "subscriptions/listen");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}
+    });
+    let params = json!({ "notifications": {}, "_meta": meta });
+    let mut body = BodyReader::new(client.request(1, "subscriptions/listen", &params).await);
+    assert_eq!(body.next_message().await["method"], "notifications/subscriptions/acknowledged");
+    let opened = tokio::time::Instant::now();
+    assert_eq!(body.next_message().await["result"]["resultType"], "complete");
+    assert_eq!(opened.elapsed().as_secs(), 2 * 60 * 60);
+    assert_eq!(body.next_event().await, None);
 }
 
 #[tokio::test]

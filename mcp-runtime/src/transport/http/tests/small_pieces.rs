@@ -58,12 +58,3 @@ async fn a_body_of_too_many_small_pieces_is_refused() {
     }
     assert_eq!(handler.endpoint.budgets.bodies.used(), 0);
 }
-
-#[tokio::test]
-async fn the_limit_on_small_pieces_can_be_set() {
-    for (most, expected) in [(10, StatusCode::BAD_REQUEST), (usize::MAX, StatusCode::OK)] {
-        let server = server().http(|http| http.max_small_pieces(most));
-        let handler = HttpHandler::new(&server.build().expect("a server"));
-        assert_eq!(send(&handler, 20_000, 10).await.status(), expected, "{most}");
-    }
-}

@@ -18,7 +18,7 @@ async fn a_server_with_maximal_limits_serves_and_stops() {
         .http(|http| http.session_lifetime(Duration::MAX))
         .lists(|lists| lists.ttl(Duration::MAX))
         .limits(|limits| limits.client_request_timeout(Duration::MAX))
-        .tasks(|tasks| tasks.ttl(Duration::MAX).poll_interval(Duration::MAX))
+        .tasks(|tasks| tasks.ttl(Duration::MAX))
         .http(|http| {
             http.max_connections(usize::MAX)
                 .max_requests(usize::MAX)
@@ -28,7 +28,6 @@ async fn a_server_with_maximal_limits_serves_and_stops() {
         .limits(|limits| limits.max_subscribers(usize::MAX))
         .tasks(|tasks| tasks.max_running(usize::MAX))
         .http(|http| http.max_body(usize::MAX))
-        .stdio(|stdio| stdio.max_line(usize::MAX))
         .lists(|lists| lists.page_size(usize::MAX))
         .http(|http| http.legacy_sse("/sse"))
         .add(tool)

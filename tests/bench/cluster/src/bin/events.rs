@@ -48,5 +48,5 @@ others!(a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12 a13 a14 a15 a16 a17 a18 a19 a20);
 fn main() -> mcp_runtime::Result<()> {
     let others = std::env::var("OTHER_TYPES").ok().and_then(|count| count.parse().ok()).unwrap_or_default();
     let builder = mcp_runtime::server!().tool::<emit>().add(event::of::<message_sent>());
-    add_others(builder, others).limits(|limits| limits.max_share_percent(100).max_subscribers(20_000)).run()
+    add_others(builder, others).limits(|limits| limits.max_subscribers(40_000)).run()
 }

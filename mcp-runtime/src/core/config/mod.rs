@@ -246,6 +246,7 @@ impl Limits {
     }
 
     /// A limit that clients share.
+    #[cfg(feature = "http")]
     pub(crate) fn quota(&self, limit: usize) -> crate::core::admission::Quota {
         crate::core::admission::Quota::new(limit, self.share_percent)
     }

@@ -634,7 +634,7 @@ const AROUND_THE_CORE: [(&str, &[&str]); 12] = [
     ("transport", &["auth"]),
     ("auth", &["fetch"]),
     ("client", &["capability", "fetch", "transport"]),
-    ("testing", &["auth", "capability", "client", "transport"]),
+    ("testing", &["capability", "client", "transport"]),
     ("cli", &["client", "install", "redis"]),
     ("redis", &["fetch"]),
     ("fetch", &[]),

@@ -19,51 +19,74 @@ use crate::core::{admission, context::Context, error::Failure, sync::Mutex};
 pub(crate) enum CallPermit {
     /// A permit of a tool's `max_concurrency`.
     Concurrency(#[allow(dead_code, reason = "held for its drop")] OwnedSemaphorePermit),
-    /// A permit of the calls that one caller may run at once.
-    Caller(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
-    /// A permit of a budget.
-    Budget(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
+    /// A permit of what clients share, or of the calls that one caller may run at once.
+    Share(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
     /// The continuation of a call that has left its request, such as a task.
     Outside(#[allow(dead_code, reason = "held for its drop")] Arc<dyn fmt::Debug + Send + Sync>),
 }
 
-thread_local! {
-    /// The threads that the call being polled on this thread has started; `None` while it polls no call.
-    static STARTED_THREADS: RefCell<Option<Vec<Arc<Thread>>>> = const { RefCell::new(None) };
-}
+/// The permits of a run of a function, or of its request. Clones share them: the run or the request has one, and so has each
+/// blocking thread that works for it, so that they are released when the last of these has ended.
+#[derive(Debug, Clone, Default)]
+pub struct Permits(Option<Arc<Mutex<Vec<CallPermit>>>>);
 
-/// A thread that runs a call's function.
-#[derive(Debug, Default)]
-struct Thread(Mutex<ThreadState>);
-
-#[derive(Debug, Default)]
-struct ThreadState {
-    returned: bool,
-    permits: Vec<CallPermit>,
-}
-
-impl Thread {
-    /// Holds permits until the function has returned.
-    fn hold_permits(&self, permits: Vec<CallPermit>) {
-        let mut state = self.0.lock();
-        if !state.returned {
-            state.permits.extend(permits);
+impl Permits {
+    /// Holds further permits.
+    pub(crate) fn hold(&mut self, permits: Vec<CallPermit>) {
+        match &self.0 {
+            Some(held) => held.lock().extend(permits),
+            None if permits.is_empty() => {}
+            None => self.0 = Some(Arc::new(Mutex::new(permits))),
         }
     }
+
+    /// Holds a permit in place of all others.
+    #[cfg(feature = "http")]
+    pub(crate) fn replace(&mut self, permit: CallPermit) {
+        let replaced = std::mem::replace(&mut *self.0.get_or_insert_default().lock(), vec![permit]);
+        drop(replaced);
+    }
+
+    /// The same permits, also those that are held later.
+    fn share(&mut self) -> Self {
+        self.0.get_or_insert_default();
+        self.clone()
+    }
 }
 
-/// Releases a thread's permits when its function returns, or is aborted before it starts.
-struct ReleaseOnReturn(Arc<Thread>);
+/// Those of a run, and of the request that it was started in.
+pub(crate) type CallPermits = [Permits; 2];
 
-impl Drop for ReleaseOnReturn {
-    fn drop(&mut self) {
-        let permits = {
-            let mut state = self.0.0.lock();
-            state.returned = true;
-            std::mem::take(&mut state.permits)
-        };
-        drop(permits);
+thread_local! {
+    /// The permits of the calls that are being polled on this thread, the innermost last.
+    static POLLED: RefCell<Vec<CallPermits>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A poll of a call on this thread: the threads that the call starts in it hold its permits, also those that it gets later. It
+/// ends as well when the call panics.
+pub(crate) struct Polling(());
+
+impl Polling {
+    pub(crate) fn begin(permits: CallPermits) -> Self {
+        POLLED.with_borrow_mut(|polled| polled.push(permits));
+        Self(())
     }
+
+    /// The permits, for the rest of the call.
+    pub(crate) fn end(self) -> CallPermits {
+        std::mem::forget(self);
+        pop_polled()
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        drop(pop_polled());
+    }
+}
+
+fn pop_polled() -> CallPermits {
+    POLLED.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
 /// A function on the blocking pool. If it still waits for a thread when this is dropped, it never starts.
@@ -82,15 +105,13 @@ pub(crate) async fn run_blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     let context = Context::current();
-    let thread = Arc::new(Thread::default());
-    let release = ReleaseOnReturn(thread.clone());
+    let permits: Vec<_> =
+        POLLED.with_borrow_mut(|polled| polled.iter_mut().flatten().map(Permits::share).collect());
     let handle = tokio::task::spawn_blocking(move || {
-        let _release = release;
+        let _permits = permits;
         let _entered = context.as_ref().map(Context::enter_blocking);
         body()
     });
-    STARTED_THREADS
-        .with_borrow_mut(|started| started.iter_mut().for_each(|started| started.push(thread.clone())));
     let mut task = BlockingTask { handle };
     match (&mut task.handle).await {
         Ok(result) => result,
@@ -102,119 +123,75 @@ pub(crate) async fn run_blocking<R: Send + 'static>(
     }
 }
 
-/// A future and the permits that it holds; if it is dropped while a thread works for it, the thread holds them.
+/// A future, and the permits that it and the threads which work for it hold.
 #[derive(Debug)]
 pub(crate) struct WithPermits<F> {
     // dropped first, so that a function that still waits for a thread is aborted before the permits are released
-    future: F,
-    held: HeldPermits,
-}
-
-/// The threads that work for a call.
-#[derive(Debug, Default)]
-pub struct CallThreads(Vec<Arc<Thread>>);
-
-impl CallThreads {
-    /// Collects the threads that a call starts while it is polled on this thread.
-    pub(crate) fn begin() -> StartingThreads {
-        StartingThreads { outer: Some(STARTED_THREADS.replace(Some(Vec::new()))) }
-    }
-}
-
-/// The poll of a call on this thread. It ends as well when the call panics.
-pub(crate) struct StartingThreads {
-    /// Those of the call that polls this one, if one does; unset once the poll has ended.
-    outer: Option<Option<Vec<Arc<Thread>>>>,
-}
-
-impl StartingThreads {
-    /// The threads that the call has started.
-    pub(crate) fn end(mut self) -> CallThreads {
-        let threads = self.restore();
-        // nothing is left to restore
-        std::mem::forget(self);
-        threads
-    }
-
-    fn restore(&mut self) -> CallThreads {
-        let Some(outer) = self.outer.take() else { return CallThreads::default() };
-        let started = STARTED_THREADS.replace(outer).unwrap_or_default();
-        if !started.is_empty() {
-            // a call within a call: the threads hold the permits of both
-            STARTED_THREADS.with_borrow_mut(|outer| {
-                outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started));
-            });
-        }
-        CallThreads(started)
-    }
-}
-
-impl Drop for StartingThreads {
-    fn drop(&mut self) {
-        self.restore();
-    }
-}
-
-#[derive(Debug)]
-struct HeldPermits {
-    permits: Vec<CallPermit>,
-    threads: Vec<Arc<Thread>>,
-}
-
-impl<F> WithPermits<F> {
-    pub(crate) fn new(future: F, permits: Vec<CallPermit>) -> Self {
-        Self { future, held: HeldPermits { permits, threads: Vec::new() } }
-    }
-
-    /// Wraps a future that these threads already work for.
-    pub(crate) fn with_threads(future: F, threads: CallThreads) -> Self {
-        Self { future, held: HeldPermits { permits: Vec::new(), threads: threads.0 } }
-    }
-
-    /// The threads that work for it.
-    pub(crate) fn threads(&self) -> CallThreads {
-        CallThreads(self.held.threads.clone())
-    }
-
-    pub(crate) fn get_mut(&mut self) -> &mut F {
-        &mut self.future
-    }
-
-    /// Holds another permit.
-    pub(crate) fn hold_permit(&mut self, permit: CallPermit) {
-        self.held.permits.push(permit);
-    }
-
-    /// Replaces the permits that it holds, but for those of the function's own limits.
-    #[cfg_attr(
-        not(feature = "http"),
-        expect(dead_code, reason = "elsewhere a call ends with its connection")
-    )]
-    pub(crate) fn replace_permits(&mut self, permit: CallPermit) {
-        let is_own =
-            |permit: &CallPermit| matches!(permit, CallPermit::Concurrency(_) | CallPermit::Caller(_));
-        self.held.permits.retain(is_own);
-        self.held.permits.push(permit);
-    }
+    pub(crate) future: F,
+    pub(crate) permits: Permits,
 }
 
 impl<F: Future + Unpin> Future for WithPermits<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
-        let this = &mut *self;
-        let starting = CallThreads::begin();
-        let polled = Pin::new(&mut this.future).poll(cx);
-        this.held.threads.extend(starting.end().0);
+        let Self { future, permits } = &mut *self;
+        let polling = Polling::begin([std::mem::take(permits), Permits::default()]);
+        let polled = Pin::new(future).poll(cx);
+        [*permits, _] = polling.end();
         polled
     }
 }
 
-impl Drop for HeldPermits {
-    fn drop(&mut self) {
-        // a call has one thread at a time: the last one that it started
-        if let Some(thread) = self.threads.last() {
-            thread.hold_permits(std::mem::take(&mut self.permits));
-        }
+#[cfg(test)]
+mod tests {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        sync::mpsc,
+        task::Waker,
+    };
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// A permit, and what is closed once it is released.
+    fn permit() -> (Vec<CallPermit>, oneshot::Receiver<()>) {
+        let (held, released) = oneshot::channel::<()>();
+        (vec![CallPermit::Outside(Arc::new(held))], released)
+    }
+
+    #[tokio::test]
+    async fn a_thread_holds_permits_that_its_call_gets_later_until_it_returns() {
+        let (started, has_started) = oneshot::channel();
+        let (finish, is_to_finish) = mpsc::channel::<()>();
+        let mut function = Box::pin(run_blocking(move || {
+            started.send(()).unwrap();
+            is_to_finish.recv().unwrap();
+            Ok(())
+        }));
+        let polling = Polling::begin(CallPermits::default());
+        assert!(function.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())).is_pending());
+        let [mut of_run, mut of_request] = polling.end();
+        has_started.await.unwrap();
+        let (run, mut run_released) = permit();
+        let (request, mut request_released) = permit();
+        of_run.hold(run);
+        of_request.hold(request);
+        drop((function, of_run, of_request));
+        assert!(run_released.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty));
+        assert!(request_released.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty));
+        finish.send(()).unwrap();
+        assert!(run_released.await.is_err() && request_released.await.is_err());
+    }
+
+    #[test]
+    fn a_poll_that_panics_has_ended() {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _polling = Polling::begin(CallPermits::default());
+            panic!("a poll that panics");
+        }));
+        assert!(panicked.is_err());
+        assert!(POLLED.with_borrow(Vec::is_empty));
     }
 }

@@ -22,30 +22,15 @@ use tokio::sync::Semaphore;
 
 use crate::core::{
     admission::{CallerConcurrency, Owner},
-    arguments::BoxFuture,
     blocking::CallPermit,
     error::Failure,
+    maybe_ready::MaybeReady,
 };
-
-/// A decision that is made, or has to be waited for.
-pub(crate) enum Decision<T> {
-    Made(T),
-    Awaited(BoxFuture<T>),
-}
-
-impl<T> Decision<T> {
-    pub(crate) async fn get(self) -> T {
-        match self {
-            Self::Made(made) => made,
-            Self::Awaited(decision) => decision.await,
-        }
-    }
-}
 
 /// A limit on the calls of an item.
 pub(crate) trait Gate: fmt::Debug + Send + Sync {
     /// Lets a call of this caller in, or refuses it. The call holds the permit as long as its function runs.
-    fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>>;
+    fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>>;
 
     /// Whether calls wait here for others to end. A call that leaves its request before its function starts waits outside
     /// of its request.
@@ -99,16 +84,16 @@ impl Gates {
         self: &Arc<Self>,
         stage: Stage,
         caller: &Owner,
-    ) -> Decision<Result<Vec<CallPermit>, Failure>> {
+    ) -> MaybeReady<Result<Vec<CallPermit>, Failure>> {
         let (first, end) = self.of_stage(stage);
         let mut permits = Vec::new();
         for (index, gate) in (first..).zip(self.between(first, end)) {
             match gate.enter(caller) {
-                Decision::Made(Ok(permit)) => permits.extend(permit),
-                Decision::Made(Err(failure)) => return Decision::Made(Err(failure)),
-                Decision::Awaited(entering) => {
+                MaybeReady::Ready(Ok(permit)) => permits.extend(permit),
+                MaybeReady::Ready(Err(failure)) => return MaybeReady::Ready(Err(failure)),
+                MaybeReady::Pending(entering) => {
                     let (gates, caller) = (self.clone(), caller.clone());
-                    return Decision::Awaited(Box::pin(async move {
+                    return MaybeReady::Pending(Box::pin(async move {
                         permits.extend(entering.await?);
                         for gate in gates.between(index + 1, end) {
                             permits.extend(gate.enter(&caller).get().await?);
@@ -118,15 +103,15 @@ impl Gates {
                 }
             }
         }
-        Decision::Made(Ok(permits))
+        MaybeReady::Ready(Ok(permits))
     }
 }
 
 /// How many calls one caller may run at once.
 impl Gate for Arc<CallerConcurrency> {
-    fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
+    fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
         let acquired = self.acquire(caller);
-        Decision::Made(acquired.map(|permit| Some(CallPermit::Caller(permit))).map_err(Failure::limited))
+        MaybeReady::Ready(acquired.map(|permit| Some(CallPermit::Share(permit))).map_err(Failure::limited))
     }
 }
 
@@ -141,13 +126,13 @@ impl Concurrency {
 }
 
 impl Gate for Concurrency {
-    fn enter(&self, _: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
+    fn enter(&self, _: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
         match self.0.clone().try_acquire_owned() {
-            Ok(permit) => Decision::Made(Ok(Some(CallPermit::Concurrency(permit)))),
+            Ok(permit) => MaybeReady::Ready(Ok(Some(CallPermit::Concurrency(permit)))),
             Err(_) => {
                 let acquiring = self.0.clone().acquire_owned();
                 // the semaphore is never closed
-                Decision::Awaited(Box::pin(async { Ok(acquiring.await.ok().map(CallPermit::Concurrency)) }))
+                MaybeReady::Pending(Box::pin(async { Ok(acquiring.await.ok().map(CallPermit::Concurrency)) }))
             }
         }
     }
@@ -168,10 +153,14 @@ mod tests {
     }
 
     impl Gate for OnlyAda {
-        fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
+        fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
             let is_ada = **caller.as_str() == *"ada";
             let entered = if is_ada { Ok(None) } else { Err(Failure::private("not Ada")) };
-            if self.asks { Decision::Awaited(Box::pin(async { entered })) } else { Decision::Made(entered) }
+            if self.asks {
+                MaybeReady::Pending(Box::pin(async { entered }))
+            } else {
+                MaybeReady::Ready(entered)
+            }
         }
     }
 
@@ -189,10 +178,10 @@ mod tests {
         for asks in [false, true] {
             let gates = gates(asks);
             let entered = gates.enter(Stage::Whole, &owner("ada"));
-            assert_eq!(matches!(entered, Decision::Awaited(_)), asks);
+            assert_eq!(matches!(entered, MaybeReady::Pending(_)), asks);
             let first = entered.get().await.unwrap();
             assert_eq!(first.len(), 2);
-            let Decision::Awaited(mut second) = gates.enter(Stage::Whole, &owner("ada")) else {
+            let MaybeReady::Pending(mut second) = gates.enter(Stage::Whole, &owner("ada")) else {
                 panic!("one call runs at once");
             };
             assert!(tokio::time::timeout(std::time::Duration::from_millis(1), &mut second).await.is_err());
@@ -209,9 +198,9 @@ mod tests {
         let gates = gates(false);
         let running = gates.enter(Stage::Whole, &owner("ada")).get().await.unwrap();
         let in_request = gates.enter(Stage::Request, &owner("ada"));
-        let Decision::Made(Ok(permits)) = in_request else { panic!("its request does not wait") };
-        assert!(matches!(*permits, [CallPermit::Caller(_)]));
-        let Decision::Awaited(outside) = gates.enter(Stage::Outside, &owner("ada")) else {
+        let MaybeReady::Ready(Ok(permits)) = in_request else { panic!("its request does not wait") };
+        assert!(matches!(*permits, [CallPermit::Share(_)]));
+        let MaybeReady::Pending(outside) = gates.enter(Stage::Outside, &owner("ada")) else {
             panic!("one call runs at once");
         };
         drop(running);

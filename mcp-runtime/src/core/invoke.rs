@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::core::{
     arguments::{BoxFuture, CallParts, MaybeFuture, call_handler},
-    blocking::{CallPermit, CallThreads, WithPermits},
+    blocking::{CallPermit, CallPermits, Permits, Polling, WithPermits},
     content::Content,
     context::{Context, Suspension},
     error::{Failure, VisitsRequired},
@@ -26,17 +26,15 @@ use crate::core::{
     item_output::ItemOutput,
     jsonrpc::ProtocolError,
     log_limit::{Advice, ItemLogLimits, LogLimit, LogLine, cut_for_log},
+    maybe_ready::MaybeReady,
     protocol::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, is_defined_error, is_reserved_code,
     },
     reason::Reason,
 };
 
-/// A function that has been called.
-pub(crate) enum Invocation {
-    Ended(Ended),
-    Running(Running),
-}
+/// A function that has been called: how it ended its request, or that it is running.
+pub(crate) type Invocation = MaybeReady<Ended, Running>;
 
 /// How a function ended its request.
 pub(crate) enum Ended {
@@ -294,28 +292,34 @@ fn poll_in_place(
     limit: Option<Duration>,
     make_context: &mut dyn FnMut() -> Context,
 ) -> Invocation {
-    let (future, threads) = match outcome {
+    let (future, permits) = match outcome {
         // the fast path: no task, no timer, no context
         Ok(MaybeFuture::Ready(value)) => return resolve_ready(Ok(value), context, make_context),
         Ok(MaybeFuture::Polled(result)) => return resolve_ready(result, context, make_context),
         Err(failure) => return resolve_ready(Err(failure), context, make_context),
-        Ok(MaybeFuture::Waiting(future, threads)) => (future, Some(threads)),
+        Ok(MaybeFuture::Waiting(future, permits)) => (future, Some(permits)),
         Ok(MaybeFuture::Pending(future)) => (future, None),
     };
-    let is_polled = threads.is_some();
-    let future = CatchPanic { future: Some(future), context };
-    let mut future = WithPermits::with_threads(future, threads.unwrap_or_default());
-    if !is_polled
-        && let Poll::Ready(result) = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop()))
-    {
-        return resolve_ready(result, future.get_mut().context.take(), make_context);
-    }
+    let mut future = CatchPanic { future: Some(future), context };
+    let [permits, of_request] = match permits {
+        Some(permits) => permits,
+        None => {
+            let polling = Polling::begin(CallPermits::default());
+            let polled = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop()));
+            let permits = polling.end();
+            if let Poll::Ready(result) = polled {
+                return resolve_ready(result, future.context.take(), make_context);
+            }
+            permits
+        }
+    };
     let context = make_context();
-    future.get_mut().context = Some(context.clone());
-    let running = Running { future, context, limit };
+    future.context = Some(context.clone());
+    let future = WithPermits { future, permits };
+    let running = Running { future, of_request, context, limit };
     match running.context.take_suspension() {
-        Some(suspension) => Invocation::Ended(Ended::Suspended(suspension, running)),
-        None => Invocation::Running(running),
+        Some(suspension) => MaybeReady::Ready(Ended::Suspended(suspension, running)),
+        None => MaybeReady::Pending(running),
     }
 }
 
@@ -331,11 +335,12 @@ fn resolve_ready(
         if let Some(context) = context {
             context.inner().cancel.complete();
         }
-        return Invocation::Ended(Ended::Returned(result));
+        return MaybeReady::Ready(Ended::Returned(result));
     }
-    let future = WithPermits::new(CatchPanic { future: None, context: None }, Vec::new());
-    let running = Running { future, context: make_context(), limit: None };
-    Invocation::Ended(running.into_ended(result))
+    let future = CatchPanic { future: None, context: None };
+    let future = WithPermits { future, permits: Permits::default() };
+    let running = Running { future, of_request: Permits::default(), context: make_context(), limit: None };
+    MaybeReady::Ready(running.into_ended(result))
 }
 
 /// A user's future. A panic in its poll becomes a private failure; a panic in its drop is swallowed.
@@ -383,6 +388,8 @@ pub(crate) fn contain<R: 'static>(
 /// A function that has been polled and is pending.
 pub(crate) struct Running {
     future: WithPermits<CatchPanic<ItemOutput>>,
+    /// The permits of the request that the function was called in: what threads of its first poll hold of them.
+    of_request: Permits,
     context: Context,
     limit: Option<Duration>,
 }
@@ -392,14 +399,14 @@ impl Running {
         &self.context
     }
 
-    /// The threads that run the function.
-    pub(crate) fn threads(&self) -> CallThreads {
-        self.future.threads()
+    /// The permits of the function's request, for its reply.
+    pub(crate) fn take_permits_of_request(&mut self) -> Permits {
+        std::mem::take(&mut self.of_request)
     }
 
     /// Holds permits as long as the function runs, on a thread or not.
-    pub(crate) fn hold_permits(&mut self, permits: impl IntoIterator<Item = CallPermit>) {
-        permits.into_iter().for_each(|permit| self.future.hold_permit(permit));
+    pub(crate) fn hold(&mut self, permits: Vec<CallPermit>) {
+        self.future.permits.hold(permits);
     }
 
     /// Runs the function to its end, at most for its time limit, which does not include the time that the client takes
@@ -457,6 +464,16 @@ impl Running {
         // after its result, nothing more is sent for the call
         self.context.inner().cancel.complete();
         Ended::Returned(result)
+    }
+}
+
+impl Invocation {
+    /// Runs the function to its end, in the way of [`Running::finish`].
+    pub(crate) async fn finish(self) -> Ended {
+        match self {
+            Self::Ready(ended) => ended,
+            Self::Pending(running) => running.finish().await,
+        }
     }
 }
 

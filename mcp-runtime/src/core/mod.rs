@@ -21,6 +21,7 @@ pub(crate) mod item;
 pub(crate) mod item_output;
 pub(crate) mod jsonrpc;
 pub(crate) mod log_limit;
+pub(crate) mod maybe_ready;
 pub(crate) mod protocol;
 pub(crate) mod reason;
 #[cfg(any(feature = "client", feature = "http"))]

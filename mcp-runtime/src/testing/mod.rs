@@ -19,8 +19,6 @@ pub use issuer::TestIssuer;
 pub use reply::Reply;
 pub use shared_check::check_shared;
 
-#[cfg(feature = "auth")]
-use crate::auth::Verification;
 use crate::{
     capability::events::PayloadOf,
     client::exchange::{ListedKind, MemoryClient, prompt_arguments},
@@ -173,10 +171,7 @@ impl TestServer {
         let header = format!("Bearer {token}").parse().map_err(|_| "400: not the value of a header")?;
         request.headers_mut().insert(http::header::AUTHORIZATION, header);
         let (request, ()) = request.into_parts();
-        let verified = match authenticator.start(&request, None) {
-            Verification::Ready(verified) => verified,
-            Verification::Pending(verified) => verified.await,
-        };
+        let verified = authenticator.start(&request, None).get().await;
         let caller = verified
             .map_err(|refused| format!("{}: {}", refused.refusal.status().as_u16(), refused.message))?;
         self.client.connection.set_caller(Some(caller));

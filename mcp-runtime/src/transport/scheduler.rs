@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::writer::{ConnectionWriter, OutputBuffer};
 use crate::core::{
     admission::{Owner, Permit, Shares},
-    blocking::CallPermit,
     changes::Subscriber,
     connection::RequestContext,
     dispatch::{
@@ -203,17 +202,9 @@ impl RequestScheduler {
         };
         let permit = permits.try_acquire(owner, 1);
         if permit.is_none() && is_limited(request.method) {
-            return StartedRequest::Reply(self.refuse(Turn::Busy, request.context).into());
+            return Reply::from(self.refuse(Turn::Busy, request.context)).into();
         }
-        match self.server.start_request(request, Some(self.open_requests()), registrations) {
-            StartedRequest::Reply(reply) => StartedRequest::Reply(reply),
-            StartedRequest::Running(mut running) => {
-                if let Some(permit) = permit {
-                    running.pending.hold(CallPermit::Budget(permit));
-                }
-                StartedRequest::Running(running)
-            }
-        }
+        self.server.start_request(request, Some(self.open_requests()), registrations).holding(permit)
     }
 
     /// Starts the requests of a batch. If they are not admitted, or their owner uses its share of the requests that run, all
@@ -360,8 +351,8 @@ impl RequestScheduler {
             let Ok(message) = parse(&text) else { return };
             let Some(request) = Request::from_message(&message, revision, &context) else { return };
             match self.start_request(request, &mut registrations) {
-                StartedRequest::Reply(reply) => return self.write(&reply, request.id, revision, out),
-                StartedRequest::Running(running) => running,
+                StartedRequest::Ready(reply) => return self.write(&reply, request.id, revision, out),
+                StartedRequest::Pending(running) => running,
             }
         };
         let id = running.id.clone();

@@ -256,8 +256,8 @@ impl StreamConnection {
             if is_limited(request.method) { self.scheduler.admit(1, text.len()) } else { Turn::Now };
         match admission {
             Turn::Now => match self.scheduler.start_request(request, &mut Vec::new()) {
-                StartedRequest::Reply(reply) => self.scheduler.write(&reply, id, revision, out),
-                StartedRequest::Running(running) => self.scheduler.spawn_request(running, revision),
+                StartedRequest::Ready(reply) => self.scheduler.write(&reply, id, revision, out),
+                StartedRequest::Pending(running) => self.scheduler.spawn_request(running, revision),
             },
             Turn::Queue => {
                 if !self.scheduler.queue(&[id], 1, text, revision, context) {

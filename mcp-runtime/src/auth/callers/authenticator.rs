@@ -32,6 +32,7 @@ use crate::core::{
     connection::{ImpliesFn, Principal},
     crypto::KeyRing,
     log_limit::{LogLimit, LogLine},
+    maybe_ready::MaybeReady,
     reason::Refusal,
     server::IssuerObserver,
     store::SingleUse,
@@ -164,10 +165,8 @@ pub(crate) struct RefusedCaller {
 type VerifiedCaller = Result<Arc<Principal>, RefusedCaller>;
 
 /// The sender of a request, as far as it is known without waiting.
-pub(crate) enum Verification<'a> {
-    Ready(VerifiedCaller),
-    Pending(Pin<Box<dyn Future<Output = VerifiedCaller> + Send + 'a>>),
-}
+pub(crate) type Verification<'a> =
+    MaybeReady<VerifiedCaller, Pin<Box<dyn Future<Output = VerifiedCaller> + Send + 'a>>>;
 
 impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,7 +15,7 @@ mod verifier;
 
 pub use api_keys::ApiKeys;
 pub use authenticator::Authentication;
-pub(crate) use authenticator::{Authenticator, RefusedCaller, Verification};
+pub(crate) use authenticator::{Authenticator, RefusedCaller};
 use authenticator::{FailureRate, IntoAuthentication};
 pub use compact_jwt::SigningAlgorithm;
 pub use oauth::Oauth;

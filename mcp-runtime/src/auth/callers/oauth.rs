@@ -638,10 +638,7 @@ impl OauthMethod {
         token: PresentedToken<'_>,
         request: &Parts,
     ) -> Result<Arc<Principal>, Denied> {
-        match self.admit(principal, token, request) {
-            Verdict::Ready(verdict) => verdict,
-            Verdict::Pending(verdict) => verdict.await,
-        }
+        self.admit(principal, token, request).get().await
     }
 }
 

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 use http::request::Parts;
 
 use super::authenticator::Scheme;
-use crate::core::{bound::Texts, connection::Principal, reason::Refusal};
+use crate::core::{bound::Texts, connection::Principal, maybe_ready::MaybeReady, reason::Refusal};
 
 /// Verifies the bearer tokens of callers: a session store, an identity provider's own library, a database of keys.
 ///
@@ -223,10 +223,7 @@ pub(super) struct PresentedToken<'a> {
 pub(super) type VerdictFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<Principal>, Denied>> + Send + 'a>>;
 
 /// The verdict of an authentication method on a token.
-pub(super) enum Verdict<'a> {
-    Ready(Result<Arc<Principal>, Denied>),
-    Pending(VerdictFuture<'a>),
-}
+pub(super) type Verdict<'a> = MaybeReady<Result<Arc<Principal>, Denied>, VerdictFuture<'a>>;
 
 /// A way to authenticate callers: a [`Verifier`] as an object.
 pub(super) trait Method: Send + Sync {

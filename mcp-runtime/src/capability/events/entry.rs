@@ -236,10 +236,10 @@ impl EventEntry {
         };
         let needs_check = arguments.len() > MAX_VALUES || input.attempts.is_some();
         if needs_check && let Err(failure) = input.check_size(arguments) {
-            return invoke::start_with(|| Err(failure), &context(), None);
+            return Ended::Returned(Err(failure)).into();
         }
         let ToolHandler::Annotated(function) = handler else {
-            return invoke::start_with(|| Err(wrong_kind()), &context(), None);
+            return Ended::Returned(Err(wrong_kind())).into();
         };
         let parts = CallParts {
             input: Input::Json(arguments),
@@ -258,11 +258,7 @@ impl EventEntry {
 
 /// The output of the function.
 async fn finished(started: Invocation) -> Result<ItemOutput, Failure> {
-    let ended = match started {
-        Invocation::Ended(ended) => ended,
-        Invocation::Running(running) => running.finish().await,
-    };
-    match ended {
+    match started.finish().await {
         Ended::Returned(result) => result,
         Ended::Suspended(..) => Err(Failure::private(NO_REQUEST)),
     }

@@ -27,9 +27,10 @@ use crate::core::{
     connection::Principal,
     dispatch::{Reply, Request, StreamSource, write_subscription_meta},
     error::Failure,
-    gates::{Decision, Stage},
+    gates::Stage,
     jsonrpc::{Object, ProtocolError, notification},
     log_limit::LogLine,
+    maybe_ready::MaybeReady,
     protocol::Revision,
     server::{Entry as _, Server},
     sync::Mutex,
@@ -91,11 +92,11 @@ impl Events {
         let entering = match &entry.item().gates {
             None => None,
             Some(gates) => match gates.enter(Stage::Whole, &owner) {
-                Decision::Made(Ok(_)) => None,
-                Decision::Made(Err(failure)) => {
+                MaybeReady::Ready(Ok(_)) => None,
+                MaybeReady::Ready(Err(failure)) => {
                     return Err(refusal(server, entry.name(), failure, request.revision));
                 }
-                Decision::Awaited(entering) => Some(entering),
+                MaybeReady::Pending(entering) => Some(entering),
             },
         };
         let subscriber = EventSubscriber::of(request.context);

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
-    blocking::{CallPermit, WithPermits, run_blocking},
+    blocking::{CallPermit, run_blocking},
     connection::{RequestContext, principal_digest},
     context::{Context, Continuation, RequestState, Retry, Suspension, is_traceparent},
     dispatch::{PendingReply, Reply, Request, Response, SuspendedCall, encode_result},
@@ -169,7 +169,7 @@ impl Suspension for ContinueAsTask {
         let Self { tasks, gates, restarts } = *self;
         tasks.begin(&server);
         let stored = (restarts && tasks.replicas.is_some()).then(|| stored_call(&call));
-        let (context, threads) = (call.context().clone(), call.threads());
+        let context = call.context().clone();
         let call_context = context.clone();
         let reply: BoxFuture<Reply> = Box::pin(async move {
             let (permit, copy) = match tasks.create(&context, stored).await {
@@ -187,7 +187,7 @@ impl Suspension for ContinueAsTask {
             }));
             created.into()
         });
-        Response::Pending(PendingReply::new(&call_context, WithPermits::with_threads(reply, threads)))
+        Response::Pending(PendingReply::new(call_context, reply))
     }
 }
 
@@ -248,14 +248,13 @@ async fn run_task(
 ) {
     let context = call.context().clone();
     // a blocking thread of the function holds the permit until it ends
-    call.hold_permit(CallPermit::Outside(permit.clone()));
+    call.hold(vec![CallPermit::Outside(permit.clone())]);
     let function = async {
         let body = async {
             if let Some(gates) = gates {
                 let caller = call.context().inner().request.owner();
                 // queues refuse no one
-                let entered = gates.enter(Stage::Outside, &caller).get().await.unwrap_or_default();
-                entered.into_iter().for_each(|permit| call.hold_permit(permit));
+                call.hold(gates.enter(Stage::Outside, &caller).get().await.unwrap_or_default());
             }
             call.finish().await
         };
@@ -356,8 +355,8 @@ pub(super) fn run_again(
                 match response {
                     Response::Ready(reply) => reply,
                     Response::Pending(mut pending) => {
-                        pending.hold(CallPermit::Outside(permit.clone()));
-                        entered.into_iter().for_each(|permit| pending.hold(permit));
+                        pending.hold(vec![CallPermit::Outside(permit.clone())]);
+                        pending.hold(entered);
                         pending.await
                     }
                 }

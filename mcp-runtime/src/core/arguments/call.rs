@@ -22,14 +22,15 @@ use super::{
     BoxFuture,
     arg::{AnyArg, has_flatten},
     report::{self, RULES_GO_HERE, ToolInput},
-    rule_fn::{BoundRule, BrokenRule, StartedRules},
+    rule_fn::{BoundRule, BrokenRule},
     text::{from_list, from_repeated, from_text, missing},
 };
 use crate::{
     core::{
-        blocking::{CallThreads, run_blocking},
+        blocking::{CallPermits, Polling, run_blocking},
         context::Context,
         error::{Failure, ToolError},
+        maybe_ready::MaybeReady,
         sort::sort_by,
     },
     schema::{
@@ -214,14 +215,14 @@ impl RuleReport<'_> {
         future: Option<BoxFuture<Result<R, Failure>>>,
     ) -> Result<MaybeFuture<R>, Failure> {
         match BoundRule::start_all(self.parts.rules, call) {
-            StartedRules::Ended(Err(failure)) if self.errors.is_empty() => Err(failure),
+            MaybeReady::Ready(Err(failure)) if self.errors.is_empty() => Err(failure),
             // errors of the arguments are for the model, and the failure of a rule is not
-            StartedRules::Ended(Err(_)) => Err(Failure::Arguments(self.text(&[]))),
-            StartedRules::Ended(Ok(broken)) => match future.filter(|_| broken.is_empty()) {
+            MaybeReady::Ready(Err(_)) => Err(Failure::Arguments(self.text(&[]))),
+            MaybeReady::Ready(Ok(broken)) => match future.filter(|_| broken.is_empty()) {
                 Some(future) => Ok(MaybeFuture::Pending(future)),
                 None => Err(Failure::Arguments(self.text(&broken))),
             },
-            StartedRules::Running(running) => {
+            MaybeReady::Pending(running) => {
                 // borrowed values do not live until then, so each possible part of the report is already text
                 let is_tool = self.parts.tool.is_some();
                 let without = self.text(&[]);
@@ -919,8 +920,8 @@ pub enum MaybeFuture<R> {
     Ready(R),
     /// An async function has returned when it was first polled.
     Polled(Result<R, Failure>),
-    /// An async function was polled, and waits; these threads work for it.
-    Waiting(BoxFuture<Result<R, Failure>>, CallThreads),
+    /// An async function was polled, and waits; with the permits of its run and of its request.
+    Waiting(BoxFuture<Result<R, Failure>>, CallPermits),
     /// The function has not been polled yet: it is async, or runs on another thread.
     Pending(BoxFuture<Result<R, Failure>>),
 }
@@ -951,17 +952,17 @@ pub(crate) fn poll_now<T: 'static, R: 'static, O: From<R> + 'static>(
     convert: fn(T) -> Result<R, ToolError>,
 ) -> HandlerResult<O> {
     let mut future = Box::into_pin(future);
-    let starting = CallThreads::begin();
+    let polling = Polling::begin(CallPermits::default());
     let polled = future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
     let convert = move |value| convert(value).map(O::from).map_err(Failure::from);
     Ok(match polled {
         Poll::Ready(value) => {
-            drop(starting);
+            drop(polling);
             MaybeFuture::Polled(convert(value))
         }
         Poll::Pending => {
-            let threads = starting.end();
-            MaybeFuture::Waiting(Box::pin(async move { convert(future.await) }), threads)
+            let permits = polling.end();
+            MaybeFuture::Waiting(Box::pin(async move { convert(future.await) }), permits)
         }
     })
 }

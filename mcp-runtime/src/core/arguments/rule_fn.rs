@@ -19,6 +19,7 @@ use crate::{
     core::{
         context::Context,
         error::{Failure, IntoFailure},
+        maybe_ready::MaybeReady,
     },
     schema::nearest,
 };
@@ -263,12 +264,6 @@ impl fmt::Debug for BoundRule {
 /// An argument's rule that is broken: the arguments, and the message.
 pub(super) type BrokenRule = (Vec<&'static str>, String);
 
-/// Rules that have been started.
-pub(super) enum StartedRules {
-    Ended(Result<Vec<BrokenRule>, Failure>),
-    Running(BoxFuture<Result<Vec<BrokenRule>, Failure>>),
-}
-
 impl BoundRule {
     /// The first line of its doc comment.
     pub(crate) fn title(&self) -> Option<&'static str> {
@@ -286,7 +281,7 @@ impl BoundRule {
     }
 
     /// Starts rules, those whose arguments are valid.
-    pub(super) fn start_all(rules: &[Self], call: &Call<'_>) -> StartedRules {
+    pub(super) fn start_all(rules: &[Self], call: &Call<'_>) -> MaybeReady<Result<Vec<BrokenRule>, Failure>> {
         let start = |rule: &Self| Some((rule.names.clone(), rule.start(call)?));
         let started: Vec<_> = rules.iter().filter_map(start).collect();
         let mut running: BoxFuture<_> = Box::pin(async move {
@@ -302,8 +297,8 @@ impl BoundRule {
             Ok(broken)
         });
         match running.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
-            Poll::Ready(broken) => StartedRules::Ended(broken),
-            Poll::Pending => StartedRules::Running(running),
+            Poll::Ready(broken) => MaybeReady::Ready(broken),
+            Poll::Pending => MaybeReady::Pending(running),
         }
     }
 }

@@ -16,13 +16,12 @@ use serde_json::value::RawValue;
 
 use super::{
     Request,
-    inbound::{CallState, Calls, OpenRequests, Registration, StartedRequest, is_initialized},
+    inbound::{Calls, OpenRequests, Registration, StartedCall, StartedRequest, is_initialized},
     request::is_limited,
     response::{Reply, encode},
 };
 use crate::core::{
     admission::Permit,
-    blocking::CallPermit,
     connection::RequestContext,
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
     log_limit::LogLine,
@@ -57,7 +56,7 @@ impl Server {
         // the transport takes a message from the rate, which may hold many requests
         let of_next = RequestContext { rate_taken: false, ..context.clone() };
         let mut context = context;
-        let mut states = Vec::new();
+        let mut started: Vec<StartedCall> = Vec::new();
         let mut unreadable = None;
         for message in &batch.0 {
             let message = match message {
@@ -66,7 +65,7 @@ impl Server {
                 Err(malformed) => {
                     // this revision has no reply without an id, and a client waits for one of every request
                     if let Some(id) = malformed.id.as_deref().or(malformed.long_id.as_deref()) {
-                        states.push(CallState::Replied(id.into(), malformed.error.clone().into()));
+                        started.push((id.into(), malformed.error.clone().into()).into());
                     } else {
                         if let Some(LogLine { suppressed }) = self.log_limits().unreadable.line() {
                             let error = &malformed.error;
@@ -84,28 +83,23 @@ impl Server {
             }
             let is_limited = is_limited(request.method);
             if let Some(error) = refusal.as_ref().filter(|_| is_limited) {
-                states.push(CallState::Replied(request.id.into(), error.clone().into()));
+                started.push((request.id.into(), error.clone().into()).into());
                 continue;
             }
             context = &of_next;
             if request.params.meta.version.is_some() {
                 let text = "a request that names its revision in `_meta` must not be part of a batch";
                 let error = ProtocolError::invalid_request(text);
-                states.push(CallState::Replied(request.id.into(), error.into()));
+                started.push((request.id.into(), error.into()).into());
                 continue;
             }
             let permit = if is_limited { permits.next() } else { None };
-            states.push(match self.start_request(request, open, registrations) {
-                StartedRequest::Reply(reply) => CallState::Replied(request.id.into(), reply),
-                StartedRequest::Running(mut running) => {
-                    if let Some(permit) = permit {
-                        running.pending.hold(CallPermit::Budget(permit));
-                    }
-                    CallState::Running(running)
-                }
+            started.push(match self.start_request(request, open, registrations).holding(permit) {
+                StartedRequest::Ready(reply) => (request.id.into(), reply).into(),
+                StartedRequest::Pending(running) => StartedCall::Pending(running),
             });
         }
-        StartedBatch { calls: Calls { states, batch: true, revision: REVISION }, unreadable }
+        StartedBatch { calls: Calls { started, batch: true, revision: REVISION }, unreadable }
     }
 
     /// Writes the replies to a batch, of which there is one at least: an array in one line.

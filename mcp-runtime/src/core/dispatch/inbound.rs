@@ -20,8 +20,11 @@ use super::{
 };
 use crate::{
     core::{
+        admission::Permit,
+        blocking::CallPermit,
         connection::{ClientId, PendingRequests},
         jsonrpc::{JsonRpcMessage, Meta, ProtocolError, RequestId, decode_string},
+        maybe_ready::MaybeReady,
         protocol::{self, Revision},
         server::Server,
         sync::{Mutex, MutexGuard},
@@ -275,9 +278,16 @@ impl OpenRequests<'_> {
 }
 
 /// A request that has been started.
-pub(crate) enum StartedRequest {
-    Reply(Reply),
-    Running(RunningRequest),
+pub(crate) type StartedRequest = MaybeReady<Reply, RunningRequest>;
+
+impl StartedRequest {
+    /// The same request, which holds a permit as long as it runs.
+    pub(crate) fn holding(mut self, permit: Option<Permit>) -> Self {
+        if let (Self::Pending(running), Some(permit)) = (&mut self, permit) {
+            running.hold(permit);
+        }
+        self
+    }
 }
 
 impl Server {
@@ -292,21 +302,21 @@ impl Server {
         let Request { id, .. } = request;
         let registration = Registration::take_from(registrations, id);
         if registration.is_none() && open.is_some_and(|open| open.in_flight.contains(&open.client, id)) {
-            return StartedRequest::Reply(id_in_use(id).into());
+            return Reply::from(id_in_use(id)).into();
         }
         let pending = match self.answer(request) {
-            Response::Ready(reply) => return StartedRequest::Reply(reply),
+            Response::Ready(reply) => return reply.into(),
             Response::Pending(pending) => pending,
         };
         // only requests that stay open are registered; another one with this id may have been started meanwhile
         let registration = match (registration, open) {
             (None, Some(open)) => match open.register(id) {
                 Ok(registration) => Some(registration),
-                Err(reply) => return StartedRequest::Reply(reply),
+                Err(reply) => return reply.into(),
             },
             (registration, _) => registration,
         };
-        StartedRequest::Running(RunningRequest { id: id.into(), pending, registration })
+        StartedRequest::Pending(RunningRequest { id: id.into(), pending, registration })
     }
 
     /// Starts to answer a request that opens a stream.
@@ -333,6 +343,11 @@ pub(crate) struct RunningRequest {
 }
 
 impl RunningRequest {
+    /// Holds a permit until the call and its blocking threads have ended.
+    pub(crate) fn hold(&mut self, permit: Permit) {
+        self.pending.hold(vec![CallPermit::Share(permit)]);
+    }
+
     /// Ready when the client has cancelled the request.
     pub(crate) fn poll_cancelled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.registration {
@@ -355,20 +370,14 @@ impl Future for RunningRequest {
     }
 }
 
-/// The state of one call among the [`Calls`] of a message.
-#[derive(Debug)]
-pub(super) enum CallState {
-    /// With raw JSON of its id.
-    Replied(Box<str>, Reply),
-    Running(RunningRequest),
-    /// The client has cancelled it, or its reply has been taken.
-    Done,
-}
+/// The reply to a call, with raw JSON of its id, or the call that is running.
+pub(super) type StartedCall = MaybeReady<(Box<str>, Reply), RunningRequest>;
 
 /// The calls that one message starts, in order.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    pub(super) states: Vec<CallState>,
+    /// Without those that the client has cancelled, and those whose replies have been taken.
+    pub(super) started: Vec<StartedCall>,
     /// Whether the message was a batch, so that the replies form an array.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads it"))]
     pub(crate) batch: bool,
@@ -380,37 +389,34 @@ impl Calls {
     /// The call of a single request.
     #[cfg(feature = "http")]
     pub(crate) fn single(running: RunningRequest, revision: Revision) -> Self {
-        Self { states: vec![CallState::Running(running)], batch: false, revision }
+        Self { started: vec![StartedCall::Pending(running)], batch: false, revision }
     }
 
     #[cfg(feature = "http")]
     pub(crate) fn is_empty(&self) -> bool {
-        self.states.is_empty()
+        self.started.is_empty()
     }
 
     /// Polls every call; ready when none is running.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut all = Poll::Ready(());
-        for state in &mut self.states {
-            let CallState::Running(running) = state else { continue };
-            *state = match Pin::new(&mut *running).poll(cx) {
-                Poll::Pending => {
-                    all = Poll::Pending;
-                    continue;
-                }
-                Poll::Ready(Some(reply)) => CallState::Replied(std::mem::take(&mut running.id), reply),
-                Poll::Ready(None) => CallState::Done,
-            };
-        }
+        self.started.retain_mut(|call| {
+            let StartedCall::Pending(running) = call else { return true };
+            match Pin::new(&mut *running).poll(cx) {
+                Poll::Pending => all = Poll::Pending,
+                Poll::Ready(None) => return false,
+                Poll::Ready(Some(reply)) => *call = (std::mem::take(&mut running.id), reply).into(),
+            }
+            true
+        });
         all
     }
 
     /// Drops the calls that are running, which are answered with an error.
     pub(crate) fn cut_off(&mut self) {
-        for state in &mut self.states {
-            if let CallState::Running(running) = state {
-                let reply = cut_off_error().into();
-                *state = CallState::Replied(std::mem::take(&mut running.id), reply);
+        for call in &mut self.started {
+            if let StartedCall::Pending(running) = call {
+                *call = (std::mem::take(&mut running.id), cut_off_error().into()).into();
             }
         }
     }
@@ -418,10 +424,10 @@ impl Calls {
     /// Takes the replies that are ready, in order, each with raw JSON of its id.
     pub(crate) fn take_replies(&mut self) -> Vec<(Box<str>, Reply)> {
         let mut replies = Vec::new();
-        for state in &mut self.states {
-            match std::mem::replace(state, CallState::Done) {
-                CallState::Replied(id, reply) => replies.push((id, reply)),
-                other => *state = other,
+        for call in std::mem::take(&mut self.started) {
+            match call {
+                StartedCall::Ready(reply) => replies.push(reply),
+                running => self.started.push(running),
             }
         }
         replies
@@ -429,14 +435,14 @@ impl Calls {
 
     /// The calls that are running.
     pub(crate) fn running_mut(&mut self) -> impl Iterator<Item = &mut RunningRequest> {
-        self.states.iter_mut().filter_map(|state| match state {
-            CallState::Running(running) => Some(running),
-            CallState::Replied(..) | CallState::Done => None,
+        self.started.iter_mut().filter_map(|call| match call {
+            StartedCall::Pending(running) => Some(running),
+            StartedCall::Ready(_) => None,
         })
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        self.states.iter().any(|state| matches!(state, CallState::Running(_)))
+        self.started.iter().any(|call| matches!(call, StartedCall::Pending(_)))
     }
 }
 

@@ -10,16 +10,17 @@ use super::{
 };
 use crate::core::{
     arguments::{BoxFuture, CallParts, Input, TextArgument},
-    blocking::{CallPermit, CallThreads, WithPermits},
+    blocking::CallPermit,
     client_request::CallBinding,
     context::Context,
     error::Failure,
     extensions::Extensions,
-    gates::{Decision, Stage},
+    gates::Stage,
     invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
     item::{Function, ItemSpec},
     item_output::{ItemOutput, PendingInput},
     jsonrpc::ProtocolError,
+    maybe_ready::MaybeReady,
     protocol::Revision,
     reason::Reason,
     server::{Server, WeakServer},
@@ -127,14 +128,9 @@ impl SuspendedCall {
         self.kept_alive = None;
     }
 
-    /// The threads that run the function.
-    pub(crate) fn threads(&self) -> CallThreads {
-        self.running.threads()
-    }
-
-    /// Holds a permit as long as the function runs, on a thread or not.
-    pub(crate) fn hold_permit(&mut self, permit: CallPermit) {
-        self.running.hold_permits([permit]);
+    /// Holds permits as long as the function runs, on a thread or not.
+    pub(crate) fn hold(&mut self, permits: Vec<CallPermit>) {
+        self.running.hold(permits);
     }
 
     /// Runs the function to its end; the reply is the one that its request would have got.
@@ -143,12 +139,12 @@ impl SuspendedCall {
             let Self { call, server, kept_alive, revision, running } = *self;
             match running.finish().await {
                 Ended::Returned(result) => match server.upgrade() {
-                    Some(server) => answer(&*call, &server, revision, result).reply().await,
+                    Some(server) => answer(&*call, &server, revision, result).get().await,
                     None => Reply::server_dropped(),
                 },
                 Ended::Suspended(suspension, running) => {
                     let call = Self { call, server, kept_alive, revision, running };
-                    suspension.respond(Box::new(call)).reply().await
+                    suspension.respond(Box::new(call)).get().await
                 }
             }
         })
@@ -188,18 +184,18 @@ impl Server {
             }
             if let Some(gates) = item.gates.as_ref().filter(|_| !call.is_admitted()) {
                 match gates.enter(stage(&call), &request.context.owner()) {
-                    Decision::Made(Ok(entered)) => permits = entered,
-                    Decision::Made(Err(failure)) => {
+                    MaybeReady::Ready(Ok(entered)) => permits = entered,
+                    MaybeReady::Ready(Err(failure)) => {
                         return call.respond(self, request.revision, Err(failure));
                     }
-                    Decision::Awaited(entering) => {
+                    MaybeReady::Pending(entering) => {
                         return self.call_item_later(request, call.into_owned(), entering);
                     }
                 }
             }
         }
         match call.start(request.start_options(self), &|| make_context(self, request, &call)) {
-            Invocation::Ended(Ended::Returned(result)) => call.respond(self, request.revision, result),
+            MaybeReady::Ready(Ended::Returned(result)) => call.respond(self, request.revision, result),
             pending => self.finish_later(request.revision, call.into_owned(), pending, permits),
         }
     }
@@ -217,12 +213,12 @@ impl Server {
         let reply: BoxFuture<Reply> = Box::pin(async move {
             let permits = match with_timeout(call.time_limit(), entering).await.flatten() {
                 Ok(permits) => permits,
-                Err(failure) => return call.respond(&server, revision, Err(failure)).reply().await,
+                Err(failure) => return call.respond(&server, revision, Err(failure)).get().await,
             };
             let invocation = call.start(options, &|| call_context.clone());
-            server.finish_later(revision, call, invocation, permits).reply().await
+            server.finish_later(revision, call, invocation, permits).get().await
         });
-        Response::Pending(PendingReply::new(&context, WithPermits::new(reply, Vec::new())))
+        Response::Pending(PendingReply::new(context, reply))
     }
 
     /// The response of a call whose function has been started, and holds these permits.
@@ -234,18 +230,22 @@ impl Server {
         permits: Vec<CallPermit>,
     ) -> Response {
         let (suspension, mut running) = match invocation {
-            Invocation::Ended(Ended::Returned(result)) => return answer(&*call, self, revision, result),
-            Invocation::Ended(Ended::Suspended(suspension, running)) => (Some(suspension), running),
-            Invocation::Running(running) => (None, running),
+            MaybeReady::Ready(Ended::Returned(result)) => return answer(&*call, self, revision, result),
+            MaybeReady::Ready(Ended::Suspended(suspension, running)) => (Some(suspension), running),
+            MaybeReady::Pending(running) => (None, running),
         };
-        running.hold_permits(permits);
+        running.hold(permits);
+        // if the function runs on a blocking thread, that has been started by now, and holds these
+        let of_request = running.take_permits_of_request();
         let call = SuspendedCall::new(self, revision, call, running);
-        if let Some(suspension) = suspension {
-            return suspension.respond(call);
+        let mut response = match suspension {
+            Some(suspension) => suspension.respond(call),
+            None => Response::Pending(PendingReply::new(call.context().clone(), call.finish())),
+        };
+        if let Response::Pending(pending) = &mut response {
+            pending.set_permits(of_request);
         }
-        // if the function runs on a blocking thread, that has been started by now
-        let (context, threads) = (call.context().clone(), call.threads());
-        Response::Pending(PendingReply::new(&context, WithPermits::with_threads(call.finish(), threads)))
+        response
     }
 }
 
@@ -280,7 +280,7 @@ pub(crate) fn start_with_strings(
         context,
     };
     if let Err(failure) = function.text_limit.check(function.args, values) {
-        return invoke::start_with(|| Err(failure), &context(), limit);
+        return Ended::Returned(Err(failure)).into();
     }
     invoke::start(name, function, &parts, limit, options)
 }

@@ -20,9 +20,10 @@ use crate::{
         client_request::CallBinding,
         context::Context,
         error::{Failure, ToolError},
-        invoke::{self, Ended, Invocation, StartOptions, with_timeout},
+        invoke::{self, Ended, StartOptions, with_timeout},
         item_output::{ItemOutput, PendingInput, wrong_kind},
         log_limit::{Advice, ItemLogLimits},
+        maybe_ready::MaybeReady,
         protocol::Revision,
         server::{Server, WeakServer},
         sync::Mutex,
@@ -136,14 +137,11 @@ impl FunctionOfItem {
         {
             warn_of_second_run(&server.log_limits().failures, layered.name());
         }
-        let ended = match call.start(self.options, &|| context.clone()) {
-            Invocation::Ended(ended) => ended,
-            Invocation::Running(mut running) => {
-                running.hold_permits(permits);
-                running.finish().await
-            }
-        };
-        let (suspension, running) = match ended {
+        let mut started = call.start(self.options, &|| context.clone());
+        if let MaybeReady::Pending(running) = &mut started {
+            running.hold(permits);
+        }
+        let (suspension, running) = match started.finish().await {
             Ended::Returned(result) => return CallOutput::try_from(result?),
             Ended::Suspended(suspension, running) => (suspension, running),
         };
@@ -152,7 +150,7 @@ impl FunctionOfItem {
         };
         // a retry repeats the arguments that the client has sent
         let call = SuspendedCall::new(&server, self.revision, self.call.clone(), running);
-        match suspension.respond(call).reply().await.outcome {
+        match suspension.respond(call).get().await.outcome {
             Ok(ResultBody::InputRequired { requests, state }) => {
                 Ok(CallOutput::InputRequired(PendingInput { requests, state }))
             }

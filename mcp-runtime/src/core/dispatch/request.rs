@@ -19,9 +19,9 @@ use crate::core::{
     connection::{Access, ClientData, RequestContext},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, has_forwarder},
     extensions::Extensions,
-    gates::Decision,
     invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id, parse},
+    maybe_ready::MaybeReady,
     protocol::{self, LogLevel, META_LOG_LEVEL, Method, OPEN_STREAMS, Revision},
     reason::Reason,
     server::{List, Registry, Server},
@@ -280,8 +280,8 @@ impl Server {
     pub(super) fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
         if !request.context.rate_taken && request.method != "ping" {
             match self.take_rate(|| request.context.owner()) {
-                Decision::Made(taken) => taken.map_err(|reached| Reply::limited(&reached))?,
-                Decision::Awaited(taking) => return Ok(self.route_once_taken(request, taking)),
+                MaybeReady::Ready(taken) => taken.map_err(|reached| Reply::limited(&reached))?,
+                MaybeReady::Pending(taking) => return Ok(self.route_once_taken(request, taking)),
             }
         }
         request.check()?;
@@ -327,7 +327,7 @@ impl Server {
                 },
                 Err(malformed) => Reply::from(malformed.error).into(),
             };
-            response.reply().await
+            response.get().await
         }))
     }
 }

@@ -18,10 +18,11 @@ use super::observation::Observation;
 use crate::core::{
     admission::RateReached,
     arguments::BoxFuture,
-    blocking::{CallPermit, WithPermits},
+    blocking::{CallPermit, Permits, WithPermits},
     context::{Context, PendingRequest},
     invoke::report_lost_reply,
     jsonrpc::{Object, ProtocolError, write_error_response},
+    maybe_ready::MaybeReady,
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
     reason::Reason,
     server::{EncodedPage, Identity, Server},
@@ -30,10 +31,7 @@ use crate::core::{
 };
 
 /// How a request is answered: at once, or with a future.
-pub(crate) enum Response {
-    Ready(Reply),
-    Pending(PendingReply),
-}
+pub(crate) type Response = MaybeReady<Reply, PendingReply>;
 
 /// The HTTP status of the reply to a request of 2026-07-28; other revisions and transports ignore it, except where it
 /// says so.
@@ -162,22 +160,6 @@ impl From<ProtocolError> for Reply {
     }
 }
 
-impl From<Reply> for Response {
-    fn from(reply: Reply) -> Self {
-        Self::Ready(reply)
-    }
-}
-
-impl Response {
-    /// The reply, once it is there.
-    pub(crate) async fn reply(self) -> Reply {
-        match self {
-            Self::Ready(reply) => reply,
-            Self::Pending(pending) => pending.await,
-        }
-    }
-}
-
 impl Reply {
     pub(crate) fn unknown_method(method: &str) -> Self {
         let error = ProtocolError::new(METHOD_NOT_FOUND, format!("unknown method `{method}`"));
@@ -263,25 +245,31 @@ impl PendingReply {
     }
 
     /// The reply of the call with that context.
-    pub(crate) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
-        Self { reply, context: Some(context.clone()), observation: None }
+    pub(crate) fn new(context: Context, reply: BoxFuture<Reply>) -> Self {
+        let reply = WithPermits { future: reply, permits: Permits::default() };
+        Self { reply, context: Some(context), observation: None }
     }
 
     /// A reply that takes no call of a user's function.
     pub(crate) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
-        let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: WithPermits::new(reply, Vec::new()), context: None, observation: None }
+        let reply = WithPermits { future: Box::pin(reply) as BoxFuture<Reply>, permits: Permits::default() };
+        Self { reply, context: None, observation: None }
     }
 
-    /// Holds a permit until the call and its blocking threads have ended.
-    pub(crate) fn hold(&mut self, permit: CallPermit) {
-        self.reply.hold_permit(permit);
+    /// Sets the permits that it holds until the call and its blocking threads have ended.
+    pub(super) fn set_permits(&mut self, permits: Permits) {
+        self.reply.permits = permits;
     }
 
-    /// Holds this permit in place of those that belong to budgets.
+    /// Holds further permits until the call and its blocking threads have ended.
+    pub(crate) fn hold(&mut self, permits: Vec<CallPermit>) {
+        self.reply.permits.hold(permits);
+    }
+
+    /// Holds this permit in place of those that it holds.
     #[cfg(feature = "http")]
-    pub(crate) fn hold_instead(&mut self, permit: CallPermit) {
-        self.reply.replace_permits(permit);
+    pub(crate) fn hold_instead(&mut self, permit: crate::core::admission::Permit) {
+        self.reply.permits.replace(CallPermit::Share(permit));
     }
 }
 

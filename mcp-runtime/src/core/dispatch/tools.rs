@@ -14,7 +14,7 @@ use crate::core::{
     context::{Context, Continuation, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Invocation, StartOptions},
+    invoke::{self, ClientError, Ended, Invocation, StartOptions},
     item::ItemSpec,
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::ProtocolError,
@@ -153,7 +153,7 @@ impl ItemCall for CallTool<'_> {
         let input = &self.entry.input;
         let needs_check = self.arguments.len() > MAX_VALUES || input.attempts.is_some();
         if needs_check && let Err(failure) = input.check_size(&self.arguments) {
-            return invoke::start_with(|| Err(failure), &context(), timeout);
+            return Ended::Returned(Err(failure)).into();
         }
         match &self.entry.handler {
             ToolHandler::Annotated(function) => {

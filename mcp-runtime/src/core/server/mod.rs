@@ -65,10 +65,10 @@ use crate::{
         context::Settings,
         crypto::{KeyRing, Seal},
         extensions::Extensions,
-        gates::Decision,
         invoke::ErrorContext,
         item::ItemLayer,
         log_limit::ServerLogLimits,
+        maybe_ready::MaybeReady,
         protocol::ItemList,
         spawn::spawn_on,
         store::{CallerRate, RateStore, SealedStore},
@@ -219,9 +219,9 @@ impl Server {
     }
 
     /// Counts one request towards the rate of its owner, if there is one.
-    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> Decision<Result<(), RateReached>> {
+    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> MaybeReady<Result<(), RateReached>> {
         match &self.0.rate {
-            None => Decision::Made(Ok(())),
+            None => MaybeReady::Ready(Ok(())),
             Some(rate) => rate.take(&owner()),
         }
     }

@@ -21,7 +21,8 @@ use crate::core::{
     admission::{LimitReached, Owner, Rate, RateLimiter, RateReached},
     blocking::CallPermit,
     error::Failure,
-    gates::{Decision, Gate},
+    gates::Gate,
+    maybe_ready::MaybeReady,
     spawn::spawn,
     sync::Mutex,
 };
@@ -85,16 +86,16 @@ impl CallerRate {
     }
 
     /// Counts one time of a caller.
-    pub(crate) fn take(&self, caller: &Owner) -> Decision<Result<(), RateReached>> {
-        let Some(shared) = self.0.shared.get() else { return Decision::Made(self.take_here(caller)) };
+    pub(crate) fn take(&self, caller: &Owner) -> MaybeReady<Result<(), RateReached>> {
+        let Some(shared) = self.0.shared.get() else { return MaybeReady::Ready(self.take_here(caller)) };
         // known to be refused by the store, or used up here alone: a flood does not reach the store
         if let Err(wait) = self.0.limiter.check(caller) {
-            return Decision::Made(Err(self.reached(wait)));
+            return MaybeReady::Ready(Err(self.reached(wait)));
         }
         match shared.store.asking() {
             Asking::Decides => {
                 let (rate, caller) = (self.clone(), caller.clone());
-                Decision::Awaited(Box::pin(async move {
+                MaybeReady::Pending(Box::pin(async move {
                     match rate.take_from_store(&caller).await {
                         Some(decided) => decided,
                         None => rate.take_here(&caller),
@@ -103,9 +104,9 @@ impl CallerRate {
             }
             Asking::IsTried => {
                 self.tell_store(caller);
-                Decision::Made(self.take_here(caller))
+                MaybeReady::Ready(self.take_here(caller))
             }
-            Asking::No => Decision::Made(self.take_here(caller)),
+            Asking::No => MaybeReady::Ready(self.take_here(caller)),
         }
     }
 
@@ -171,13 +172,15 @@ impl fmt::Debug for CallerRate {
 }
 
 impl Gate for CallerRate {
-    fn enter(&self, caller: &Owner) -> Decision<Result<Option<CallPermit>, Failure>> {
+    fn enter(&self, caller: &Owner) -> MaybeReady<Result<Option<CallPermit>, Failure>> {
         let entered = |taken: Result<(), RateReached>| {
             taken.map(|()| None).map_err(|reached| Failure::limited(LimitReached::Rate(reached)))
         };
         match self.take(caller) {
-            Decision::Made(taken) => Decision::Made(entered(taken)),
-            Decision::Awaited(taking) => Decision::Awaited(Box::pin(async move { entered(taking.await) })),
+            MaybeReady::Ready(taken) => MaybeReady::Ready(entered(taken)),
+            MaybeReady::Pending(taking) => {
+                MaybeReady::Pending(Box::pin(async move { entered(taking.await) }))
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::core::{
     admission::Permit,
     connection::{Outbound, Put, Receiver},
     dispatch::{Calls, NotificationStream, Reply, encode},
+    maybe_ready::MaybeReady,
     protocol::Revision,
     server::Server,
     spawn::spawn,
@@ -37,18 +38,7 @@ use crate::core::{
 const MAX_SILENCE: Duration = Duration::from_secs(10);
 
 /// A response, as far as it is known without waiting.
-pub(super) enum StartedResponse {
-    Ready(Response<ResponseBody>),
-    Pending(Box<HttpResponseFuture>),
-    /// Until it is known whether a stream can be opened.
-    Waiting(Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>),
-}
-
-impl From<Response<ResponseBody>> for StartedResponse {
-    fn from(response: Response<ResponseBody>) -> Self {
-        Self::Ready(response)
-    }
-}
+pub(super) type StartedResponse = MaybeReady<Response<ResponseBody>>;
 
 impl From<HttpError> for StartedResponse {
     fn from(error: HttpError) -> Self {
@@ -99,9 +89,9 @@ impl HttpResponseFuture {
         calls: Calls,
         connection: &Arc<RequestConnection>,
         legacy: Option<Box<dyn LegacyCalls>>,
-    ) -> Box<Self> {
+    ) -> Pin<Box<Self>> {
         let (endpoint, connection) = (endpoint.clone(), connection.clone());
-        Box::new(Self { calls: Some(calls), endpoint, connection, legacy, silence: None, cut_off: None })
+        Box::pin(Self { calls: Some(calls), endpoint, connection, legacy, silence: None, cut_off: None })
     }
 
     fn poll_format(&mut self, cx: &mut Context<'_>) -> Format {

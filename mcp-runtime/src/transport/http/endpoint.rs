@@ -22,16 +22,12 @@ use super::{
     request_connection::{Peer, RequestConnection, RequestSender},
     sse::StreamDeadline,
 };
-#[cfg(feature = "auth")]
-use crate::auth::Verification;
 use crate::core::{
     admission::{Owner, Permit, Shares},
-    blocking,
     config::{ForwardedClient, HttpOptions, Limits},
     connection::{AccessRules, ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
-    gates::Decision,
     reason::Refusal,
     server::Server,
 };
@@ -147,10 +143,7 @@ impl Endpoint {
         if let Some(authenticator) = &self.options.authenticator {
             let peer = connection.sender().peer.as_ref().filter(|_| !self.options.hides_addresses());
             let address = peer.map(|peer| &peer.owner);
-            let verified = match authenticator.start(connection.parts(), address) {
-                Verification::Ready(verified) => verified,
-                Verification::Pending(verified) => verified.await,
-            };
+            let verified = authenticator.start(connection.parts(), address).get().await;
             connection.set_caller(verified.map_err(HttpError::refused)?);
             return Ok(());
         }
@@ -209,11 +202,8 @@ impl Endpoint {
     /// # Errors
     /// `429`: the sender has used up its rate.
     pub(super) async fn take_rate(&self, connection: &RequestConnection) -> Result<(), HttpError> {
-        let taken = match self.server.take_rate(|| connection.owner()) {
-            Decision::Made(taken) => taken,
-            Decision::Awaited(taking) => taking.await,
-        };
-        taken.map_err(HttpError::too_many_requests)
+        let taken = self.server.take_rate(|| connection.owner());
+        taken.get().await.map_err(HttpError::too_many_requests)
     }
 
     /// The declared values that middleware has put into a request.
@@ -345,7 +335,7 @@ impl Budgets {
     pub(super) fn detach(&self, calls: &mut Calls, owner: &Owner) -> bool {
         calls.running_mut().all(|running| match self.detached.try_acquire(owner, 1) {
             Some(permit) => {
-                running.pending.hold_instead(blocking::CallPermit::Budget(permit));
+                running.pending.hold_instead(permit);
                 true
             }
             None => false,

@@ -33,7 +33,6 @@ use super::{
 };
 use crate::{
     core::{
-        blocking,
         config::HttpOptions,
         connection::ClientData,
         dispatch::{
@@ -362,10 +361,6 @@ impl HttpHandler {
                 drop(body);
                 response.await
             }
-            StartedResponse::Waiting(response) => {
-                drop(body);
-                response.await
-            }
         }
     }
 
@@ -458,7 +453,7 @@ impl HttpHandler {
             if is_settled {
                 return respond(subscription).into();
             }
-            return StartedResponse::Waiting(Box::pin(async move {
+            return StartedResponse::Pending(Box::pin(async move {
                 poll_fn(|cx| subscription.poll_settled(cx)).await;
                 respond(subscription)
             }));
@@ -471,12 +466,12 @@ impl HttpHandler {
             Err(error) => return error.into_response(message.id()).into(),
         };
         match server.start_request(request, None, &mut Vec::new()) {
-            StartedRequest::Reply(reply) => {
+            StartedRequest::Ready(reply) => {
                 reply_response(server, connection, request.id, Revision::LATEST, &reply).into()
             }
-            StartedRequest::Running(mut running) => {
+            StartedRequest::Pending(mut running) => {
                 permit.charge(&connection.owner());
-                running.pending.hold(blocking::CallPermit::Budget(permit));
+                running.hold(permit);
                 let calls = Calls::single(running, Revision::LATEST);
                 StartedResponse::Pending(HttpResponseFuture::new(&self.endpoint, calls, connection, None))
             }

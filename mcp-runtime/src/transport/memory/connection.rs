@@ -16,6 +16,7 @@ use crate::core::{
         THE_CLIENT, encode, resolve_revision,
     },
     jsonrpc::{ProtocolError, parse, write_error_response},
+    maybe_ready::MaybeReady,
     protocol::Revision,
     server::Server,
 };
@@ -163,8 +164,8 @@ impl MemoryConnection {
         let context = RequestContext { connection: Some(client.clone()), ..self.context.clone() };
         let text = self.encode_request(method, params);
         let (running, revision) = match self.start(&text, &context) {
-            Begun::Reply(reply) => return (reply, client.take_messages()),
-            Begun::Running(running, revision) => (running, revision),
+            MaybeReady::Ready(reply) => return (reply, client.take_messages()),
+            MaybeReady::Pending(running) => running,
         };
         let id = running.id.clone();
         let reply = match running.await {
@@ -174,33 +175,34 @@ impl MemoryConnection {
         (reply, client.take_messages())
     }
 
-    fn start(&self, text: &str, context: &RequestContext) -> Begun {
+    /// Starts a request: its reply, or the call that is running.
+    fn start(&self, text: &str, context: &RequestContext) -> MaybeReady<Vec<u8>, (RunningRequest, Revision)> {
         let message = match parse(text.as_bytes()) {
             Ok(message) => message,
-            Err(malformed) => return Begun::Reply(error_reply(&malformed.error)),
+            Err(malformed) => return error_reply(&malformed.error).into(),
         };
         let revision = match resolve_revision(&message, self.handshake) {
             RequestRevision::Known(revision) => revision,
-            RequestRevision::Unsupported(error) => return Begun::Reply(error_reply(&error)),
+            RequestRevision::Unsupported(error) => return error_reply(&error).into(),
             RequestRevision::Initialize => {
                 let (reply, _) = self.server.initialize(message.params(), true, None, None);
                 let id = message.id().unwrap_or_default();
-                return Begun::Reply(self.encode_reply(&reply, id, Revision::LATEST_LEGACY));
+                return self.encode_reply(&reply, id, Revision::LATEST_LEGACY).into();
             }
         };
         let Some(request) = Request::from_message(&message, revision, context) else {
-            return Begun::Reply(NO_REPLY.to_vec());
+            return NO_REPLY.to_vec().into();
         };
         if request.opens_stream() {
             // only `listen` returns a subscription
-            return Begun::Reply(match self.server.start_stream(request, Some(self.open_requests())) {
-                Ok((mut subscription, _)) => subscription.result(),
-                Err(reply) => self.encode_reply(&reply, request.id, revision),
-            });
+            return match self.server.start_stream(request, Some(self.open_requests())) {
+                Ok((mut subscription, _)) => subscription.result().into(),
+                Err(reply) => self.encode_reply(&reply, request.id, revision).into(),
+            };
         }
         match self.server.start_request(request, Some(self.open_requests()), &mut Vec::new()) {
-            StartedRequest::Reply(reply) => Begun::Reply(self.encode_reply(&reply, request.id, revision)),
-            StartedRequest::Running(running) => Begun::Running(running, revision),
+            StartedRequest::Ready(reply) => self.encode_reply(&reply, request.id, revision).into(),
+            StartedRequest::Pending(running) => MaybeReady::Pending((running, revision)),
         }
     }
 
@@ -224,12 +226,6 @@ impl MemoryConnection {
             Err(reply) => Err(self.encode_reply(&reply, request.id, Revision::LATEST)),
         }
     }
-}
-
-/// A request after its start: its reply, or the call that is running.
-enum Begun {
-    Reply(Vec<u8>),
-    Running(RunningRequest, Revision),
 }
 
 impl MemoryRequestClient {

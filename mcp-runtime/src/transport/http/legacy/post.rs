@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     core::{
-        blocking,
         connection::{Receiver, RequestContext},
         dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized, is_limited},
         jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
@@ -99,13 +98,13 @@ impl Legacy {
             return HttpError::unknown_session().into_response(id).into();
         }
         match started {
-            StartedRequest::Reply(reply) => {
+            StartedRequest::Ready(reply) => {
                 reply_response(server, connection, request.id, origin.revision, &reply).into()
             }
-            StartedRequest::Running(mut running) => {
+            StartedRequest::Pending(mut running) => {
                 if let Some(mut permit) = permit {
                     permit.charge(&connection.owner());
-                    running.pending.hold(blocking::CallPermit::Budget(permit));
+                    running.hold(permit);
                 }
                 let calls = Calls::single(running, origin.revision);
                 let legacy = Box::new(SessionCalls {

@@ -1,0 +1,28 @@
+//! What is there at once, or comes later. How it can end is in its type: no one handles an end that cannot happen.
+
+use crate::core::arguments::BoxFuture;
+
+/// A value, or that from which it comes: a future, unless the type says otherwise.
+#[derive(Debug)]
+pub(crate) enum MaybeReady<T, P = BoxFuture<T>> {
+    Ready(T),
+    Pending(P),
+}
+
+impl<T, P: Future<Output = T>> MaybeReady<T, P> {
+    /// The value, once it is there.
+    pub(crate) async fn get(self) -> T {
+        match self {
+            Self::Ready(value) => value,
+            Self::Pending(pending) => pending.await,
+        }
+    }
+}
+
+impl<T, P> From<T> for MaybeReady<T, P> {
+    // replies are large: a call would copy them
+    #[inline]
+    fn from(value: T) -> Self {
+        Self::Ready(value)
+    }
+}

@@ -296,6 +296,7 @@ fn a_crate_is_made_whole_or_not_at_all() {
     let folder = Folder::new();
     fs::create_dir_all(folder.0.join("taken/src")).expect("a folder");
     fs::create_dir_all(folder.0.join("nested/empty")).expect("a folder");
+    fs::write(folder.0.join("file"), "").expect("a file");
     for (line, code, message) in [
         (&["new", "taken"][..], 1, "`taken` is not empty"),
         (&["new", "Upper"], 2, "a name has up to 63"),
@@ -306,7 +307,7 @@ fn a_crate_is_made_whole_or_not_at_all() {
         (&["new", "x", "--owner", "a\"b"], 2, "`--owner` is a name"),
         (&["new", "x", "--author", "a\"b"], 2, "`--author` is a name"),
         (&["new", "x", "--path", "nested"], 1, "cannot be read"),
-        (&["new", "server.py/x"], 1, ""),
+        (&["new", "file/x"], 1, ""),
     ] {
         let output = folder.run(line);
         let found = text(&output.stderr);
@@ -317,7 +318,7 @@ fn a_crate_is_made_whole_or_not_at_all() {
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
         .collect();
     left.sort();
-    assert_eq!(left, ["nested", "server.py", "taken"]);
+    assert_eq!(left, ["file", "nested", "taken"]);
     // an empty folder is used, also inside of others
     assert!(folder.run(&["new", "nested/empty"]).status.success());
     let manifest = fs::read_to_string(folder.0.join("nested/empty/Cargo.toml")).expect("a manifest");

@@ -108,7 +108,7 @@ pub(crate) struct ReadPosition {
 }
 
 impl ReadPosition {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
         let Self { ring, next, time } = self;
         [ring, next, time].into_iter().flat_map(|part| part.to_le_bytes()).collect()
     }

@@ -217,7 +217,7 @@ impl Pusher {
     ) -> Result<StreamEnd, ProtocolError> {
         let mut is_active = false;
         loop {
-            let before = subscription.position.clone();
+            let before = subscription.position;
             let seen = subscription.read(server, self.max_age.take(), MAX_BATCH).await?;
             missed |= seen.truncated;
             if !is_active || missed {

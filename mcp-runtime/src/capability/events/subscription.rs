@@ -139,7 +139,7 @@ impl EventSubscription {
             left -= 1;
             let position = entry.ring.at(n + 1);
             let looked = entry.look(server, &self.subscriber, &self.given, &occurrence).await;
-            self.position = position.clone();
+            self.position = position;
             let data = match looked {
                 Ok(Seen::Nothing) => continue,
                 Ok(Seen::AsEmitted) => None,

@@ -151,7 +151,7 @@ impl Deliverer {
                 deliveries.spawn(delivery.run(next_number));
                 next_number += 1;
             }
-            let position = self.subscription.position.clone();
+            let position = self.subscription.position;
             let has_room = outstanding.len() < MAX_OUTSTANDING && !is_full;
             if !std::mem::replace(&mut is_followed, true) {
                 // of a subscription that another process has begun, this one has read nothing yet
@@ -198,7 +198,7 @@ impl Deliverer {
                         self.webhook.retry_gap();
                     }
                     for event in read.events {
-                        let after = event.position.clone();
+                        let after = event.position;
                         let cursor = self.cursor(&server, &outstanding, &after).ok()?;
                         let body = event_body(&event, &self.webhook.name, &cursor);
                         if body.len() > MAX_BODY {
@@ -220,7 +220,7 @@ impl Deliverer {
                         };
                         outstanding.push_back(Outstanding {
                             number: next_number,
-                            before: before.clone(),
+                            before,
                             is_done: false,
                         });
                         let delivery = self.delivery(&turns, event.id().to_owned(), body, Some(permit));
@@ -267,7 +267,7 @@ impl Deliverer {
     /// Keeps the position below which everything was delivered or given up.
     fn note_watermark(&self, outstanding: &VecDeque<Outstanding>) {
         let position = outstanding.front().map_or(&self.subscription.position, |first| &first.before);
-        self.webhook.set_watermark(position.clone());
+        self.webhook.set_watermark(*position);
     }
 
     /// Tells the endpoint that the subscription has ended.

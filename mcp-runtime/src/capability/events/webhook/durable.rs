@@ -950,7 +950,7 @@ impl Keeper {
         let has_reached = reached.is_some();
         let reached = reached.unwrap_or_default();
         let position = parse_position(if has_reached { &reached.position } else { &record.start });
-        let state = position.and_then(|position| Some((record.state(&reached, position.clone())?, position)));
+        let state = position.and_then(|position| Some((record.state(&reached, position)?, position)));
         let Some((state, position)) = state else {
             durable.store.log_other_version(&durable.records);
             return Ok(true);

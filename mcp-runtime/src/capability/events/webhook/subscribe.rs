@@ -311,7 +311,7 @@ impl EventCall<Subscribe> {
                 secret: self.own.secret.clone(),
                 previous: None,
                 expires,
-                watermark: subscription.position.clone(),
+                watermark: subscription.position,
                 gap: GapMessage::None,
                 truncated: false,
                 gaps: 0,
@@ -385,7 +385,7 @@ impl EventCall<Subscribe> {
                 renewed.caller = StoredPrincipal::of(&self.own.caller);
                 renewed.expires = refresh_before.map(to_millis);
                 let start = reached.as_ref().map_or(renewed.start.as_str(), |reached| &reached.position);
-                position = parse_position(start).unwrap_or_else(|| subscription.position.clone());
+                position = parse_position(start).unwrap_or(subscription.position);
                 let reached = reached.unwrap_or_default();
                 truncated = reached.gaps > renewed.told_gaps;
                 renewed.told_gaps = renewed.told_gaps.max(reached.gaps);
@@ -397,7 +397,7 @@ impl EventCall<Subscribe> {
                 if self.cursor.is_some() {
                     truncated |= subscription.skip_older(&self.server, self.max_age)?;
                 }
-                position = subscription.position.clone();
+                position = subscription.position;
                 // one that has ended is replaced
                 let ended = found.map(|(ended, version)| (ended.since, version));
                 condition = ended.map_or(Condition::Absent, |(_, version)| Condition::Version(version));
@@ -506,7 +506,7 @@ impl EventCall<Subscribe> {
             }
             state.caller = self.own.caller.clone();
             state.expires = refresh_before.map(instant_of);
-            (state.watermark.clone(), std::mem::take(&mut state.truncated))
+            (state.watermark, std::mem::take(&mut state.truncated))
         };
         webhook.note_renewal();
         let (subscriber, arguments) = (self.subscriber.clone(), &self.arguments);

@@ -157,7 +157,7 @@ fn deserialize_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u
 fn serialize_contents<S: Serializer>(contents: &[Content], serializer: S) -> Result<S::Ok, S::Error> {
     let mut json = Vec::new();
     write_array(&mut json, contents, |out, content| {
-        ContentWriter(Revision::LATEST).write_content(out, content)
+        ContentWriter(Revision::LATEST).write_content(out, content);
     });
     let json: Box<RawValue> = serde_json::from_slice(&json).map_err(S::Error::custom)?;
     json.serialize(serializer)

@@ -94,7 +94,7 @@ impl Sessions {
         match (running, id.kind) {
             (Some(stream), _) => resume_running(get, &id, stream),
             (None, StreamKind::Call) => self.resume_logged(get, &id),
-            (None, StreamKind::Standalone) => self.open_standalone(get, Some(id)),
+            (None, StreamKind::Standalone) => self.open_standalone(get, Some(&id)),
         }
     }
 
@@ -117,14 +117,14 @@ impl Sessions {
     fn open_standalone(
         &self,
         get: Get<'_>,
-        resumed: Option<EventId<'_>>,
+        resumed: Option<&EventId<'_>>,
     ) -> Result<Response<ResponseBody>, HttpError> {
         // evicted events are lost, but more may follow
-        let missed = resumed.as_ref().and_then(|id| self.log_of(&get, id)?.read_after(id.number));
+        let missed = resumed.and_then(|id| self.log_of(&get, id)?.read_after(id.number));
         let Get { endpoint, session, guard, caller, owner, permit, end } = get;
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
         let mut replayed = None;
-        if let Some(id) = &resumed {
+        if let Some(id) = resumed {
             sender.send_now(id.priming_event(session.revision));
             let mut events = missed.map(|missed| missed.events).unwrap_or_default();
             events.retain(|event| !event.message().is_empty());

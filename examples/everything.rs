@@ -110,7 +110,8 @@ fn test_end_subscriptions(server: &ServerHandle) -> &'static str {
 /// Samples the client's model.
 #[mcp_tool]
 async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {
-    Ok(format!("LLM response: {}", ctx.sample("answer", CreateMessage::user(prompt)).await?.text()))
+    let request = CreateMessage { max_tokens: 100, ..CreateMessage::user(prompt) };
+    Ok(format!("LLM response: {}", ctx.sample("answer", request).await?.text()))
 }
 
 #[mcp_type]
@@ -233,7 +234,8 @@ async fn test_input_required_result_elicitation(ctx: &Context) -> Result<String,
 /// Asks the client's model for a capital.
 #[mcp_tool]
 async fn test_input_required_result_sampling(ctx: &Context) -> Result<String, ToolError> {
-    Ok(ctx.sample("capital_question", CreateMessage::user("What is the capital of France?")).await?.text())
+    let question = CreateMessage::user("What is the capital of France?");
+    Ok(ctx.sample("capital_question", CreateMessage { max_tokens: 100, ..question }).await?.text())
 }
 
 /// Lists the client's roots.
@@ -268,7 +270,7 @@ async fn test_input_required_result_tampered_state(ctx: &Context) -> Result<&'st
 async fn test_input_required_result_multiple_inputs(ctx: &Context) -> Result<String, ToolError> {
     let (user, greeting, roots) = tokio::join!(
         ctx.elicit::<UserName>("user_name", "What is your name?"),
-        ctx.sample("greeting", CreateMessage::user("Write a greeting")),
+        ctx.sample("greeting", CreateMessage { max_tokens: 50, ..CreateMessage::user("Write a greeting") }),
         ctx.roots("client_roots"),
     );
     Ok(format!("{}: {} ({} roots)", user?.name, greeting?.text(), roots?.len()))
@@ -293,7 +295,8 @@ async fn test_input_required_result_capabilities(ctx: &Context) -> Result<String
     if ctx.supports(ClientFeature::Elicitation) {
         return Ok(ctx.elicit::<UserName>("user_name", "What is your name?").await?.name);
     }
-    Ok(ctx.sample("name", CreateMessage::user("Make up a name")).await?.text())
+    let request = CreateMessage { max_tokens: 50, ..CreateMessage::user("Make up a name") };
+    Ok(ctx.sample("name", request).await?.text())
 }
 
 /// Logs three times, in about a tenth of a second.

@@ -62,17 +62,16 @@ impl StopSignals {
     }
 }
 
-/// Completes at the next signal, which ends the process: `main` has a second to return, then it exits with code 0. A
-/// thread receives the signal, since the runtime may be blocked by what is to be ended. Dropping the future ends the
-/// thread.
-pub(super) async fn second_signal() {
+/// Completes at the next signal, which ends the process: `main` has a second to return, then it exits with code 0. The
+/// signals are those that have received the first one, so that none is lost in between. A thread receives the next, since
+/// the runtime may be blocked by what is to be ended. Dropping the future ends the thread.
+pub(super) async fn second_signal(mut signals: StopSignals) {
     let (received, signal) = oneshot::channel();
     // dropped with this future
     let (_cancel, cancelled) = oneshot::channel::<()>();
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         let is_cancelled = runtime.block_on(async {
-            let mut signals = StopSignals::new();
             tokio::select! {
                 biased;
                 _ = cancelled => true,

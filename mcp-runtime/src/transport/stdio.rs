@@ -84,7 +84,7 @@ impl Server {
                 () = signals.recv() => {}
             }
             stopping.cancel();
-            second_signal().await;
+            second_signal(signals).await;
         };
         let shutdown_timeout = self.options().limits.shutdown_timeout.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {

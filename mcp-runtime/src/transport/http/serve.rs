@@ -185,16 +185,16 @@ fn serve_until_signal(server: Server, listener: TcpListener) -> ServingFuture<'s
     Box::pin(async move {
         let mut signals = StopSignals::new();
         let (stopping, is_stopping) = oneshot::channel();
-        let first = async {
+        let first = async move {
             signals.recv().await;
             // dropped only together with this
-            let _received = stopping.send(());
+            let _received = stopping.send(signals);
         };
         let second = async {
-            if is_stopping.await.is_err() {
-                std::future::pending::<()>().await;
+            match is_stopping.await {
+                Ok(signals) => second_signal(signals).await,
+                Err(_) => std::future::pending().await,
             }
-            second_signal().await;
         };
         tokio::select! {
             served = server.serve_until(listener, first) => served,

@@ -9,7 +9,7 @@ use mcp_tests::support::{
 };
 use serde_json::{Value, json};
 
-use tokio::sync::Notify;
+use tokio::{net::TcpSocket, sync::Notify};
 
 use super::promptly;
 
@@ -70,7 +70,10 @@ fn call(client: &str, tool: &str, bytes: usize) -> HttpRequest {
 
 /// Sends a request, and reads no more than the head of its response.
 async fn unread(request: &HttpRequest, at: SocketAddr) -> (u16, HttpConnection) {
-    let mut connection = HttpConnection::open(at).await;
+    // as it is, the system may take megabytes for it
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(16 << 10).expect("a size");
+    let mut connection = HttpConnection::over(socket.connect(at).await.expect("a connection"));
     connection.send(request).await;
     (connection.head().await.status, connection)
 }

@@ -7,6 +7,8 @@ use std::{
 };
 
 use mcp_runtime::client::{Client, Error};
+#[cfg(unix)]
+use mcp_tests::programs::child::send;
 use serde_json::json;
 
 use super::{until, within};
@@ -120,8 +122,7 @@ async fn a_server_that_is_killed_fails_its_calls_with_status_and_stderr() {
     let id = client.process_id().unwrap();
     let call = tokio::spawn(client.call("hang", json!({})).into_future());
     client.ping().await.unwrap();
-    let killed = Command::new("kill").args(["-9", &id.to_string()]).status().unwrap();
-    assert!(killed.success());
+    send(id, "KILL");
     let error = within(call).await.unwrap().unwrap_err();
     let Error::Closed { status, stderr } = &error else { panic!("{error:?}") };
     assert!(status.is_some_and(|status| !status.success()) && stderr.contains("about to start"), "{error:?}");
@@ -135,7 +136,7 @@ async fn a_server_that_is_killed_fails_its_calls_with_status_and_stderr() {
 async fn a_dead_server_is_started_again_if_that_is_wanted() {
     let client = within(Client::builder().respawn().connect(fixture())).await.unwrap();
     let id = client.process_id().unwrap();
-    assert!(Command::new("kill").args(["-9", &id.to_string()]).status().unwrap().success());
+    send(id, "KILL");
     until(|| !is_alive(id)).await;
     within(async {
         // the first attempts may still find the connection that is about to close
@@ -228,8 +229,7 @@ async fn a_signal_ends_a_program_after_what_it_has_started() {
     })
     .await;
     assert!(children.len() == 2 && children.iter().all(|id| is_alive(*id)), "{children:?}");
-    let id = child.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    send(child.id().unwrap(), "TERM");
     let status = within(child.wait()).await.unwrap();
     assert_eq!(status.code(), Some(128 + 15));
     assert!(!is_alive(children[0]), "the program waits for the end of its child");

@@ -19,6 +19,24 @@ impl Drop for Guard {
     }
 }
 
+/// Sends a signal to a process: `TERM`, `INT` or `KILL`. No program is needed, as `kill` is one that not every system has.
+///
+/// # Panics
+///
+/// If there is no such signal or process.
+#[cfg(unix)]
+pub fn send(id: u32, signal: &str) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let signal = match signal {
+        "TERM" => Signal::TERM,
+        "INT" => Signal::INT,
+        "KILL" => Signal::KILL,
+        other => panic!("`{other}` is not known here"),
+    };
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw).expect("an id");
+    kill_process(id, signal).expect("it is ours");
+}
+
 /// The result of a process.
 #[derive(Debug)]
 pub struct Finished {

@@ -168,15 +168,16 @@ impl LineConnection {
     }
 
     /// Sends the process SIGTERM.
+    #[cfg(unix)]
     pub fn terminate(&self) {
         self.signal("TERM");
     }
 
     /// Sends the process a signal, `INT` for example.
+    #[cfg(unix)]
     pub fn signal(&self, name: &str) {
         let Serving::Process { child, .. } = &self.server else { panic!("it is not a process") };
-        let status = Command::new("kill").args([&format!("-{name}"), &child.0.id().to_string()]).status();
-        assert!(status.expect("`kill` can be run").success());
+        crate::programs::child::send(child.0.id(), name);
     }
 
     /// The exit status of the process, and its stderr.

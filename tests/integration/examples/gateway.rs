@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_tests::{
-    programs::child::Guard,
+    programs::child::{Guard, send},
     support::{EventStream, HttpRequest, HttpResponse, serve_router, soon, text_of},
 };
 use serde_json::{Value, json};
@@ -136,8 +136,7 @@ async fn the_program_finishes_calls_and_ends_streams_when_it_is_told_to_stop() {
     let mut shipping = EventStream::open(&ship, address).await.unwrap();
     assert_eq!(shipping.message().await["method"], "notifications/progress");
 
-    let kill = Command::new("kill").arg(program.0.id().to_string()).status().unwrap();
-    assert!(kill.success());
+    send(program.0.id(), "TERM");
     assert_eq!(text_of(&shipping.message().await), "order 1 (rope) was shipped by ada");
     let end = changes.message().await;
     assert_eq!(end["id"], "listen", "{end}");

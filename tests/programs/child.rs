@@ -23,7 +23,7 @@ impl Drop for Guard {
 ///
 /// # Panics
 ///
-/// If there is no such signal or process.
+/// If the signal is unknown, or the process does not exist.
 #[cfg(unix)]
 pub fn send(id: u32, signal: &str) {
     use rustix::process::{Pid, Signal, kill_process};

@@ -1,4 +1,4 @@
-//! What is there at once, or comes later. How it can end is in its type: no one handles an end that cannot happen.
+//! A value that is there at once, or comes later. A parameter of the type says how it can end, so that callers match only that.
 
 use crate::core::arguments::BoxFuture;
 

@@ -5,10 +5,17 @@ use std::{
     time::Duration,
 };
 
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Response},
+    routing::any,
+};
+use futures_util::{StreamExt as _, stream};
 use mcp_runtime::{
     Revision,
     client::{Client, Error},
 };
+use mcp_tests::support::{PATIENCE, serve_router};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
@@ -191,4 +198,221 @@ async fn a_pinned_revision_is_the_only_one_that_is_tried() {
         };
         assert_eq!(*asked.lock().unwrap(), [expected]);
     }
+}
+
+/// How a server fails the probe.
+#[derive(Debug, Clone, Copy)]
+enum Failure {
+    /// With this text in place of a response; `ID` is the id of the request.
+    Says(&'static str),
+    /// With text that over lines may belong to anything, so that only silence is left.
+    Chats(&'static str),
+    /// It says nothing, and keeps the connection.
+    Silence,
+    /// It ends what it would answer with: the streams, an empty body, an empty event stream.
+    End,
+    /// A status of HTTP with a body.
+    Status(u16, &'static str),
+}
+
+/// How the client gets its answers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Wire {
+    Lines,
+    Json,
+    Events,
+}
+
+/// A legacy server that fails the probe; its URL. The methods that it was asked for, over HTTP with the session of each.
+async fn failing_over_http(failure: Failure, wire: Wire, seen: Arc<Mutex<Vec<String>>>) -> String {
+    let handler = move |method: Method, headers: HeaderMap, body: String| async move {
+        let respond = |status: u16, kind: &str, body: Body| {
+            let response = Response::builder().status(status).header("content-type", kind);
+            response.header("mcp-session-id", "s").body(body).unwrap()
+        };
+        let say = |text: String| match wire {
+            Wire::Events => {
+                respond(200, "text/event-stream", Body::from(format!(": hi\n\ndata: {text}\n\n")))
+            }
+            _ => respond(200, "application/json", Body::from(text)),
+        };
+        if method != Method::POST {
+            return respond(405, "text/plain", Body::empty());
+        }
+        let message: Value = serde_json::from_str(&body).unwrap();
+        let (method, id) = (message["method"].as_str().unwrap(), &message["id"]);
+        if id.is_null() {
+            return respond(202, "text/plain", Body::empty());
+        }
+        let has_session = headers.contains_key("mcp-session-id");
+        seen.lock().unwrap().push(format!("{method}{}", if has_session { " in a session" } else { "" }));
+        match (method, failure) {
+            ("initialize", _) => {
+                let result = initialized("2025-06-18");
+                say(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
+            }
+            ("ping", _) => say(json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string()),
+            (_, Failure::Says(text) | Failure::Chats(text)) => say(text.replace("ID", &id.to_string())),
+            (_, Failure::Silence) if wire == Wire::Events => {
+                let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b": hi\n\n"))]);
+                respond(200, "text/event-stream", Body::from_stream(first.chain(stream::pending())))
+            }
+            (_, Failure::Silence) => std::future::pending().await,
+            (_, Failure::End) if wire == Wire::Events => respond(200, "text/event-stream", Body::empty()),
+            (_, Failure::End) => respond(200, "application/json", Body::empty()),
+            (_, Failure::Status(status, body)) => respond(status, "text/plain", Body::from(body)),
+        }
+    };
+    let app = axum::Router::new().route("/mcp", any(handler));
+    format!("http://{}/mcp", serve_router(app).await)
+}
+
+fn failing_over_lines(failure: Failure, stream: DuplexStream, seen: Arc<Mutex<Vec<String>>>) {
+    let (reader, mut writer) = tokio::io::split(stream);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let (method, id) = (message["method"].as_str().unwrap(), &message["id"]);
+            if id.is_null() {
+                continue;
+            }
+            seen.lock().unwrap().push(method.to_owned());
+            let text = match (method, failure) {
+                ("initialize", _) => {
+                    json!({ "jsonrpc": "2.0", "id": id, "result": initialized("2025-06-18") }).to_string()
+                }
+                ("ping", _) => json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string(),
+                (_, Failure::Says(text) | Failure::Chats(text)) => text.replace("ID", &id.to_string()),
+                (_, Failure::Silence) => continue,
+                (_, Failure::End | Failure::Status(..)) => return,
+            };
+            writer.write_all(format!("{text}\n").as_bytes()).await.unwrap();
+        }
+    });
+}
+
+/// How a server of another era fails the probe, over each wire: all of them are used by a handshake.
+#[tokio::test]
+async fn a_server_that_fails_the_probe_in_any_way_gets_a_handshake() {
+    let ways = [
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"unknown method"}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"not initialized"}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"error":"no"}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid"}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"unknown"}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"}}"#),
+        Failure::Chats(r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no"}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#),
+        Failure::Says(r#"{"id":ID,"result":{"supportedVersions":["2026-07-28"]}}"#),
+        Failure::Says(r#"{"jsonrpc":"2.0","id":ID,"result":{"x":NaN}}"#),
+        Failure::Chats("<!doctype html><h1>Welcome</h1>"),
+        Failure::Chats(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}"#),
+        Failure::Silence,
+        Failure::End,
+        Failure::Status(202, ""),
+        Failure::Status(400, "Bad Request: Server not initialized"),
+        Failure::Status(400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}"#),
+        Failure::Status(404, "not found"),
+        Failure::Status(406, ""),
+        Failure::Status(500, "internal server error"),
+    ];
+    for (way, wire) in
+        ways.into_iter().flat_map(|way| [Wire::Lines, Wire::Json, Wire::Events].map(|wire| (way, wire)))
+    {
+        let is_of_http = matches!(way, Failure::Status(..));
+        if is_of_http && wire != Wire::Json {
+            continue;
+        }
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let is_silent = match way {
+            Failure::Silence => true,
+            Failure::Chats(_) => wire == Wire::Lines,
+            _ => false,
+        };
+        // the others do not take the time of the probe
+        let patience = if is_silent { Duration::from_millis(50) } else { PATIENCE };
+        let builder = Client::builder().probe_timeout(patience);
+        let connected = match wire {
+            Wire::Lines => {
+                let (ours, theirs) = tokio::io::duplex(1 << 16);
+                failing_over_lines(way, theirs, seen.clone());
+                within(builder.connect(tokio::io::split(ours))).await
+            }
+            _ => within(builder.connect(failing_over_http(way, wire, seen.clone()).await)).await,
+        };
+        if wire == Wire::Lines && matches!(way, Failure::End) {
+            // nothing is left to send a handshake to
+            assert!(matches!(connected, Err(Error::Closed { .. })), "{connected:?}");
+            continue;
+        }
+        let client = connected.unwrap_or_else(|error| panic!("{way:?} over {wire:?}: {error}"));
+        assert_eq!(client.revision(), Some(Revision::V2025_06_18), "{way:?} over {wire:?}");
+        within(client.ping().into_future()).await.unwrap();
+        let session = if wire == Wire::Lines { "" } else { " in a session" };
+        let expected = ["server/discover".to_owned(), "initialize".to_owned(), format!("ping{session}")];
+        assert_eq!(*seen.lock().unwrap(), expected, "{way:?} over {wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn errors_that_a_handshake_would_get_as_well_and_those_of_2026_07_28_fail_the_connection() {
+    for (status, code) in
+        [(401, None), (403, None), (400, Some(-32020)), (400, Some(-32021)), (400, Some(-32022))]
+    {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let text = match code {
+            Some(-32020) => r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"no"}}"#,
+            Some(-32021) => r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"no"}}"#,
+            Some(_) => {
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2099-01-01"]}}}"#
+            }
+            None => "no",
+        };
+        let url = failing_over_http(Failure::Status(status, text), Wire::Json, seen.clone()).await;
+        let error = within(Client::connect(url)).await.unwrap_err();
+        match code {
+            None if status == 401 => assert!(matches!(error, Error::Unauthorized { .. }), "{error:?}"),
+            None => assert!(matches!(error, Error::Forbidden { .. }), "{error:?}"),
+            Some(-32022) => assert!(matches!(error, Error::Unsupported { .. }), "{error:?}"),
+            code => assert_eq!(error.code(), code, "{error:?}"),
+        }
+        assert_eq!(*seen.lock().unwrap(), ["server/discover"]);
+    }
+}
+
+/// A server over HTTP that is slow to start: both requests wait, and `initialize` is answered with another session first.
+#[tokio::test]
+async fn a_modern_server_that_is_slow_over_http_is_used_as_one_and_without_the_session_of_the_handshake() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let handler = move |headers: HeaderMap, body: String| async move {
+        let message: Value = serde_json::from_str(&body).unwrap_or_default();
+        let (method, id) = (message["method"].as_str().unwrap_or_default().to_owned(), &message["id"]);
+        kept.lock().unwrap().push((method.clone(), headers.contains_key("mcp-session-id")));
+        let answered = |method: &str| kept.lock().unwrap().iter().any(|(seen, _)| seen == method);
+        let result = match &*method {
+            "server/discover" => {
+                // not before the handshake waits for the end of its notification
+                while !answered("notifications/initialized") {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                discovered(&["2026-07-28"])
+            }
+            "initialize" => initialized("2025-11-25"),
+            "notifications/initialized" => std::future::pending().await,
+            _ => json!({ "resultType": "complete", "tools": [] }),
+        };
+        let reply = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        let response = Response::builder().header("content-type", "application/json");
+        response.header("mcp-session-id", "s").body(Body::from(reply.to_string())).unwrap()
+    };
+    let app = axum::Router::new().route("/mcp", any(handler));
+    let url = format!("http://{}/mcp", serve_router(app).await);
+    let client =
+        within(Client::builder().probe_timeout(Duration::from_millis(20)).connect(url)).await.unwrap();
+    assert_eq!(client.revision(), Some(Revision::V2026_07_28));
+    within(client.tools().into_future()).await.unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.last(), Some(&("tools/list".to_owned(), false)), "{seen:?}");
 }

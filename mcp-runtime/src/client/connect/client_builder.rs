@@ -132,8 +132,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long to wait for a response to `server/discover` over byte streams before the client tries a legacy
-    /// handshake; five seconds by default.
+    /// Sets how long to wait for a response to `server/discover` before the client tries a legacy handshake as well; five
+    /// seconds by default.
     pub fn probe_timeout(mut self, limit: Duration) -> Self {
         self.options.probe_timeout = limit;
         self

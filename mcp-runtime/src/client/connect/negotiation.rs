@@ -3,7 +3,7 @@
 //!
 //! See [backward compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions).
 
-use std::{pin::pin, time::Duration};
+use std::{future::pending, pin::pin, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -70,13 +70,11 @@ pub(in crate::client) struct Agreement {
     pub(in crate::client) server: ServerFacts,
 }
 
-/// The outcome of `server/discover`.
+/// What a server says of itself in its answer to `server/discover`.
 enum Discovery {
     Modern(Agreement),
     /// The server names only these, of which the newest that this client has is a legacy one.
     Legacy(Revision),
-    /// It does not know the method, or answers with anything else.
-    Unknown,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +107,10 @@ pub(in crate::client) async fn negotiate(
     options: &CallOptions,
 ) -> Result<Agreement, Error> {
     let agreed = negotiate_revision(shared, link, remembered, options).await?;
+    if agreed.revision.is_modern() {
+        // `initialize` may have begun a session while the answer to the probe was on its way
+        link.forget_session();
+    }
     shared.inbox.set_revision(agreed.revision);
     Ok(agreed)
 }
@@ -120,9 +122,15 @@ async fn negotiate_revision(
     options: &CallOptions,
 ) -> Result<Agreement, Error> {
     match shared.options.revision {
-        Some(Revision::V2026_07_28) => match probe(shared, link, options).await? {
-            Discovery::Modern(agreement) => Ok(agreement),
-            _ => Err(Error::unsupported(format!("the revision `{}`", Revision::LATEST))),
+        Some(Revision::V2026_07_28) => match probe(shared, link, options).await {
+            Ok(Discovery::Modern(agreement)) => Ok(agreement),
+            Ok(Discovery::Legacy(_)) => {
+                Err(Error::unsupported(format!("the revision `{}`", Revision::LATEST)))
+            }
+            Err(error) if is_of_legacy_server(&error) && !matches!(error, Error::NotConnected { .. }) => {
+                Err(Error::unsupported(format!("the revision `{}`: {error}", Revision::LATEST)))
+            }
+            Err(error) => Err(error),
         },
         Some(revision) => initialize(shared, link, revision, options).await,
         None => {
@@ -148,86 +156,90 @@ async fn negotiate_any(
     link: &ServerLink,
     options: &CallOptions,
 ) -> Result<Agreement, Error> {
+    let attempts = link.authorization_attempts();
+    let is_authorized_meanwhile = || link.authorization_attempts() != attempts;
     let mut probing = pin!(probe(shared, link, options));
-    let probed = if link.is_http() {
-        probing.await?
-    } else {
-        tokio::select! {
-            probed = &mut probing => probed?,
-            () = sleep(shared.options.probe_timeout) => {
-                // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
-                let mut initializing = pin!(initialize(shared, link, Revision::LATEST_LEGACY, options));
-                tokio::select! {
-                    // of a server that has answered both
-                    biased;
-                    probed = &mut probing => match probed {
-                        Ok(Discovery::Modern(agreement)) => return Ok(agreement),
-                        _ => return initializing.await,
-                    },
-                    initialized = &mut initializing => match initialized {
-                        // a server of 2026-07-28 refuses it: its answer to the probe is on its way
-                        Err(Error::Protocol { .. } | Error::Unsupported { .. } | Error::Invalid { .. }) => {
-                            let refused = initialized;
-                            let patience = shared.options.probe_timeout.max(LAST_PROBE);
-                            match timeout(patience, probing).await {
-                                Ok(Ok(discovery @ (Discovery::Modern(_) | Discovery::Legacy(_)))) => discovery,
-                                _ => return refused,
-                            }
+    let silence = async {
+        sleep(shared.options.probe_timeout).await;
+        if is_authorized_meanwhile() {
+            // `initialize` would begin the authorization once more
+            pending::<()>().await;
+        }
+    };
+    let probed = tokio::select! {
+        probed = &mut probing => probed,
+        () = silence => {
+            // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
+            let mut initializing = pin!(initialize(shared, link, Revision::LATEST_LEGACY, options));
+            tokio::select! {
+                // of a server that has answered both
+                biased;
+                probed = &mut probing => match probed {
+                    Ok(Discovery::Modern(agreement)) => return Ok(agreement),
+                    _ => return initializing.await,
+                },
+                initialized = &mut initializing => match initialized {
+                    Ok(agreement) => return Ok(agreement),
+                    // a server of 2026-07-28 refuses it: its answer to the probe is on its way
+                    Err(refused) => {
+                        let patience = shared.options.probe_timeout.max(LAST_PROBE);
+                        match timeout(patience, probing).await {
+                            Ok(Ok(discovery)) => Ok(discovery),
+                            _ => return Err(refused),
                         }
-                        agreed => return agreed,
-                    },
-                }
+                    }
+                },
             }
         }
     };
     match probed {
-        Discovery::Modern(agreement) => Ok(agreement),
-        Discovery::Legacy(revision) => initialize(shared, link, revision, options).await,
-        Discovery::Unknown => initialize(shared, link, Revision::LATEST_LEGACY, options).await,
+        Ok(Discovery::Modern(agreement)) => Ok(agreement),
+        Ok(Discovery::Legacy(revision)) => initialize(shared, link, revision, options).await,
+        Err(error @ Error::Timeout { .. }) if is_authorized_meanwhile() => Err(error),
+        Err(error) if is_of_legacy_server(&error) => {
+            initialize(shared, link, Revision::LATEST_LEGACY, options).await
+        }
+        Err(error) => Err(error),
     }
+}
+
+/// Whether a probe that fails like this may have met a server that does not know it. Such servers fail in every way that
+/// there is, so everything else is listed: errors that `initialize` would get as well, and those of 2026-07-28.
+fn is_of_legacy_server(error: &Error) -> bool {
+    !matches!(
+        error,
+        Error::Unauthorized { .. }
+            | Error::Authorization { .. }
+            | Error::Forbidden { .. }
+            | Error::Closed { .. }
+            | Error::Unsupported { .. }
+            | Error::Protocol { code: HEADER_MISMATCH | MISSING_CLIENT_CAPABILITY, .. }
+    )
 }
 
 /// Sends `server/discover`, again if the server asks for another version.
 async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) -> Result<Discovery, Error> {
     let mut is_retry = false;
-    let attempts = link.authorization_attempts();
     loop {
-        let error = match send(shared, link, Revision::LATEST, "server/discover", json!({}), options).await {
-            Ok(Ok(json)) => return discovered(&json),
-            Ok(Err(error)) => error,
-            // the time went by with an authorization, which `initialize` would begin once more
-            Err(error @ Error::Timeout { .. }) if link.authorization_attempts() != attempts => {
-                return Err(error);
-            }
-            Err(Error::Timeout { .. } | Error::Http { .. } | Error::Invalid { .. }) => {
-                return Ok(Discovery::Unknown);
-            }
-            Err(error) => return Err(error),
+        let error = match send(shared, link, Revision::LATEST, "server/discover", json!({}), options).await? {
+            Ok(json) => return discovered(&json),
+            Err(error) if error.code == UNSUPPORTED_PROTOCOL_VERSION => error,
+            Err(error) => return Err(error.into()),
         };
-        match error.code {
-            UNSUPPORTED_PROTOCOL_VERSION => {
-                let supported = error.data.as_ref().and_then(|data| data.get("supported"));
-                match newest(
-                    supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str),
-                ) {
-                    Some(revision) if revision.is_modern() && !is_retry => is_retry = true,
-                    Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
-                    _ => return Err(Error::unsupported("any revision that this client has")),
-                }
-            }
-            HEADER_MISMATCH | MISSING_CLIENT_CAPABILITY => return Err(error.into()),
-            _ => return Ok(Discovery::Unknown),
+        let supported = error.data.as_ref().and_then(|data| data.get("supported"));
+        match newest(supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)) {
+            Some(revision) if revision.is_modern() && !is_retry => is_retry = true,
+            Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
+            _ => return Err(Error::unsupported("any revision that this client has")),
         }
     }
 }
 
+/// Reads the answer to `server/discover`; a legacy server may answer anything to a method that it does not know.
 fn discovered(json: &str) -> Result<Discovery, Error> {
-    // a legacy server may answer anything to a method that it does not know
-    let result: Option<DiscoverResult> = parse(json, "server/discover").ok();
-    let Some(result) = result.filter(|_| json.trim_start().starts_with('{') && check_complete(json).is_ok())
-    else {
-        return Ok(Discovery::Unknown);
-    };
+    let result: DiscoverResult = parse(json, "server/discover")?;
+    check_complete(json)
+        .map_err(|what| Error::invalid(format!("the result of `server/discover`: {what}")))?;
     match newest(result.supported_versions.iter().map(String::as_str)) {
         Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
         Some(_) => {}

@@ -43,7 +43,7 @@ impl BrokenResponse {
         if members.ids.is_empty() && read.is_err() {
             members.ids.extend(last_id(text));
         }
-        let is_without_id = members.has_null_id && members.error.is_some();
+        let is_without_id = read.is_ok() && !members.has_id && members.error.is_some();
         let error = match members.error.filter(|_| is_without_id) {
             Some(error) => super::stream_link::parse_error(&error.to_string()).into(),
             None => {
@@ -58,7 +58,7 @@ impl BrokenResponse {
 #[derive(Debug, Default)]
 struct ResponseParts {
     ids: Vec<u64>,
-    has_null_id: bool,
+    has_id: bool,
     has_method: bool,
     has_version: bool,
     has_outcome: bool,
@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for ResponseVisitor<'_> {
             match &*key {
                 "id" => {
                     let id: Value = map.next_value()?;
-                    members.has_null_id |= id.is_null();
+                    members.has_id |= !id.is_null();
                     if members.ids.len() < MAX_IDS {
                         members.ids.extend(number(&id));
                     }

@@ -62,6 +62,13 @@ impl ServerLink {
         }
     }
 
+    /// Begins anew, as if nothing had been agreed.
+    pub(super) fn forget_session(&self) {
+        if let Self::Http(link) = self {
+            link.forget_session();
+        }
+    }
+
     pub(super) async fn close(&self) {
         match self {
             Self::Stream(link) => link.close().await,

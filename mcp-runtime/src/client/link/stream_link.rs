@@ -83,6 +83,10 @@ struct RequestTable {
     /// When the first of them may be over; not later, but it may be earlier. One timer for all, since most requests are
     /// answered long before.
     next_deadline: Option<Instant>,
+    /// Notifications and responses that were sent, and how many of them the server has read for certain: an error
+    /// without an id may be that of another one.
+    messages_sent: u64,
+    messages_read: u64,
     /// Why there will be no more responses.
     closed: Option<Error>,
 }
@@ -112,6 +116,8 @@ impl Hasher for IdHasher {
 struct TimedRequest {
     reply: oneshot::Sender<Result<RawReply, Error>>,
     limit: Option<TimeLimit>,
+    /// How many notifications and responses were sent before.
+    messages_before: u64,
 }
 
 /// Routes messages from the server to the callers that wait for them.
@@ -249,7 +255,7 @@ impl StreamLink {
         if let Some(error) = &self.shared.requests.lock().closed {
             return Err(error.clone());
         }
-        self.shared.outgoing.send(text).await.map_err(|_| closed())
+        self.shared.send_message(text).await.map_err(|_| closed())
     }
 
     /// Closes the streams, and waits until the server's process has ended.
@@ -295,7 +301,8 @@ impl StreamShared {
         if let Some(error) = &requests.closed {
             return Err(error.clone());
         }
-        requests.waiting.insert(id, TimedRequest { reply, limit });
+        let messages_before = requests.messages_sent;
+        requests.waiting.insert(id, TimedRequest { reply, limit, messages_before });
         if let Some(TimeLimit { end: deadline, .. }) = limit
             && requests.next_deadline.is_none_or(|next| deadline < next)
         {
@@ -341,11 +348,23 @@ impl StreamShared {
     }
 
     fn finish(&self, id: u64, reply: Result<RawReply, Error>) {
-        let waiting = self.requests.lock().waiting.remove(&id);
+        let waiting = {
+            let mut requests = self.requests.lock();
+            let waiting = requests.waiting.remove(&id);
+            let before = waiting.as_ref().map_or(0, |waiting| waiting.messages_before);
+            requests.messages_read = requests.messages_read.max(before);
+            waiting
+        };
         if let Some(waiting) = waiting {
             // dropped concurrently
             let _dropped = waiting.reply.send(reply);
         }
+    }
+
+    /// Sends a message to which there is no response.
+    async fn send_message(&self, message: Vec<u8>) -> Result<(), mpsc::error::SendError<Vec<u8>>> {
+        self.requests.lock().messages_sent += 1;
+        self.outgoing.send(message).await
     }
 
     /// Fails all requests, also those to come.
@@ -354,9 +373,13 @@ impl StreamShared {
         self.fail_waiting(error);
     }
 
-    /// Fails the request that waits, if it is the only one.
+    /// Takes an error that names no request: it fails the request that waits if it can be the error of nothing else.
     fn fail_only(&self, error: Error) {
         let mut requests = self.requests.lock();
+        if requests.messages_read < requests.messages_sent {
+            requests.messages_read += 1;
+            return;
+        }
         if requests.waiting.len() != 1 {
             return;
         }
@@ -380,11 +403,15 @@ impl Responder for StreamShared {
 
     async fn deliver(self: Arc<Self>, message: Vec<u8>) {
         // fails if the connection is closed
-        let _closed = self.outgoing.send(message).await;
+        let _closed = self.send_message(message).await;
     }
 
     fn respond(self: Arc<Self>, message: Vec<u8>) {
-        if let Err(TrySendError::Full(message)) = self.outgoing.try_send(message) {
+        let mut requests = self.requests.lock();
+        let sent = self.outgoing.try_send(message);
+        requests.messages_sent += u64::from(sent.is_ok());
+        drop(requests);
+        if let Err(TrySendError::Full(message)) = sent {
             self.cleanup.clone().spawn(self.deliver(message));
         }
     }

@@ -183,6 +183,60 @@ async fn an_error_without_an_id_fails_the_only_call_that_waits() {
     assert_eq!(error.code(), Some(-32700), "{error:?}");
 }
 
+/// A legacy server that answers a message without an id, such as a notification, with an error that has none either, while a
+/// call runs.
+#[tokio::test]
+async fn an_error_without_an_id_that_may_be_of_a_notification_fails_no_call() {
+    for error in [
+        json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32601, "message": "unknown method" } }),
+        json!({ "jsonrpc": "2.0", "error": { "code": -32600, "message": "invalid" } }),
+    ] {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (reader, mut writer) = tokio::io::split(theirs);
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(reader).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let message: Value = serde_json::from_str(&line).unwrap();
+                let id = &message["id"];
+                let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+                let told = |text: &str| reply(json!({ "content": [{ "type": "text", "text": text }] }));
+                let replies = match (message["method"].as_str(), message["params"]["name"].as_str()) {
+                    (Some("initialize"), _) => vec![reply(
+                        json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} } }),
+                    )],
+                    // after the error of `notifications/initialized`
+                    (_, Some("first")) => vec![error.clone(), told("first")],
+                    // answered never: it is cancelled
+                    (_, Some("dropped")) => vec![],
+                    // after that of `notifications/cancelled`, and of the response to a ping
+                    (_, Some("second")) => {
+                        vec![error.clone(), json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })]
+                    }
+                    // all that may have an error have had it: the next one is the call's
+                    (_, Some("third")) => vec![error.clone()],
+                    _ if message["result"].is_object() => {
+                        vec![error.clone(), json!({ "jsonrpc": "2.0", "id": 4, "result": { "content": [] } })]
+                    }
+                    _ => vec![],
+                };
+                for reply in replies {
+                    writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
+                }
+            }
+        });
+        let builder = Client::builder().revision(Revision::V2025_06_18);
+        let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+        let first = within(client.call("first", json!({})).into_future()).await.unwrap();
+        assert_eq!(first.text(), "first");
+        let mut dropped = Box::pin(client.call("dropped", json!({})).into_future());
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut dropped).await.is_err());
+        drop(dropped);
+        within(client.call("second", json!({})).into_future()).await.unwrap();
+        let third = within(client.call("third", json!({})).into_future()).await.unwrap_err();
+        assert!(matches!(third.code(), Some(-32601 | -32600)), "{third:?}");
+    }
+}
+
 #[tokio::test]
 async fn broken_utf_8_in_an_event_stream_is_not_replaced() {
     let url = over_http(|id| {
@@ -292,6 +346,84 @@ async fn a_tool_whose_schema_is_too_deep_is_left_out_of_the_list() {
             if name == "deep\u{1b}[2J" && reason.contains("recursion"))),
         "{events:?}"
     );
+}
+
+/// Servers of the TypeScript SDK 1.x say draft-07, others write OpenAPI or patterns of JavaScript.
+#[tokio::test]
+async fn an_output_schema_is_enforced_as_far_as_it_can_be() {
+    let draft = "http://json-schema.org/draft-07/schema#";
+    let object = |properties: Value| json!({ "type": "object", "properties": properties, "required": ["a"] });
+    let of_draft = |properties: Value| {
+        let mut schema = object(properties);
+        schema["$schema"] = draft.into();
+        schema
+    };
+    let texts = json!({ "type": "string" });
+    for (schema, good, bad, unenforced) in [
+        (of_draft(json!({ "a": texts })), json!({ "a": "x" }), json!({ "a": 1 }), ""),
+        (
+            of_draft(json!({ "a": { "type": "array", "items": [texts, { "type": "integer" }] } })),
+            json!({ "a": ["x", 1] }),
+            json!({ "a": ["x", "y"] }),
+            "",
+        ),
+        (
+            object(json!({ "a": { "type": "string", "nullable": true, "example": "x" } })),
+            json!({ "a": null }),
+            json!({ "a": 1 }),
+            "",
+        ),
+        (
+            object(json!({ "a": { "type": "string", "pattern": "^(?=x)", "maxLength": 1 } })),
+            json!({ "a": "y" }),
+            json!({ "a": "xy" }),
+            "`pattern` at `#/properties/a`",
+        ),
+        (
+            object(json!({ "a": { "type": "string", "pattern": "^\\p{L}$" } })),
+            json!({ "a": "ä" }),
+            json!({ "a": 1 }),
+            "`pattern` at `#/properties/a`",
+        ),
+        (
+            object(json!({ "a": { "$ref": "https://example.com/a.json" } })),
+            json!({ "a": 1 }),
+            json!({}),
+            "`$ref` at `#/properties/a`",
+        ),
+    ] {
+        let (sent, structured) = (schema.clone(), [good.clone(), bad.clone()]);
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (reader, mut writer) = tokio::io::split(theirs);
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(reader).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let message: Value = serde_json::from_str(&line).unwrap();
+                let result = match message["method"].as_str() {
+                    Some("server/discover") => discovered(),
+                    Some("tools/list") => {
+                        json!({ "tools": [{ "name": "t", "inputSchema": {}, "outputSchema": sent }] })
+                    }
+                    _ => {
+                        let which = usize::from(message["params"]["arguments"]["bad"] == true);
+                        json!({ "content": [], "structuredContent": structured[which] })
+                    }
+                };
+                let mut text = response(&message["id"], &result);
+                text.push(b'\n');
+                writer.write_all(&text).await.unwrap();
+            }
+        });
+        let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+        let tools = within(client.tools().into_future()).await.unwrap();
+        let named = tools[0].unenforced_output();
+        assert_eq!(named.len(), usize::from(!unenforced.is_empty()), "{named:?}");
+        assert!(named.iter().all(|keyword| keyword.starts_with(unenforced)), "{named:?}");
+        let call = |bad: bool| within(client.call("t", json!({ "bad": bad })).into_future());
+        assert_eq!(call(false).await.unwrap().structured::<Value>().unwrap(), good, "{schema}");
+        let error = call(true).await.unwrap().structured::<Value>().unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{bad} against {schema}: {error:?}");
+    }
 }
 
 #[tokio::test]

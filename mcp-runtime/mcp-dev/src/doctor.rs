@@ -36,6 +36,11 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
         let (described, missing) = fetch_schema_and_missing(client).await?;
         let mut found = examine(&described, client.revision(), budget);
         found.add_conduct(&missing, lines.seen());
+        if client.supports("tools") && !missing.contains(&"tools/list") {
+            for tool in client.tools().await?.iter() {
+                found.add_unenforced(tool.name(), &tool.unenforced_output());
+            }
+        }
         let text = match arguments.get_flag("as-json") {
             true => format!("{:#}\n", found.to_json()),
             false => server::visible(&found.to_text()),

@@ -82,6 +82,16 @@ impl Examination {
         self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }
 
+    /// Adds the keywords of a tool's output schema that a client does not enforce.
+    pub(crate) fn add_unenforced(&mut self, tool: &str, keywords: &[String]) {
+        let findings = keywords.iter().map(|keyword| Finding {
+            severity: Severity::Advice,
+            item: format!("tool {tool}"),
+            text: format!("its output schema: {keyword}, so clients differ in what they check"),
+        });
+        self.findings.extend(findings);
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let findings = self.findings.iter().map(|finding| {
             json!({ "severity": finding.severity.as_str(), "item": finding.item, "text": finding.text })

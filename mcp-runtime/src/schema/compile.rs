@@ -24,6 +24,14 @@ pub(crate) struct UnsupportedKeyword {
     reason: String,
 }
 
+impl UnsupportedKeyword {
+    /// A keyword that the validator does not know.
+    pub(super) fn unknown(keyword: &str, pointer: &str) -> Self {
+        let reason = "it is not a supported keyword".to_owned();
+        Self { keyword: keyword.to_owned(), pointer: pointer.to_owned(), reason }
+    }
+}
+
 impl fmt::Display for UnsupportedKeyword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keyword, pointer, reason } = self;
@@ -96,9 +104,26 @@ pub(super) fn compile(root: &Value) -> CompileResult<Vec<SchemaNode>> {
 
 /// As [`compile`], with the places of the nodes.
 pub(super) fn compile_by_pointer(root: &Value) -> CompileResult<CompiledSchema> {
-    let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new() };
-    compiler.node("", root)?;
-    compiler.reject_endless_references()?;
+    compile_all(root).map_err(|unsupported| unsupported.first)
+}
+
+/// The errors of a schema.
+pub(super) struct UnsupportedKeywords {
+    pub(super) first: UnsupportedKeyword,
+    pub(super) others: Vec<UnsupportedKeyword>,
+}
+
+/// As [`compile_by_pointer`]; the errors are one of each subschema that has some.
+pub(super) fn compile_all(root: &Value) -> Result<CompiledSchema, UnsupportedKeywords> {
+    let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new(), errors: Vec::new() };
+    compiler.node("", root);
+    if compiler.errors.is_empty() {
+        compiler.reject_endless_references();
+    }
+    let mut errors = std::mem::take(&mut compiler.errors).into_iter();
+    if let Some(first) = errors.next() {
+        return Err(UnsupportedKeywords { first, others: errors.collect() });
+    }
     follow_references(&mut compiler.nodes);
     mark_shared(&mut compiler.nodes);
     settle_types(&mut compiler.nodes);
@@ -222,6 +247,7 @@ struct Compiler<'a> {
     nodes: Vec<SchemaNode>,
     /// Nodes by JSON pointer, so that references share nodes and recursive schemas terminate.
     ids: HashMap<String, NodeId>,
+    errors: Vec<UnsupportedKeyword>,
 }
 
 /// One subschema during compilation.
@@ -295,29 +321,32 @@ impl Subschema<'_> {
 }
 
 impl Compiler<'_> {
-    fn node(&mut self, pointer: &str, schema: &Value) -> CompileResult<NodeId> {
+    /// The node of a subschema; one with an error accepts everything.
+    fn node(&mut self, pointer: &str, schema: &Value) -> NodeId {
         if let Some(id) = self.ids.get(pointer) {
-            return Ok(*id);
+            return *id;
         }
         let id = self.nodes.len();
         self.nodes.push(SchemaNode::default());
         self.ids.insert(pointer.to_owned(), id);
         let node = match schema {
-            Value::Bool(allowed) => SchemaNode { never: !allowed, ..SchemaNode::default() },
-            Value::Object(map) => self.compile_object(&Subschema { map, pointer })?,
-            _ => {
-                let reason = "a schema is an object or a boolean".to_owned();
-                return Err(UnsupportedKeyword {
-                    keyword: String::new(),
-                    pointer: pointer.to_owned(),
-                    reason,
-                });
-            }
+            Value::Bool(allowed) => Ok(SchemaNode { never: !allowed, ..SchemaNode::default() }),
+            Value::Object(map) => self.compile_object(&Subschema { map, pointer }),
+            _ => Err(UnsupportedKeyword {
+                keyword: String::new(),
+                pointer: pointer.to_owned(),
+                reason: "a schema is an object or a boolean".to_owned(),
+            }),
         };
-        if let Some(slot) = self.nodes.get_mut(id) {
-            *slot = node;
+        match node {
+            Ok(node) => {
+                if let Some(slot) = self.nodes.get_mut(id) {
+                    *slot = node;
+                }
+            }
+            Err(error) => self.errors.push(error),
         }
-        Ok(id)
+        id
     }
 
     fn compile_object(&mut self, subschema: &Subschema<'_>) -> CompileResult<SchemaNode> {
@@ -341,17 +370,17 @@ impl Compiler<'_> {
                 "oneOf" => {
                     node.applicators.push(Applicator::OneOf(self.schema_list(subschema, keyword, value)?));
                 }
-                "not" => node.applicators.push(Applicator::Not(self.child(subschema, keyword, value)?)),
+                "not" => node.applicators.push(Applicator::Not(self.child(subschema, keyword, value))),
                 "if" => {
-                    let test = self.child(subschema, keyword, value)?;
-                    let then = self.optional_child(subschema, "then")?;
-                    let otherwise = self.optional_child(subschema, "else")?;
+                    let test = self.child(subschema, keyword, value);
+                    let then = self.optional_child(subschema, "then");
+                    let otherwise = self.optional_child(subschema, "else");
                     node.applicators.push(Applicator::If { test, then, otherwise });
                 }
                 "dependentSchemas" => {
                     for (key, schema) in subschema.members(keyword)? {
                         let pointer = format!("{}/{keyword}/{}", subschema.pointer, walk::escape(key));
-                        let schema = self.node(&pointer, schema)?;
+                        let schema = self.node(&pointer, schema);
                         node.applicators.push(Applicator::DependentSchema(key.clone(), schema));
                     }
                 }
@@ -361,10 +390,7 @@ impl Compiler<'_> {
                 "$defs" | "definitions" if value.is_object() => {
                     // one that nothing refers to is published as well
                     for (name, schema) in subschema.members(keyword)? {
-                        self.node(
-                            &format!("{}/{keyword}/{}", subschema.pointer, walk::escape(name)),
-                            schema,
-                        )?;
+                        self.node(&format!("{}/{keyword}/{}", subschema.pointer, walk::escape(name)), schema);
                     }
                 }
                 known if is_known(known) => {
@@ -372,7 +398,7 @@ impl Compiler<'_> {
                         return subschema.unsupported(keyword, reason);
                     }
                 }
-                _ => return subschema.unsupported(keyword, "it is not a supported keyword"),
+                _ => return Err(UnsupportedKeyword::unknown(keyword, subschema.pointer)),
             }
         }
         node.choices = choices(subschema)?;
@@ -391,12 +417,12 @@ impl Compiler<'_> {
         Ok(node)
     }
 
-    fn child(&mut self, subschema: &Subschema<'_>, keyword: &str, schema: &Value) -> CompileResult<NodeId> {
+    fn child(&mut self, subschema: &Subschema<'_>, keyword: &str, schema: &Value) -> NodeId {
         self.node(&format!("{}/{keyword}", subschema.pointer), schema)
     }
 
-    fn optional_child(&mut self, subschema: &Subschema<'_>, keyword: &str) -> CompileResult<Option<NodeId>> {
-        subschema.map.get(keyword).map(|schema| self.child(subschema, keyword, schema)).transpose()
+    fn optional_child(&mut self, subschema: &Subschema<'_>, keyword: &str) -> Option<NodeId> {
+        subschema.map.get(keyword).map(|schema| self.child(subschema, keyword, schema))
     }
 
     fn schema_list(
@@ -409,7 +435,7 @@ impl Compiler<'_> {
             return subschema.unsupported(keyword, "its value is not an array of schemas");
         };
         let at = |index: usize| format!("{}/{keyword}/{index}", subschema.pointer);
-        schemas.iter().enumerate().map(|(index, schema)| self.node(&at(index), schema)).collect()
+        Ok(schemas.iter().enumerate().map(|(index, schema)| self.node(&at(index), schema)).collect())
     }
 
     fn reference(&mut self, subschema: &Subschema<'_>, value: &Value) -> CompileResult<NodeId> {
@@ -420,7 +446,7 @@ impl Compiler<'_> {
         let local = reference.strip_prefix(root_id).filter(|rest| rest.starts_with('#')).unwrap_or(reference);
         let root = self.root;
         match walk::resolve(root, local) {
-            Some((pointer, schema)) => self.node(&pointer, schema),
+            Some((pointer, schema)) => Ok(self.node(&pointer, schema)),
             None => subschema.unsupported("$ref", format!("`{reference}` does not exist in this schema")),
         }
     }
@@ -433,13 +459,13 @@ impl Compiler<'_> {
             min: subschema.count("minItems")?,
             max: subschema.count("maxItems")?,
             unique_items: subschema.map.get("uniqueItems") == Some(&Value::Bool(true)),
-            items: self.optional_child(subschema, "items")?,
+            items: self.optional_child(subschema, "items"),
             ..ArrayRules::default()
         };
         if let Some(value) = subschema.map.get("prefixItems") {
             rules.prefix_items = self.schema_list(subschema, "prefixItems", value)?;
         }
-        if let Some(schema) = self.optional_child(subschema, "contains")? {
+        if let Some(schema) = self.optional_child(subschema, "contains") {
             let min = subschema.count("minContains")?.unwrap_or(1);
             rules.contains = Some(Contains { schema, min, max: subschema.count("maxContains")? });
         }
@@ -462,9 +488,9 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let mut rules = ObjectRules {
-            additional_properties: self.optional_child(subschema, "additionalProperties")?,
-            unevaluated_properties: self.optional_child(subschema, "unevaluatedProperties")?,
-            property_names: self.optional_child(subschema, "propertyNames")?,
+            additional_properties: self.optional_child(subschema, "additionalProperties"),
+            unevaluated_properties: self.optional_child(subschema, "unevaluatedProperties"),
+            property_names: self.optional_child(subschema, "propertyNames"),
             min: subschema.count("minProperties")?,
             max: subschema.count("maxProperties")?,
             ..ObjectRules::default()
@@ -474,7 +500,7 @@ impl Compiler<'_> {
         }
         for (name, schema) in subschema.members("properties")? {
             let schema =
-                self.node(&format!("{}/properties/{}", subschema.pointer, walk::escape(name)), schema)?;
+                self.node(&format!("{}/properties/{}", subschema.pointer, walk::escape(name)), schema);
             let required = rules.required.contains(name);
             rules.properties.push(Property { name: name.clone(), schema, required });
         }
@@ -485,7 +511,7 @@ impl Compiler<'_> {
         for (pattern, schema) in subschema.members("patternProperties")? {
             let regex = subschema.regex("patternProperties", pattern)?;
             let pointer = format!("{}/patternProperties/{}", subschema.pointer, walk::escape(pattern));
-            rules.pattern_properties.push((regex, self.node(&pointer, schema)?));
+            rules.pattern_properties.push((regex, self.node(&pointer, schema)));
         }
         for (name, value) in subschema.members("dependentRequired")? {
             rules.dependent_required.push((name.clone(), subschema.names("dependentRequired", value)?));
@@ -494,20 +520,20 @@ impl Compiler<'_> {
     }
 
     /// Rejects schemas that apply themselves to the same value: validation would not terminate.
-    fn reject_endless_references(&self) -> CompileResult<()> {
+    fn reject_endless_references(&mut self) {
         let mut done = vec![false; self.nodes.len()];
         let mut active = vec![false; self.nodes.len()];
-        for start in 0..self.nodes.len() {
-            if self.applies_itself(start, &mut active, &mut done) {
-                let at = self.ids.iter().find(|(_, id)| **id == start).map(|(at, _)| at.clone());
-                return Err(UnsupportedKeyword {
-                    keyword: "$ref".to_owned(),
-                    pointer: at.unwrap_or_default(),
-                    reason: "it refers to itself".to_owned(),
-                });
-            }
+        let endless: Vec<NodeId> = (0..self.nodes.len())
+            .filter(|start| self.applies_itself(*start, &mut active, &mut done))
+            .collect();
+        for start in endless {
+            let at = self.ids.iter().find(|(_, id)| **id == start).map(|(at, _)| at.clone());
+            self.errors.push(UnsupportedKeyword {
+                keyword: "$ref".to_owned(),
+                pointer: at.unwrap_or_default(),
+                reason: "it refers to itself".to_owned(),
+            });
         }
-        Ok(())
     }
 
     fn applies_itself(&self, id: NodeId, active: &mut [bool], done: &mut [bool]) -> bool {

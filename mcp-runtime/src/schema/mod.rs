@@ -64,7 +64,7 @@ pub(crate) use sample::{SAMPLE_KEY, sample_with_keys};
 pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
 pub(crate) use tokens::{Token, Tokens, consists_of_more_values, count_values, has_more_values, scalar_at};
-pub(crate) use trusted::enforceable_part;
+pub(crate) use trusted::{enforceable_part, remove_wrong_values};
 pub(crate) use unique_value::read_value;
 pub(crate) use validate::Validator;
 pub(crate) use walk::subschemas;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    compile::{compile, is_supported},
+    compile::{UnsupportedKeyword, UnsupportedKeywords, compile_all, is_supported},
     published_values::conform_published_values,
     walk,
 };
@@ -15,31 +15,77 @@ const INVERTED: [&str; 3] = ["not", "if", "contains"];
 /// Keywords that apply a schema to the same value.
 const APPLICATORS: [&str; 6] = ["allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas"];
 
-/// The enforceable part of a schema, which compiles.
-pub(crate) fn enforceable_part(foreign: &Value) -> Value {
-    let mut schema = foreign.clone();
-    translate(&mut schema);
-    while let Err(unsupported) = compile(&schema) {
-        let is_removed = remove_keyword(&mut schema, &unsupported.pointer, &unsupported.keyword)
-            // one of these applies the schema to itself
-            || APPLICATORS.iter().any(|keyword| remove_keyword(&mut schema, &unsupported.pointer, keyword));
-        if !is_removed {
-            return json!({});
+/// Keywords of other dialects, and of parts of 2020-12 that the validator does not have, which refuse values.
+const OTHER_ASSERTIONS: [&str; 7] =
+    ["dependencies", "additionalItems", "$dynamicRef", "$recursiveRef", "extends", "disallow", "divisibleBy"];
+
+/// What can be enforced of a schema.
+pub(crate) struct EnforceablePart {
+    /// A schema that compiles.
+    pub(crate) schema: Value,
+    /// The keywords that are not enforced, each with its place and the reason.
+    pub(crate) passed_over: Vec<UnsupportedKeyword>,
+}
+
+/// The enforceable part of a schema.
+pub(crate) fn enforceable_part(foreign: &Value) -> EnforceablePart {
+    let (mut schema, mut passed_over) = (foreign.clone(), Vec::new());
+    let dialect = foreign.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    // older dialects ignore what is beside a reference
+    let keeps_siblings = dialect.contains("/2020-12/") || dialect.contains("/2019-09/");
+    find_other_assertions(foreign, "", &mut passed_over);
+    translate(&mut schema, keeps_siblings);
+    // each round removes a keyword from every subschema that has one too many
+    while let Err(UnsupportedKeywords { first, others }) = compile_all(&schema) {
+        for unsupported in std::iter::once(first).chain(others) {
+            let is_removed = remove_keyword(&mut schema, &unsupported.pointer, &unsupported.keyword)
+                // one of these applies the schema to itself
+                || APPLICATORS.iter().any(|keyword| remove_keyword(&mut schema, &unsupported.pointer, keyword));
+            let pointer = unsupported.pointer.clone();
+            passed_over.push(unsupported);
+            if !is_removed {
+                if schema.pointer(&pointer).is_some() {
+                    return EnforceablePart { schema: json!({}), passed_over };
+                }
+                // it was in a part that is removed already
+                continue;
+            }
+            weaken_ancestors(&mut schema, &pointer);
         }
-        weaken_ancestors(&mut schema, &unsupported.pointer);
     }
-    while let Err(invalid) = conform_published_values(&mut schema) {
-        if !remove_keyword(&mut schema, &invalid.pointer, invalid.keyword) {
+    EnforceablePart { schema, passed_over }
+}
+
+/// Removes the published values that do not conform.
+pub(crate) fn remove_wrong_values(schema: &mut Value) {
+    while let Err(invalid) = conform_published_values(schema) {
+        if !remove_keyword(schema, &invalid.pointer, invalid.keyword) {
             break;
         }
     }
-    schema
 }
 
-/// Translates OpenAPI's `nullable`, and removes keywords that no part of the validator knows.
-fn translate(schema: &mut Value) {
+fn find_other_assertions(schema: &Value, pointer: &str, found: &mut Vec<UnsupportedKeyword>) {
     let Value::Object(map) = schema else { return };
-    walk::subschemas_mut(map, &mut |_, child| translate(child));
+    let is_tuple = map.get("items").is_some_and(Value::is_array);
+    for keyword in OTHER_ASSERTIONS.iter().filter(|keyword| map.contains_key(**keyword)) {
+        // that of a tuple is translated
+        if !(is_tuple && *keyword == "additionalItems") {
+            found.push(UnsupportedKeyword::unknown(keyword, pointer));
+        }
+    }
+    walk::subschemas(map, |step, child| find_other_assertions(child, &format!("{pointer}{step}"), found));
+}
+
+/// Translates OpenAPI's `nullable` and the tuples of older dialects, and removes keywords that no part of the validator knows.
+fn translate(schema: &mut Value, keeps_siblings: bool) {
+    let Value::Object(map) = schema else { return };
+    if map.get("items").is_some_and(Value::is_array) {
+        let rest = map.remove("additionalItems").unwrap_or(Value::Bool(true));
+        let tuple = map.insert("items".to_owned(), rest);
+        map.insert("prefixItems".to_owned(), tuple.unwrap_or_default());
+    }
+    walk::subschemas_mut(map, &mut |_, child| translate(child, keeps_siblings));
     if map.get("nullable") == Some(&Value::Bool(true)) {
         if let Some(Value::String(name)) = map.get("type") {
             let types = json!([name, "null"]);
@@ -51,11 +97,10 @@ fn translate(schema: &mut Value) {
             choices.push(Value::Null);
         }
     }
-    // older dialects ignore what is beside a reference
-    let is_reference = map.contains_key("$ref");
+    let ignores_siblings = !keeps_siblings && map.contains_key("$ref");
     map.retain(|keyword, _| {
         let is_kept =
-            !is_reference || matches!(keyword.as_str(), "$ref" | "$defs" | "definitions" | "default");
+            !ignores_siblings || matches!(keyword.as_str(), "$ref" | "$defs" | "definitions" | "default");
         is_kept && is_supported(keyword) && !matches!(keyword.as_str(), "$schema" | "$id")
     });
 }
@@ -107,7 +152,7 @@ mod tests {
     use super::*;
 
     fn accepts(schema: &Value, value: &Value) -> bool {
-        let part = enforceable_part(schema);
+        let part = enforceable_part(schema).schema;
         let validator = Validator::compile(&part).unwrap_or_else(|error| panic!("{part}: {error}"));
         validator.validate(value).is_empty()
     }
@@ -124,7 +169,26 @@ mod tests {
                 json!("a"),
                 json!(1),
             ),
-            (json!({"items": [{"type": "string"}], "minItems": 1}), json!([1]), json!([])),
+            (json!({"items": [{"type": "string"}]}), json!(["a", 1]), json!([1])),
+            (
+                json!({"items": [{"type": "string"}], "additionalItems": {"type": "integer"}}),
+                json!(["a", 1]),
+                json!(["a", "b"]),
+            ),
+            (
+                json!({
+                    "$schema": "https://json-schema.org/draft/2020-12/schema",
+                    "properties": {
+                        "a": {"$ref": "#/$defs/A", "maximum": 3},
+                        "b": {"pattern": "\\p{L}", "minLength": 1},
+                        "c": {"pattern": "(?=c)"},
+                        "d": {"$ref": "https://example.com/d.json"},
+                    },
+                    "$defs": {"A": {"type": "integer"}}
+                }),
+                json!({"a": 3, "b": "1", "c": "d", "d": 1}),
+                json!({"a": 4}),
+            ),
             (
                 json!({"patternProperties": {"(?!x)": {}}, "additionalProperties": false, "minProperties": 1}),
                 json!({"a": 1}),
@@ -144,6 +208,32 @@ mod tests {
     }
 
     #[test]
+    fn each_keyword_that_is_passed_over_is_named_with_its_place() {
+        let part = enforceable_part(&json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": {
+                "a/b": {"pattern": "(?=a)", "example": "a"},
+                "c": {"dependencies": {"d": ["e"]}, "$ref": "other.json"},
+            },
+        }));
+        let named: Vec<_> =
+            part.passed_over.iter().map(|keyword| (&*keyword.keyword, &*keyword.pointer)).collect();
+        assert_eq!(
+            named,
+            [("dependencies", "/properties/c"), ("pattern", "/properties/a~1b"), ("$ref", "/properties/c"),]
+        );
+    }
+
+    #[test]
+    fn a_schema_with_many_keywords_that_cannot_be_enforced_takes_few_rounds() {
+        let bad = |n: usize| (format!("p{n}"), json!({"pattern": "(?=a)", "$ref": "#/$defs/none"}));
+        let properties: Map<String, Value> = (0..20_000).map(bad).collect();
+        let part = enforceable_part(&json!({"properties": properties, "required": ["p0"]}));
+        assert_eq!(part.schema["required"], json!(["p0"]));
+        assert!(part.passed_over.len() >= 20_000, "{}", part.passed_over.len());
+    }
+
+    #[test]
     fn a_part_that_is_lost_does_not_refuse_values() {
         for schema in [
             json!({"not": {"pattern": "(?=a)"}}),
@@ -158,9 +248,8 @@ mod tests {
 
     #[test]
     fn defaults_that_do_not_conform_are_not_used() {
-        let part = enforceable_part(
-            &json!({"properties": {"a": {"type": "string", "default": 3}, "b": {"default": 1}}}),
-        );
+        let mut part = json!({"properties": {"a": {"type": "string", "default": 3}, "b": {"default": 1}}});
+        remove_wrong_values(&mut part);
         assert_eq!(part["properties"], json!({"a": {"type": "string"}, "b": {"default": 1}}));
     }
 }

@@ -7,6 +7,7 @@ use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
 use super::pattern::link_patterns;
 use super::stream_check::TextRules;
+use super::trusted::{EnforceablePart, enforceable_part};
 use super::value_hash::ValueHasher;
 use super::whole_numbers::WholeNumbers;
 use super::{compile, stream_check};
@@ -32,6 +33,17 @@ impl Validator {
     pub(crate) fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
         link_patterns();
         Self::compile_generated(root)
+    }
+
+    /// Compiles what can be enforced of a schema that another program publishes; the keywords that are passed over.
+    pub(crate) fn compile_foreign(foreign: &Value) -> (Option<Self>, Vec<UnsupportedKeyword>) {
+        match Self::compile(foreign) {
+            Ok(validator) => (Some(validator), Vec::new()),
+            Err(_) => {
+                let EnforceablePart { schema, passed_over } = enforceable_part(foreign);
+                (Self::compile(&schema).ok(), passed_over)
+            }
+        }
     }
 
     /// Compiles a root schema whose origin has called [`link_patterns`] if it can have patterns.

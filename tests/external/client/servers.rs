@@ -1,7 +1,10 @@
 //! Servers of other people, as child processes: the official ones from npm and PyPI.
 
 use mcp_external_tests::{package, skip};
-use mcp_runtime::{Revision, client::Client};
+use mcp_runtime::{
+    Revision,
+    client::{CallResult, Client},
+};
 use serde_json::{Value, json};
 
 use mcp_tests::support::within;
@@ -18,14 +21,29 @@ const NPM: &str = r#"{
 const PYPI: &str = "mcp-server-time==2026.10.19\n";
 
 /// Connects to a server, checks its revision, and calls a tool of it.
-async fn call(line: &str, revision: Revision, tool: &str, arguments: Value) -> String {
+async fn call(line: &str, revision: Revision, tool: &str, arguments: Value) -> CallResult {
     let client = within(Client::connect(line)).await.unwrap_or_else(|error| panic!("{line}: {error}"));
     assert_eq!(client.revision(), Some(revision), "{line}");
     let tools = client.tools().await.unwrap();
     assert!(tools.iter().any(|entry| entry.name() == tool), "{line}: {tools:?}");
-    let text = within(client.call(tool, arguments).into_future()).await.unwrap().ok().unwrap().text();
+    let result = within(client.call(tool, arguments).into_future()).await.unwrap().ok().unwrap();
     within(client.close()).await;
-    text
+    result
+}
+
+#[derive(serde::Deserialize)]
+struct Listing {
+    content: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Weather {
+    conditions: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Graph {
+    entities: Vec<Value>,
 }
 
 #[tokio::test]
@@ -42,16 +60,18 @@ async fn the_official_typescript_servers_are_used_over_stdio() {
     };
     let legacy = Revision::V2025_11_25;
     let everything = line("server-everything", "stdio");
-    assert_eq!(call(&everything, legacy, "echo", json!({ "message": "tea" })).await, "Echo: tea");
+    assert_eq!(call(&everything, legacy, "echo", json!({ "message": "tea" })).await.text(), "Echo: tea");
+    let weather = call(&everything, legacy, "get-structured-content", json!({ "location": "Chicago" })).await;
+    assert!(!weather.structured::<Weather>().unwrap().conditions.is_empty());
     let client = within(Client::connect(everything)).await.unwrap();
     assert!(!client.resources().await.unwrap().is_empty() && !client.prompts().await.unwrap().is_empty());
     within(client.close()).await;
 
     let files = line("server-filesystem", &format!("'{}'", packages.display()));
     let listed = call(&files, legacy, "list_directory", json!({ "path": packages })).await;
-    assert!(listed.contains("package.json"), "{listed}");
+    assert!(listed.structured::<Listing>().unwrap().content.contains("package.json"), "{listed:?}");
     let graph = call(&line("server-memory", ""), legacy, "read_graph", json!({})).await;
-    assert!(graph.contains("entities"), "{graph}");
+    assert!(graph.structured::<Graph>().unwrap().entities.is_empty(), "{graph:?}");
 }
 
 #[tokio::test]
@@ -61,6 +81,7 @@ async fn an_official_python_server_is_used_over_stdio() {
         Err(missing) => return skip("the client with a Python server", &missing),
     };
     let line = format!("'{}' -m mcp_server_time", python.display());
-    let text = call(&line, Revision::V2026_07_28, "get_current_time", json!({ "timezone": "UTC" })).await;
+    let time = call(&line, Revision::V2026_07_28, "get_current_time", json!({ "timezone": "UTC" })).await;
+    let text = time.text();
     assert!(text.contains("\"timezone\": \"UTC\""), "{text}");
 }

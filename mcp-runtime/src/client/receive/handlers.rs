@@ -117,16 +117,14 @@ impl ElicitAnswer {
             return Err("the answer to a form is not an object".to_owned());
         };
         fill_defaults(members, schema);
-        match Validator::compile(schema) {
-            Ok(validator) => {
-                if let Some(problem) = validator.validate(&content).first() {
-                    return Err(format!("the answer does not match the form: {problem}"));
-                }
-            }
-            Err(error) => {
-                let error = in_one_line(&error.to_string()).to_string();
-                tracing::debug!(error, "an answer is not checked: the schema of the form is not valid");
-            }
+        let (validator, passed_over) = Validator::compile_foreign(schema);
+        if let Some(first) = passed_over.first() {
+            let first = in_one_line(&first.to_string()).to_string();
+            tracing::debug!(first, "a part of the form's schema is not enforced");
+        }
+        if let Some(problem) = validator.and_then(|validator| validator.validate(&content).into_iter().next())
+        {
+            return Err(format!("the answer does not match the form: {problem}"));
         }
         Ok(json!({ "action": "accept", "content": content }))
     }

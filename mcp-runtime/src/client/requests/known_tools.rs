@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::listed_items::ToolInfo;
 use crate::{
-    client::Error,
+    client::{Error, server_text::in_one_line},
     core::{connection::HeaderParam, sync::RwLock, tool::header_params},
     schema::Validator,
 };
@@ -18,14 +18,11 @@ use crate::{
 /// The largest integer that a header may repeat, by which JavaScript is exact.
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// The schema of a tool's structured content, or why it cannot be used.
-pub(in crate::client) type OutputSchema = Result<Arc<Validator>, String>;
-
 #[derive(Debug)]
 struct KnownTool {
     info: ToolInfo,
     headers: Vec<HeaderParam>,
-    output_schema: OnceLock<Option<OutputSchema>>,
+    output_schema: OnceLock<Option<Arc<Validator>>>,
     /// Whether the program added it, and no list has replaced it.
     is_added: bool,
 }
@@ -107,12 +104,20 @@ impl KnownTools {
         self.get(name)?.info.task_support().map(str::to_owned)
     }
 
-    /// The schema of a tool's structured content.
-    pub(in crate::client) fn output_schema(&self, name: &str) -> Option<OutputSchema> {
+    /// The schema of a tool's structured content, as far as it can be enforced.
+    pub(in crate::client) fn output_schema(&self, name: &str) -> Option<Arc<Validator>> {
         let tool = self.get(name)?;
         let compile = || {
-            let schema = tool.info.output_schema()?;
-            Some(Validator::compile(schema).map(Arc::new).map_err(|error| error.to_string()))
+            let (validator, passed_over) = Validator::compile_foreign(tool.info.output_schema()?);
+            if let Some(first) = passed_over.first() {
+                tracing::warn!(
+                    tool = %in_one_line(name),
+                    keywords = passed_over.len(),
+                    first = %in_one_line(&first.to_string()),
+                    "a part of the tool's output schema is not enforced"
+                );
+            }
+            validator.map(Arc::new)
         };
         tool.output_schema.get_or_init(compile).clone()
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::schema::Validator;
+
 macro_rules! entries {
     ($($(#[$doc:meta])* $entry:ident, $key:literal;)*) => {$(
         $(#[$doc])*
@@ -98,7 +100,16 @@ impl ToolInfo {
     /// `outputSchema` on the wire.
     #[must_use]
     pub fn output_schema(&self) -> Option<&Value> {
-        self.0.get("outputSchema")
+        self.0.get("outputSchema").filter(|schema| !schema.is_null())
+    }
+
+    /// The keywords of its output schema that [`structured`](super::CallResult::structured) passes over, each with its place
+    /// and the reason: those of other dialects, patterns that are not regular expressions of Rust, references that lead out
+    /// of the schema.
+    #[must_use]
+    pub fn unenforced_output(&self) -> Vec<String> {
+        let (_, passed_over) = self.output_schema().map(Validator::compile_foreign).unwrap_or_default();
+        passed_over.iter().map(ToString::to_string).collect()
     }
 
     /// A hint of `annotations` on the wire, such as `readOnlyHint`. Hints of a server that is not trusted mean nothing.

@@ -1,14 +1,14 @@
 //! Results of tools, resources and prompts. Blocks of unknown kinds are kept.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::known_tools::OutputSchema;
 use crate::{
     client::Error,
     core::content::{Content, Message, ResourceContents, parse_content, parse_message},
+    schema::Validator,
 };
 
 /// The result of a tool.
@@ -24,7 +24,7 @@ pub struct CallResult {
     /// `_meta` on the wire.
     pub meta: Map<String, Value>,
     /// The tool's output schema, if the client has listed the tool.
-    pub(in crate::client) output_schema: Option<OutputSchema>,
+    pub(in crate::client) output_schema: Option<Arc<Validator>>,
 }
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 }
 
 impl CallResult {
-    pub(in crate::client) fn parse(json: &str, output_schema: Option<OutputSchema>) -> Result<Self, Error> {
+    pub(in crate::client) fn parse(json: &str, output_schema: Option<Arc<Validator>>) -> Result<Self, Error> {
         let wire: WireCallResult = parse(json, "tools/call")?;
         Ok(Self {
             content: wire.content.into_iter().map(parse_content).collect(),
@@ -73,11 +73,11 @@ impl CallResult {
     }
 
     /// The structured value as a `T`; without one, the JSON in its text. If the client has listed the tool, the value is
-    /// checked against the tool's output schema first.
+    /// checked against the tool's output schema first: what can be enforced of it, in any dialect. The rest, such as a
+    /// pattern with look-around, is passed over with a line in the log ([`ToolInfo::unenforced_output`](super::ToolInfo::unenforced_output)).
     ///
     /// # Errors
-    /// [`Error::Tool`]: the tool failed. [`Error::Invalid`]: such a value is missing, does not conform, or cannot be checked
-    /// since the schema is not valid or of an unknown dialect.
+    /// [`Error::Tool`]: the tool failed. [`Error::Invalid`]: such a value is missing or does not conform.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Error> {
         if self.is_error {
             return Err(Error::Tool { text: self.text(), result: Box::new(self.clone()) });
@@ -87,15 +87,7 @@ impl CallResult {
                 Error::invalid(format!("the result has no structured content, and its text is not: {error}"))
             });
         };
-        let problems = match &self.output_schema {
-            Some(Ok(schema)) => schema.validate(value),
-            Some(Err(error)) => {
-                return Err(Error::invalid(format!(
-                    "the result cannot be checked, since the tool's output schema cannot be read: {error}"
-                )));
-            }
-            None => Vec::new(),
-        };
+        let problems = self.output_schema.as_ref().map(|schema| schema.validate(value)).unwrap_or_default();
         if let Some(problem) = problems.first() {
             return Err(Error::invalid(format!(
                 "the result is not what the tool's output schema requires: {problem}"

@@ -13,7 +13,7 @@ use crate::{
     schema::{
         Direction, Validator, accept_aliases, cap_patterns, check_schema, conform_published_values,
         enforceable_part, generator, generator_for_output, generator_of_accepted, has_aliases, hoist_defs,
-        minimize, subschemas, wrap_for_legacy,
+        minimize, remove_wrong_values, subschemas, wrap_for_legacy,
     },
 };
 
@@ -39,7 +39,8 @@ impl HandWrittenSchema {
         if is_trusted {
             check_schema(&schema)
                 .map_err(|error| format!("{error}\nif it is of another dialect, name that in `$schema`"))?;
-            let mut enforced = enforceable_part(&schema);
+            let mut enforced = enforceable_part(&schema).schema;
+            remove_wrong_values(&mut enforced);
             cap_patterns(&mut enforced);
             return Ok((schema, enforced));
         }

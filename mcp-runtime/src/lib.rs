@@ -62,21 +62,14 @@ pub mod skill {
 
 /// The items that `mcp-dev` shares with the command line of a server and with the client; they change without notice.
 #[doc(hidden)]
-#[cfg(any(feature = "cli", feature = "client"))]
+#[cfg(any(feature = "cli", feature = "client", feature = "install", feature = "testing"))]
 pub mod __dev {
     #[cfg(feature = "cli")]
     pub use crate::cli::{answer_question, content_value, list_text, result_bytes};
     #[cfg(feature = "client")]
     pub use crate::client::link::child_process::{ChildProcess, signalled};
-
-    /// Writes a file, or replaces it: after a failure or a kill, it is the old one or the new one.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    #[cfg(feature = "install")]
-    pub fn replace_file(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
-        crate::core::whole_file::replace(path, bytes, true)
-    }
+    #[cfg(any(feature = "install", feature = "testing"))]
+    pub use crate::core::project_file::{read as read_file, replace as replace_file, resolve, resolve_in};
 
     /// Whether a variable of this name is probably secret.
     #[cfg(feature = "install")]

@@ -13,8 +13,10 @@ use std::{
 const PLANTED: &str = "planted-5ecret";
 
 /// The clients whose files are written: the file in the home directory, and its ending.
-const WRITTEN: [(&str, &str, &str); 5] = [
+const WRITTEN: [(&str, &str, &str); 7] = [
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", "json"),
+    ("claude-code", ".claude.json", "json"),
+    ("gemini", ".gemini/settings.json", "json"),
     ("vscode", ".config/Code/User/mcp.json", "json"),
     ("cursor", ".cursor/mcp.json", "json"),
     ("codex", ".codex/config.toml", "toml"),
@@ -157,15 +159,15 @@ fn the_file_of_a_project_keeps_its_comments_order_and_formatting() {
         let home = Home::new();
         let path = format!("project/{path}");
         home.stdout(&format!("{client} --project"));
-        assert_golden(&format!("{client}.new.json"), &home.read(&path));
+        assert_golden(&format!("{client}.project.new.json"), &home.read(&path));
         let before = golden(&format!("{client}.long.before.json"), None);
         home.write(&path, &before);
         home.stdout(&format!("{client} --project"));
         let after = home.read(&path);
-        assert_golden(&format!("{client}.long.after.json"), &after);
+        assert_golden(&format!("{client}.project.after.json"), &after);
         assert!(home.stdout(&format!("{client} --project")).contains("already") && home.read(&path) == after);
         home.stdout(&format!("{client} --project --remove"));
-        assert_golden(&format!("{client}.long.removed.json"), &home.read(&path));
+        assert_golden(&format!("{client}.project.removed.json"), &home.read(&path));
     }
 }
 
@@ -194,7 +196,6 @@ fn a_secret_that_is_given_as_a_flag_is_in_no_file_of_a_project_and_in_no_output(
             assert!(report.contains(variable) && report.contains("is not written"), "{client}: {report}");
             for options in ["--print", "--dry-run", "--project --print", "--project --dry-run"] {
                 let home = Home::new();
-                // without the client's own command it fails, and shows what would be written
                 let output = home.run(&format!("{client} {options} {arguments}"));
                 let shown = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
                 assert!(!shown.contains(PLANTED) && shown.contains(variable), "{client} {options}: {shown}");
@@ -397,7 +398,7 @@ fn line_ends_and_a_byte_order_mark_stay() {
 
 #[cfg(unix)]
 #[test]
-fn links_modes_and_read_only_files_stay() {
+fn links_and_read_only_files_stay_and_a_file_of_a_user_is_for_no_one_else() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let home = Home::new();
     // a link to a file in a folder for such files, and one that leads to nothing yet
@@ -413,8 +414,11 @@ fn links_modes_and_read_only_files_stay() {
         home.stdout("cursor");
         assert!(link.is_symlink() && home.read(target).contains("probe"));
         let mode = fs::metadata(home.path(target)).expect("a file").permissions().mode() & 0o777;
-        assert_eq!(mode, if is_there { 0o640 } else { 0o600 });
+        assert_eq!(mode, 0o600, "it may have secrets of servers");
     }
+    // nor is the copy, which has what the file had
+    let copy = fs::metadata(home.path("dotfiles/one.json.before-mcp")).expect("a copy");
+    assert_eq!(copy.permissions().mode() & 0o777, 0o600);
     symlink("b", home.path("a")).and_then(|()| symlink("a", home.path("b"))).expect("links in a circle");
     let _result = fs::remove_file(home.path(".cursor/mcp.json"));
     symlink("../a", home.path(".cursor/mcp.json")).expect("a link");
@@ -581,6 +585,73 @@ fn a_planted_secret_is_in_no_output_and_in_no_file_unless_it_is_given_for_it() {
             let writes = options.is_empty() && WRITTEN.iter().any(|(written, ..)| *written == client);
             assert_eq!(is_written, writes, "{line}");
         }
+    }
+}
+
+/// The arguments of processes can be read by other users. Clients that are told by a command of theirs would be told a secret.
+#[cfg(unix)]
+#[test]
+fn a_secret_is_in_no_argument_of_another_program() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (client, path, ending) in WRITTEN {
+        let home = Home::new();
+        for program in ["claude", "gemini", "code", "cursor", "codex", "zed"] {
+            home.write(
+                &format!("bin/{program}"),
+                "#!/bin/sh\nprintf '%s\\n' \"$0 $@\" >> \"$HOME/called\"\n",
+            );
+            let mode = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(home.path(&format!("bin/{program}")), mode).expect("a mode");
+        }
+        if ending == "json" {
+            // kept values of the entry that is there, which may be secret
+            let table = match client {
+                "zed" => "context_servers",
+                "vscode" => "servers",
+                _ => "mcpServers",
+            };
+            let kept = format!(
+                r#"{{ "{table}": {{ "probe": {{ "command": "other", "env": {{ "OLD": "kept-{PLANTED}" }} }} }} }}"#
+            );
+            home.write(path, &kept);
+            fs::set_permissions(home.path(path), fs::Permissions::from_mode(0o644)).expect("a mode");
+        }
+        let line = format!("{client} --force --env API_KEY={PLANTED} -- --token {PLANTED}");
+        let report = home.stdout(&line);
+        assert!(!report.contains(PLANTED) && home.read(path).contains(PLANTED), "{client}: {report}");
+        assert!(!home.path("called").exists(), "{client}: {}", home.read("called"));
+        for file in [path.to_owned(), format!("{path}.before-mcp")] {
+            let mode = fs::metadata(home.path(&file)).map(|found| found.permissions().mode() & 0o777);
+            assert!(mode.is_err() || mode.is_ok_and(|mode| mode == 0o600), "{file}");
+        }
+        home.stdout(&format!("{client} --remove --force"));
+        assert!(!home.path("called").exists(), "{client}: {}", home.read("called"));
+    }
+}
+
+/// A cloned repository may have links that lead out of it.
+#[cfg(unix)]
+#[test]
+fn the_file_of_a_project_is_inside_of_it() {
+    use std::os::unix::fs::symlink;
+    for (link, to) in [
+        (".cursor", "../private"),
+        (".cursor/mcp.json", "../../private/settings.json"),
+        (".cursor/mcp.json", "../../private/new.json"),
+    ] {
+        let home = Home::new();
+        home.write("private/settings.json", r#"{ "mcpServers": {}, "planted": 1 }"#);
+        home.write("private/mcp.json", r#"{ "mcpServers": {}, "planted": 1 }"#);
+        let before = home.files();
+        let link = home.path(&format!("project/{link}"));
+        fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
+        symlink(to, &link).expect("a link");
+        for options in ["", "--dry-run", "--remove", "--force"] {
+            let text = home.failure(&format!("cursor --project {options}"));
+            assert!(text.contains("it leads out of") || text.contains("leads nowhere"), "{text}");
+        }
+        fs::remove_file(&link).expect("the link stays a link");
+        assert_eq!(home.files(), before);
     }
 }
 

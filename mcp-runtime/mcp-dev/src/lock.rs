@@ -1,6 +1,6 @@
 //! `lock`: writes the contract of a server into a file, or says what has changed since it was written.
 
-use std::{fs, io, path::Path, process::ExitCode};
+use std::{io, path::Path, process::ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use mcp_runtime::{
@@ -13,7 +13,7 @@ use crate::{
     Failure, Outcome,
     call::fetch_schema,
     examine::duplicates,
-    print, report,
+    print, read_text, report,
     server::{self, ServerOptions, visible},
 };
 
@@ -111,7 +111,7 @@ async fn lock(client: &Client, arguments: &ArgMatches) -> Outcome {
 
 fn read(path: &Path) -> Result<Option<Contract>, Failure> {
     let shown = path.display();
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => match Contract::parse(&text) {
             Ok(contract) => Ok(Some(contract)),
             Err(error) => Err(format!("`{shown}`: {error}").into()),

@@ -15,6 +15,7 @@ mod server;
 
 use std::{
     io::{self, Write as _},
+    path::Path,
     process::ExitCode,
 };
 
@@ -61,6 +62,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads a text of the project, or another one that the user has named.
+///
+/// # Errors
+/// Why it cannot be read; [`io::ErrorKind::NotFound`] is told apart.
+fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(mcp_runtime::__dev::read_file(path)?).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
 /// Prints a line to stderr.

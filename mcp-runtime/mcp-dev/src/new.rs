@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{Failure, Outcome, folder, report};
+use crate::{Failure, Outcome, folder, read_text, report};
 
 /// The files of a crate. `{{..}}` is replaced.
 const FILES: [(&str, &str); 7] = [
@@ -100,13 +100,13 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     let module = name.replace('-', "_");
     let title = to_title(name);
     let values = [
-        ("{{name}}", name),
-        ("{{module}}", &module),
-        ("{{title}}", &title),
-        ("{{variable}}", &module.to_uppercase()),
-        ("{{owner}}", owner),
-        ("{{author}}", author),
-        ("{{dependency}}", &dependency),
+        ("name", name),
+        ("module", &module),
+        ("title", &title),
+        ("variable", &module.to_uppercase()),
+        ("owner", owner),
+        ("author", author),
+        ("dependency", &dependency),
     ];
     write_all(folder, &values)?;
     let mut next = format!(
@@ -159,8 +159,8 @@ fn to_title(name: &str) -> String {
 
 fn path_dependency(path: &Path) -> Result<String, Failure> {
     let manifest = path.join("Cargo.toml");
-    let text = fs::read_to_string(&manifest)
-        .map_err(|error| format!("`{}` cannot be read: {error}", manifest.display()))?;
+    let text =
+        read_text(&manifest).map_err(|error| format!("`{}` cannot be read: {error}", manifest.display()))?;
     if !text.contains("name = \"mcp-runtime\"") {
         return Err(format!("`{}` is not the folder of `mcp-runtime`", path.display()).into());
     }
@@ -174,7 +174,9 @@ fn path_dependency(path: &Path) -> Result<String, Failure> {
 /// Writes the files into a folder that is not there, or empty.
 fn write_all(folder: &Path, values: &[(&str, &str)]) -> Result<(), Failure> {
     let shown = folder.display();
-    let is_there = match fs::read_dir(folder) {
+    let real =
+        mcp_runtime::__dev::resolve(folder).map_err(|error| format!("`{shown}` cannot be made: {error}"))?;
+    let is_there = match fs::read_dir(&real) {
         Ok(mut entries) => entries.next().is_some(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(format!("`{shown}` cannot be read: {error}").into()),
@@ -182,11 +184,24 @@ fn write_all(folder: &Path, values: &[(&str, &str)]) -> Result<(), Failure> {
     if is_there {
         return Err(format!("`{shown}` is not empty").into());
     }
-    let files = FILES.iter().map(|(path, text)| {
-        let filled = values.iter().fold((*text).to_owned(), |text, (name, value)| text.replace(name, value));
-        (*path, filled.into_bytes(), false)
-    });
-    folder::write(folder, files).map_err(|error| format!("`{shown}` cannot be made: {error}").into())
+    let files = FILES.iter().map(|(path, text)| (*path, filled(text, values).into_bytes(), false));
+    folder::write(&real, files).map_err(|error| format!("`{shown}` cannot be made: {error}").into())
+}
+
+/// A template with its values; what is in a value stays as it is.
+fn filled(template: &str, values: &[(&str, &str)]) -> String {
+    let mut parts = template.split("{{");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let named = part.split_once("}}");
+        let value =
+            named.and_then(|(name, rest)| Some((values.iter().find(|(known, _)| *known == name)?.1, rest)));
+        match value {
+            Some((value, rest)) => text.extend([value, rest]),
+            None => text.extend(["{{", part]),
+        }
+    }
+    text
 }
 
 /// The manifest of the workspace that a folder is in.

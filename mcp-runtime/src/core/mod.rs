@@ -22,6 +22,8 @@ pub(crate) mod item_output;
 pub(crate) mod jsonrpc;
 pub(crate) mod log_limit;
 pub(crate) mod maybe_ready;
+#[cfg(any(feature = "install", feature = "testing"))]
+pub(crate) mod project_file;
 pub(crate) mod protocol;
 pub(crate) mod reason;
 #[cfg(any(feature = "client", feature = "http"))]

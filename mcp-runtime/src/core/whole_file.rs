@@ -8,30 +8,13 @@ use std::{
 
 use super::crypto::random_id;
 
-/// How many links lead to a file at most.
-const MAX_LINKS: usize = 32;
-
-/// Writes a file, or replaces it. One that `is_public` is where a link leads, and keeps its mode; another is for its owner
-/// only, whatever was there.
+/// Writes a file, or replaces it; a link is replaced as well. One that `is_public` keeps its mode; another is for its owner only,
+/// whatever was there.
 ///
 /// # Errors
 /// It cannot be written; it is as it was then.
 pub(crate) fn replace(path: &Path, bytes: &[u8], is_public: bool) -> io::Result<()> {
-    let path = if is_public { resolve(path)? } else { path.to_owned() };
-    Temporary::write(&path, is_public.then_some(path.as_path()), bytes, is_public)?.become_file(&path)
-}
-
-/// Where a path leads, also if nothing is there: a link stays a link.
-pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match fs::read_link(&path) {
-            Ok(target) => path = path.parent().map_or(target.clone(), |folder| folder.join(&target)),
-            // not a link, or nothing
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many links lead to it"))
+    Temporary::write(path, bytes, is_public)?.become_file(path)
 }
 
 /// A path with something after the file's name.
@@ -47,19 +30,15 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Writes a file beside one, with the mode of another if that exists.
-    pub(crate) fn write(
-        beside: &Path,
-        mode_of: Option<&Path>,
-        bytes: &[u8],
-        is_public: bool,
-    ) -> io::Result<Self> {
+    /// Writes a file beside one: with its mode if it `is_public` and exists, and for its owner only if it is not.
+    pub(crate) fn write(beside: &Path, bytes: &[u8], is_public: bool) -> io::Result<Self> {
         // another process may write the same file, and anything may lie there already
         let random = random_id().map_err(io::Error::other)?;
         let path = with_ending(beside, &format!(".{random}.tmp"));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        let old = mode_of.and_then(|path| fs::metadata(path).ok()).map(|found| found.permissions());
+        let old = if is_public { fs::metadata(beside).ok() } else { None };
+        let old = old.map(|found| found.permissions());
         // a file that may contain secrets must not be readable by other users, not even before its mode is set
         #[cfg(unix)]
         if !is_public || old.is_some() {

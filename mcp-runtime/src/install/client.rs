@@ -37,9 +37,6 @@ pub(super) enum Reference {
 pub(super) enum Way {
     /// The file is edited.
     File,
-    /// The client's own command does it: the file has other things that change while the client runs.
-    Claude,
-    Gemini,
     /// It is printed.
     Print,
 }
@@ -91,7 +88,7 @@ pub(super) const CLIENTS: [Client; 15] = [
     Client {
         id: "claude-code",
         title: "Claude Code",
-        way: Way::Claude,
+        way: Way::File,
         files: |around| vec![around.in_named("CLAUDE_CONFIG_DIR", "", ".claude.json")],
         project: &[".mcp.json"],
         format: Format::Json,
@@ -166,7 +163,7 @@ pub(super) const CLIENTS: [Client; 15] = [
     Client {
         id: "gemini",
         title: "Gemini CLI",
-        way: Way::Gemini,
+        way: Way::File,
         files: |around| vec![around.in_home(".gemini/settings.json")],
         project: &[".gemini/settings.json"],
         format: Format::Json,

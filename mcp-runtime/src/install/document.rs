@@ -3,7 +3,7 @@
 
 use jsonc_parser::{
     ParseOptions,
-    cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode},
+    cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode, ObjectPropName},
     errors::ParseErrorKind,
 };
 use serde_json::{Map, Value};
@@ -27,6 +27,19 @@ pub(super) enum Document {
     Toml(Box<DocumentMut>, String),
 }
 
+const PARSE_OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 /// How an entry gets its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
@@ -45,19 +58,7 @@ impl Document {
         match format {
             Format::Yaml => Err("files in YAML are not read".to_owned()),
             Format::Json => {
-                let options = ParseOptions {
-                    allow_comments: true,
-                    allow_trailing_commas: true,
-                    allow_loose_object_property_names: false,
-                    allow_missing_commas: false,
-                    allow_single_quoted_strings: false,
-                    allow_hexadecimal_numbers: false,
-                    allow_unary_plus_numbers: false,
-                    allow_bare_decimal_point_numbers: false,
-                    allow_non_finite_numbers: false,
-                    allow_extended_string_escapes: false,
-                };
-                let root = CstRootNode::parse(text, &options).map_err(|error| {
+                let root = CstRootNode::parse(text, &PARSE_OPTIONS).map_err(|error| {
                     let (line, column) = (error.line_display(), error.column_display());
                     // the crate names the beginning of an object, and the mistake is where its end is missing
                     if let ParseErrorKind::UnterminatedObject | ParseErrorKind::UnterminatedArray = error.kind() {
@@ -119,22 +120,22 @@ impl Document {
     pub(super) fn set(&mut self, table: &str, name: &str, members: &Members, change: Change) {
         match self {
             Self::Json(root) => {
-                let servers = root.object_value_or_set().object_value_or_set(table);
+                let object = root.object_value_or_set();
+                let own = |(key, value): &(&str, Value)| ((*key).to_owned(), to_cst(value));
+                let entry = CstInputValue::Object(members.iter().map(own).collect());
+                let Some(servers) = object.object_value(table) else {
+                    return add(&object, table, CstInputValue::Object(vec![(name.to_owned(), entry)]));
+                };
                 let present = servers.get(name);
                 match present.as_ref().and_then(CstObjectProp::object_value) {
-                    Some(entry) if change == Change::Merge => {
-                        for (key, value) in members {
-                            merge_json(&entry, key, value);
-                        }
+                    Some(kept) if change == Change::Merge => {
+                        let members = members.iter().map(|(key, value)| (*key, value));
+                        merge_json(&kept, &members.collect::<Vec<_>>());
                     }
-                    _ => {
-                        let own = |(key, value): &(&str, Value)| ((*key).to_owned(), to_cst(value));
-                        let value = CstInputValue::Object(members.iter().map(own).collect());
-                        match present {
-                            Some(property) => property.set_value(value),
-                            None => drop(servers.append(name, value)),
-                        }
-                    }
+                    _ => match present {
+                        Some(property) => property.set_value(entry),
+                        None => add(&servers, name, entry),
+                    },
                 }
             }
             Self::Toml(document, _) => {
@@ -197,7 +198,14 @@ impl Document {
         if single(&object, INPUTS)?.is_some_and(|present| present.array_value().is_none()) {
             return Err(format!("`{INPUTS}` is not a list of inputs"));
         }
-        let list = object.array_value_or_set(INPUTS);
+        if object.array_value(INPUTS).is_none() {
+            add(&object, INPUTS, CstInputValue::Array(Vec::new()));
+        }
+        // added on one line, it is a part of a text
+        *root = CstRootNode::parse(&root.to_string(), &PARSE_OPTIONS).map_err(|error| error.to_string())?;
+        let Some(list) = root.object_value().and_then(|object| object.array_value(INPUTS)) else {
+            return Err(format!("`{INPUTS}` is not a list of inputs"));
+        };
         let known: Vec<Value> =
             list.elements().iter().filter_map(|element| element.to_serde_value()).collect();
         for input in inputs.iter().filter(|input| !known.iter().any(|known| known["id"] == input["id"])) {
@@ -314,23 +322,62 @@ fn single(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, Strin
     }
 }
 
-/// Sets a member, and leaves alone what is equal: an object keeps members that the new one does not have.
-fn merge_json(object: &CstObject, key: &str, value: &Value) {
-    let Some(property) = object.get(key) else {
-        object.append(key, to_cst(value));
-        return;
-    };
-    let old = property.value().and_then(|value| value.to_serde_value());
-    if old.as_ref() == Some(value) {
-        return;
-    }
-    match (property.object_value(), value) {
-        (Some(inner), Value::Object(members)) => {
-            for (key, value) in members {
-                merge_json(&inner, key, value);
-            }
+/// Sets members, and leaves alone what is equal: an object keeps members that the new one does not have.
+fn merge_json(object: &CstObject, members: &[(&str, &Value)]) {
+    let mut missing = Vec::new();
+    for (key, value) in members {
+        let Some(property) = object.get(key) else {
+            missing.push((key, value));
+            continue;
+        };
+        let old = property.value().and_then(|value| value.to_serde_value());
+        if old.as_ref() == Some(value) {
+            continue;
         }
-        _ => property.set_value(to_cst(value)),
+        match (property.object_value(), value) {
+            (Some(inner), Value::Object(members)) => {
+                let members = members.iter().map(|(key, value)| (key.as_str(), value));
+                merge_json(&inner, &members.collect::<Vec<_>>());
+            }
+            _ => property.set_value(to_cst(value)),
+        }
+    }
+    // the last step, since a name may become a part of such a text
+    for (key, value) in missing {
+        add(object, key, to_cst(value));
+    }
+}
+
+/// Adds a member. In an object on one line, it is added on that line before the others: the crate would give each of these a line,
+/// in a time that grows with the square of their number.
+fn add(object: &CstObject, name: &str, value: CstInputValue) {
+    let children = object.children();
+    let first = object.properties().first().and_then(CstObjectProp::name);
+    match first.as_ref().and_then(ObjectPropName::as_string_lit) {
+        Some(first) if !children.iter().any(CstNode::is_newline) => {
+            let space = if children.get(1).is_some_and(CstNode::is_whitespace) { " " } else { "" };
+            let member = format!("{}: {},{space}", Value::from(name), on_one_line(&value));
+            first.set_raw_value(member + &first.raw_value());
+        }
+        _ => drop(object.append(name, value)),
+    }
+}
+
+/// The text of a value, with its members in their order.
+fn on_one_line(value: &CstInputValue) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        CstInputValue::Null => "null".to_owned(),
+        CstInputValue::Bool(value) => value.to_string(),
+        CstInputValue::Number(number) => number.clone(),
+        CstInputValue::String(text) => Value::from(text.as_str()).to_string(),
+        CstInputValue::Array(items) => format!("[{}]", joined(items.iter().map(on_one_line).collect())),
+        CstInputValue::Object(members) => {
+            let member = |(name, value): &(String, _)| {
+                format!("{}: {}", Value::from(name.as_str()), on_one_line(value))
+            };
+            format!("{{ {} }}", joined(members.iter().map(member).collect()))
+        }
     }
 }
 

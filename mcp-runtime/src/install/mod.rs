@@ -1,6 +1,6 @@
-//! The command `install`: adds a server to a client, by an entry in its file or by its own command. The rest of a file stays
-//! as it is, byte for byte; a file that cannot be read as what it should be is left alone; another server of the same name
-//! is kept; a secret is in no output.
+//! The command `install`: adds a server to a client, by an entry in its file. The rest of a file stays as it is, byte for byte;
+//! a file that cannot be read as what it should be is left alone; another server of the same name is kept; a secret is in no
+//! output, and in no argument of a process, since `install` starts none: other users can read those.
 
 mod client;
 mod document;
@@ -16,8 +16,6 @@ use std::{
     fmt::Write as _,
     io::{self, BufRead as _, IsTerminal as _, Write as _},
     path::{Component, Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use serde_json::{Map, Value};
@@ -30,8 +28,6 @@ use write::{Replaced, TextFile};
 
 use crate::core::server::{Error, Result, Server, SettingToInstall};
 
-/// The longest that a client's own command may take.
-const COMMAND_TIME: Duration = Duration::from_secs(60);
 /// How often an entry is added again to a file that other programs have changed meanwhile.
 const MAX_ATTEMPTS: usize = 64;
 
@@ -123,8 +119,7 @@ fn print(text: &str) -> Result<()> {
 
 fn run_options(server: &ToInstall, options: &Options, around: Surroundings) -> Result<()> {
     let mut ask = ask_in_terminal;
-    let mut run = run_command;
-    let mut installer = Installer { around, ask: &mut ask, run: &mut run, answers: Vec::new() };
+    let mut installer = Installer { around, ask: &mut ask, answers: Vec::new() };
     let client = match &options.client {
         Some(name) => Client::named(name).map_err(|message| usage_error(&server.program, &message))?,
         None => match installer.choose(server) {
@@ -224,8 +219,6 @@ struct Question<'q> {
 
 /// The answer, or `None` if there is none.
 type Ask<'a> = &'a mut dyn FnMut(&Question<'_>) -> Option<String>;
-/// Runs a program, or says why not.
-type Run<'a> = &'a mut dyn FnMut(&Path, &[String]) -> std::result::Result<(), String>;
 
 fn ask_in_terminal(question: &Question<'_>) -> Option<String> {
     if !io::stdin().is_terminal() {
@@ -242,46 +235,9 @@ fn ask_in_terminal(question: &Question<'_>) -> Option<String> {
     Some(line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// Runs a client's own command to its end.
-fn run_command(program: &Path, arguments: &[String]) -> std::result::Result<(), String> {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    // read on threads: a command that writes much must not wait for its reader
-    let read = |stream: Option<Box<dyn io::Read + Send>>| {
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            // it is only shown
-            let _result =
-                stream.map(|stream| io::Read::read_to_end(&mut io::Read::take(stream, 1 << 16), &mut text));
-            String::from_utf8_lossy(&text).trim().to_owned()
-        })
-    };
-    let out = read(child.stdout.take().map(|stream| Box::new(stream) as _));
-    let err = read(child.stderr.take().map(|stream| Box::new(stream) as _));
-    let end = Instant::now() + COMMAND_TIME;
-    let status = loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
-            Some(status) => break status,
-            None if Instant::now() > end => {
-                let _result = child.kill().and_then(|()| child.wait());
-                return Err(format!("it has not ended after {} s", COMMAND_TIME.as_secs()));
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
-    };
-    if status.success() {
-        return Ok(());
-    }
-    let said = [err.join(), out.join()].map(std::result::Result::unwrap_or_default);
-    let said = said.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| format!(": {text}"));
-    Err(format!("{status}{said}"))
-}
-
 struct Installer<'a> {
     around: Surroundings,
     ask: Ask<'a>,
-    run: Run<'a>,
     /// The questions that were asked, with their answers: each is asked once, whatever number of files and attempts.
     answers: Vec<(String, Option<String>)>,
 }
@@ -359,16 +315,13 @@ impl Installer<'_> {
                 server.name,
                 self.around.shown(first)
             )),
-            Way::Claude | Way::Gemini if !options.project && !cuts_values(client, &planned.variables) => {
-                self.install_by_command(client, server, options, planned, first)
-            }
-            _ => {
+            Way::File => {
                 // what stops one of several files stops all of them, before the first is written
                 if let [_, _, ..] = &files[..] {
                     let dry = Options { dry_run: true, ..options.clone() };
                     for path in &files {
                         self.install_in_file(client, server, &dry, &planned, path)?;
-                        TextFile::read(path, options.project)?.check_writable().map_err(|problem| {
+                        self.read(path, options)?.check_writable().map_err(|problem| {
                             format!("`{}` is as it was: {problem}", self.around.shown(path))
                         })?;
                     }
@@ -689,12 +642,6 @@ impl Installer<'_> {
                 );
             }
         }
-        if let Way::Claude | Way::Gemini = client.way {
-            let arguments = command_of(client, server, &members);
-            let line: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
-            let _result =
-                write!(text, "\nor run {} {}\n", client.program.unwrap_or_default(), line.join(" "));
-        }
         if !notes.is_empty() {
             text.push('\n');
             text += &notes;
@@ -731,7 +678,7 @@ impl Installer<'_> {
     ) -> std::result::Result<Option<String>, String> {
         let shown = self.around.shown(path);
         let in_file = |problem: String| format!("`{shown}` is as it was: {problem}");
-        let file = TextFile::read(path, options.project)?;
+        let file = self.read(path, options)?;
         let mut document = Document::parse(client.format, file.text().map_err(in_file)?).map_err(in_file)?;
         let present = document.get(client.table, &server.name).map_err(in_file)?;
         let own = match &planned.launch {
@@ -809,6 +756,14 @@ impl Installer<'_> {
         Ok(Some(report))
     }
 
+    /// Reads a file of the project in this folder, or of the user.
+    ///
+    /// # Errors
+    /// It cannot be read, or the project leads out of itself.
+    fn read(&self, path: &Path, options: &Options) -> std::result::Result<TextFile, String> {
+        TextFile::read(path, options.project.then_some(&*self.around.folder))
+    }
+
     fn copied(&self, copy: Option<PathBuf>) -> String {
         copy.map_or(String::new(), |copy| format!("; the file as it was is `{}`", self.around.shown(&copy)))
     }
@@ -835,183 +790,6 @@ impl Installer<'_> {
         };
         if is_right { Ok(()) } else { Err(wrong()) }
     }
-
-    /// Adds or removes a server by the client's own command.
-    fn install_by_command(
-        &mut self,
-        client: &Client,
-        server: &ToInstall,
-        options: &Options,
-        mut planned: Planned,
-        path: &Path,
-    ) -> std::result::Result<String, String> {
-        let Some(program) = client.program.and_then(|name| self.around.program(name)) else {
-            let name = client.program.unwrap_or_default();
-            if options.remove {
-                return Err(format!("`{name}`, which removes servers of {}, is not in `PATH`", client.title));
-            }
-            let printed = self.print(client, server, &planned, path)?;
-            return Err(format!(
-                "`{name}`, which adds servers to {}, is not in `PATH`\n\n{printed}",
-                client.title
-            ));
-        };
-        let shown = self.around.shown(path);
-        // the file is only inspected
-        let found = TextFile::read(path, false)
-            .and_then(|file| Document::parse(client.format, file.text()?)?.get(client.table, &server.name));
-        let present = match found {
-            Ok(present) => present,
-            Err(_) if options.force && !options.remove => None,
-            Err(problem) => {
-                let way_out = match options.remove {
-                    true => "",
-                    false => "\n`--force` adds it without looking for another server of that name",
-                };
-                return Err(format!(
-                    "`{shown}` cannot be searched for `{}`: {problem}{way_out}",
-                    server.name
-                ));
-            }
-        };
-        let own = match &planned.launch {
-            Some(launch) => {
-                Some(client.entry(launch, &[], &server.name).ok_or_else(|| without_url(client))?.0)
-            }
-            None => None,
-        };
-        let is_same = match (&present, &own) {
-            (Some(present), Some(own)) => is_same_server(present, own),
-            _ => true,
-        };
-        if !is_same && !options.force {
-            return Err(another(&server.name));
-        }
-        let remove: Vec<String> =
-            ["mcp", "remove", "-s", "user", &server.name].into_iter().map(str::to_owned).collect();
-        if options.remove {
-            if present.is_none() {
-                return Ok(format!("`{}` is not in {}: nothing to remove\n", server.name, client.title));
-            }
-            if options.dry_run {
-                return Ok(format!("would remove `{}` from {}\n", server.name, client.title));
-            }
-            (self.run)(&program, &remove)
-                .map_err(|error| format!("{} has not removed it: {error}", client.title))?;
-            return Ok(format!("removed `{}` from {}\n", server.name, client.title));
-        }
-        let Some(launch) = planned.launch.clone() else {
-            return Err("a server is missing: `-- COMMAND`, or `--http URL`".to_owned());
-        };
-        let kept = present.clone().filter(|_| is_same).unwrap_or_default();
-        self.resolve(client, options, &mut planned.variables, &kept);
-        let entry = client.entry(&launch, &planned.variables, &server.name);
-        let (members, _) = entry.ok_or_else(|| without_url(client))?;
-        if present.as_ref().is_some_and(|present| is_same && contains(present, &to_object(&members))) {
-            return Ok(format!("`{}` is in {} already\n", server.name, client.title));
-        }
-        let merged = merged(&kept, members);
-        if options.dry_run {
-            let mut text = format!("would add to {}:\n\n", client.title);
-            let shown_members = Self::shown_entry(client, server, &planned);
-            let mut preview = Document::parse(client.format, "")?;
-            let (shown_members, _) = shown_members.ok_or_else(|| without_url(client))?;
-            preview.set(client.table, &server.name, &shown_members, Change::Replace);
-            text += preview.text().trim_end();
-            text.push('\n');
-            return Ok(text + &notes_of(client, server, &planned, &shown, false));
-        }
-        if present.is_some() {
-            (self.run)(&program, &remove)
-                .map_err(|error| format!("{} has not removed it: {error}", client.title))?;
-        }
-        if let Err(error) = (self.run)(&program, &command_of(client, server, &merged)) {
-            let hidden = |error: &str| hide(error, &planned.variables, present.as_ref());
-            let mut report = format!("{} has not added it: {}", client.title, hidden(&error));
-            if let Some(Value::Object(old)) = &present {
-                // the former members come back
-                let old: Members =
-                    MEMBERS.iter().filter_map(|key| Some((*key, old.get(*key)?.clone()))).collect();
-                if let Err(error) = (self.run)(&program, &command_of(client, server, &old)) {
-                    report += &format!(
-                        "\nthe entry `{}` that was there is gone, and was not added again: {}",
-                        server.name,
-                        hidden(&error)
-                    );
-                }
-            }
-            return Err(report);
-        }
-        Ok(format!(
-            "added `{}` to {}\n{}",
-            server.name,
-            client.title,
-            notes_of(client, server, &planned, &shown, false)
-        ))
-    }
-}
-
-/// The members that entries of clients with commands have.
-const MEMBERS: [&str; 9] =
-    ["type", "command", "args", "env", "url", "httpUrl", "headers", "timeout", "alwaysLoad"];
-
-/// The members of an entry that is there, replaced by those of a new one.
-fn merged(kept: &Value, members: Members) -> Members {
-    let mut all = members;
-    for key in MEMBERS {
-        let Some(old) = kept.get(key) else { continue };
-        match all.iter_mut().find(|(own, _)| *own == key) {
-            Some((_, Value::Object(own))) => {
-                for (name, value) in old.as_object().into_iter().flatten() {
-                    own.entry(name.clone()).or_insert_with(|| value.clone());
-                }
-            }
-            Some(_) => {}
-            None => all.push((key, old.clone())),
-        }
-    }
-    all
-}
-
-/// Whether the client's own command would cut a value: that of Gemini splits at every `=`, and drops what is empty.
-fn cuts_values(client: &Client, variables: &[Variable]) -> bool {
-    client.way == Way::Gemini
-        && variables.iter().any(|variable| match &variable.value {
-            VariableValue::Text(text) | VariableValue::Secret(text) => text.is_empty() || text.contains('='),
-            VariableValue::Reference | VariableValue::Missing => false,
-        })
-}
-
-/// The arguments of a client's own command that adds a server.
-fn command_of(client: &Client, server: &ToInstall, members: &Members) -> Vec<String> {
-    let entry = to_object(members);
-    let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-    let mut arguments: Vec<String> = Vec::new();
-    let mut add = |parts: &[&str]| arguments.extend(parts.iter().map(|part| (*part).to_owned()));
-    if client.way == Way::Claude {
-        add(&["mcp", "add-json", "-s", "user", &server.name, &entry.to_string()]);
-        return arguments;
-    }
-    add(&["mcp", "add"]);
-    for (name, value) in entry["env"].as_object().into_iter().flatten() {
-        add(&["-e", &format!("{name}={}", value.as_str().unwrap_or_default())]);
-    }
-    // behind the variables: versions that take all that follows `-e` stop at an option
-    add(&["-s", "user"]);
-    let url = [text("url"), text("httpUrl")].into_iter().find(|url| !url.is_empty());
-    match url {
-        Some(url) => add(&["-t", "http", &server.name, &url]),
-        None => {
-            add(&[&server.name, &text("command")]);
-            let own: Vec<&str> =
-                entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            if !own.is_empty() {
-                add(&["--"]);
-                add(&own);
-            }
-        }
-    }
-    arguments
 }
 
 /// A text as a shell reads it.
@@ -1021,23 +799,6 @@ fn quoted(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// A text without the secrets among these values, and without the values of the entry that was there: any of them may be
-/// secret.
-fn hide(text: &str, variables: &[Variable], present: Option<&Value>) -> String {
-    // shorter ones occur by chance
-    const SHORTEST: usize = 4;
-    let secrets = variables.iter().filter_map(|variable| match &variable.value {
-        VariableValue::Secret(secret) => Some(secret.as_str()),
-        _ => None,
-    });
-    let kept = ["env", "headers"].iter().filter_map(|key| present?.get(*key)?.as_object());
-    let kept = kept.flat_map(Map::values).filter_map(Value::as_str).filter(|text| text.len() >= SHORTEST);
-    let mut all: Vec<&str> = secrets.chain(kept).filter(|secret| !secret.is_empty()).collect();
-    // one may begin with another
-    all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    all.into_iter().fold(text.to_owned(), |text, secret| text.replace(secret, "****"))
 }
 
 /// A note about something in the file of a project.

@@ -83,7 +83,7 @@ impl Options {
                 if !is_name(&name) {
                     return Err(format!(
                         "`{name}` cannot be the name of a server: not every client reads it\n\
-                         use at most 64 letters, digits, `-` and `_`"
+                         use at most 64 letters, digits, `-` and `_`, of which the first is not `-`"
                     ));
                 }
                 if self.name.replace(name).is_some() {
@@ -136,10 +136,10 @@ impl Options {
     }
 }
 
-/// Whether every client takes it as the name of a server.
+/// Whether every client takes it as the name of a server: commands of clients would read one that begins with `-` as an option.
 pub(super) fn is_name(name: &str) -> bool {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    (1..=64).contains(&name.len()) && name.chars().all(is_kept)
+    (1..=64).contains(&name.len()) && !name.starts_with('-') && name.chars().all(is_kept)
 }
 
 fn is_http_url(url: &str) -> bool {

@@ -69,8 +69,8 @@ fn server() -> ToInstall {
     }
 }
 
-/// A report, the texts of all questions, and the commands that were run.
-type Installed = (std::result::Result<String, String>, Vec<String>, Vec<Vec<String>>);
+/// A report, and the texts of all questions.
+type Installed = (std::result::Result<String, String>, Vec<String>);
 
 fn install_with(around: Surroundings, line: &str, answer: Option<&str>) -> Installed {
     install_of(&server(), around, line, answer)
@@ -91,21 +91,14 @@ fn install_foreign(machine: &Machine, line: &str, command: &[&str]) -> String {
 fn install_of(server: &ToInstall, around: Surroundings, line: &str, answer: Option<&str>) -> Installed {
     let options = Options::parse(line.split_whitespace().map(str::to_owned)).expect("options");
     let client = Client::named(options.client.as_deref().expect("a client")).expect("a client");
-    let (mut asked, mut commands) = (Vec::new(), Vec::new());
+    let mut asked = Vec::new();
     let mut ask = |question: &Question<'_>| {
         asked.push(format!("{} {}", question.text, question.is_secret));
         answer.map(str::to_owned)
     };
-    let mut run = |_: &Path, arguments: &[String]| {
-        commands.push(arguments.to_vec());
-        match arguments.iter().any(|argument| argument.contains("refuse")) {
-            true => Err(format!("it says {PLANTED}")),
-            false => Ok(()),
-        }
-    };
-    let mut installer = Installer { around, ask: &mut ask, run: &mut run, answers: Vec::new() };
+    let mut installer = Installer { around, ask: &mut ask, answers: Vec::new() };
     let report = installer.install(client, server, &options);
-    (report, asked, commands)
+    (report, asked)
 }
 
 #[test]
@@ -158,13 +151,13 @@ fn claude_desktop_as_a_package_of_windows_gets_the_entry_in_its_own_folder() {
     let machine = Machine::new("msix");
     let packaged = "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude/claude_desktop_config.json";
     fs::create_dir_all(machine.0.join("AppData/Local/Packages/Claude_pzs8")).expect("a folder");
-    let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let (report, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
     assert!(report.expect("a report").contains("Claude_pzs8"));
     assert!(machine.read(packaged).contains("\"ledger\""));
     assert!(!machine.0.join("AppData/Roaming/Claude").exists());
     // with both, in both
     machine.file("AppData/Roaming/Claude/claude_desktop_config.json", "{}");
-    let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let (report, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
     let report = report.expect("a report");
     assert!(
         report.contains("already") && report.contains("added `ledger` to `~/AppData/Roaming"),
@@ -182,7 +175,7 @@ fn one_of_two_files_that_cannot_be_changed_leaves_the_other_as_it_was() {
         machine.file(usual, "{}");
         machine.file(packaged, text);
         for line in ["claude-desktop", "claude-desktop --remove"] {
-            let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), line, None);
+            let (report, _) = install_with(machine.around(Platform::Windows, &[]), line, None);
             let report = report.expect_err("the second file");
             assert!(report.contains(problem) && report.contains("Claude_pzs8"), "{report}");
             assert_eq!((machine.read(usual).as_str(), machine.read(packaged).as_str()), ("{}", text));
@@ -192,7 +185,7 @@ fn one_of_two_files_that_cannot_be_changed_leaves_the_other_as_it_was() {
     let machine = Machine::new("two-files-late");
     machine.file(usual, "{}");
     machine.file("AppData/Local/Packages/Claude_pzs8/LocalCache", "a file where a folder belongs");
-    let (report, _, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
+    let (report, _) = install_with(machine.around(Platform::Windows, &[]), "claude-desktop", None);
     let report = report.expect_err("the second file");
     let is_changed = machine.read(usual).contains("ledger");
     assert_eq!(report.contains("added `ledger` to `~/AppData/Roaming"), is_changed, "{report}");
@@ -220,7 +213,7 @@ fn a_secret_flag_is_a_variable_of_the_entry() {
 fn clients_that_are_printed_have_what_they_read() {
     let machine = Machine::new("printed");
     let print = |line: &str| {
-        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
         report.expect("a report")
     };
     let (user, project) = (print("copilot"), print("copilot --project"));
@@ -270,7 +263,7 @@ fn clients_that_are_printed_have_what_they_read() {
 fn a_link_has_references_and_what_it_has_not_is_said() {
     let machine = Machine::new("links");
     let print = |line: &str| {
-        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
         report.expect("a report")
     };
     let with_key = |reference: &str| json!({ "command": "/opt/ledger", "args": [], "env": { "LEDGER_TIMEOUT": "9s", "LEDGER_KEY": reference } });
@@ -306,7 +299,7 @@ fn clients_that_can_refer_to_a_variable_do() {
         ("opencode", "\"LEDGER_KEY\": \"{env:LEDGER_KEY}\""),
         ("antigravity", "\"LEDGER_KEY\": \"<LEDGER_KEY>\""),
     ] {
-        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+        let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
         let report = report.expect("a report");
         assert!(report.contains(reference), "{line}: {report}");
     }
@@ -317,14 +310,14 @@ fn a_file_that_another_program_has_changed_stays_and_the_change_is_begun_again()
     let machine = Machine::new("changed");
     machine.file("a.json", "1");
     let path = machine.0.join("a.json");
-    let read = || TextFile::read(&path, false).expect("a file");
+    let read = || TextFile::read(&path, None).expect("a file");
     let (one, other) = (read(), read());
     assert!(matches!(one.replace("2"), Ok(Replaced::Done(Some(_)))));
     assert_eq!(other.replace("3"), Ok(Replaced::Changed));
     assert_eq!(machine.read("a.json"), "2");
     assert_eq!(read().replace("3"), Ok(Replaced::Done(None)));
     let new = machine.0.join("b.json");
-    let (one, other) = (TextFile::read(&new, false), TextFile::read(&new, false));
+    let (one, other) = (TextFile::read(&new, None), TextFile::read(&new, None));
     assert_eq!(one.expect("none").replace("1"), Ok(Replaced::Done(None)));
     assert_eq!(other.expect("none").replace("2"), Ok(Replaced::Changed));
 }
@@ -337,7 +330,7 @@ fn a_secret_is_asked_for_once_for_two_files() {
         machine.file(path, "{}");
     }
     let around = machine.around(Platform::Windows, &[]);
-    let (report, asked, _) = install_with(around, "claude-desktop", Some(PLANTED));
+    let (report, asked) = install_with(around, "claude-desktop", Some(PLANTED));
     assert_eq!((report.is_ok(), asked.len()), (true, 1), "{asked:?}");
     assert!(machine.read(packaged).contains(PLANTED));
 }
@@ -352,7 +345,7 @@ fn inputs_that_are_not_a_list_are_left_alone() {
     ] {
         machine.file(path, text);
         for line in ["vscode", "vscode --dry-run", "vscode --force"] {
-            let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
+            let (report, _) = install_with(machine.around(Platform::Linux, &[]), line, None);
             let report = report.expect_err("no list");
             assert!(report.contains("is as it was") && report.contains(problem), "{report}");
             assert_eq!(machine.read(path), text);
@@ -463,7 +456,7 @@ fn a_secret_is_not_to_be_written_into_a_file_that_is_committed() {
     let machine = Machine::new("zed-project");
     for options in ["", "--dry-run", "--print"] {
         let line = format!("zed --project {options}");
-        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), &line, None);
+        let (report, _) = install_with(machine.around(Platform::Linux, &[]), &line, None);
         let report = report.expect("a report");
         assert!(report.contains("to do: `LEDGER_KEY` (What it is for) is secret"), "{report}");
         assert!(!report.contains("add `LEDGER_KEY`") && !report.contains("<LEDGER_KEY>"), "{report}");
@@ -477,7 +470,7 @@ fn comments_that_a_client_may_refuse_are_named() {
     let path = ".config/Claude/claude_desktop_config.json";
     for (text, is_named) in [("{ // mine\n}", true), ("{ \"a\": [1,] }", true), ("{}", false)] {
         machine.file(path, text);
-        let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "claude-desktop", None);
+        let (report, _) = install_with(machine.around(Platform::Linux, &[]), "claude-desktop", None);
         let report = report.expect("a report");
         assert_eq!(
             report.contains("comments or trailing commas, which Claude Desktop may refuse"),
@@ -486,7 +479,7 @@ fn comments_that_a_client_may_refuse_are_named() {
         );
     }
     machine.file(".cursor/mcp.json", "{ // mine\n}");
-    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
+    let (report, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
     assert!(!report.expect("a report").contains("comments"));
 }
 
@@ -499,7 +492,7 @@ fn a_secret_is_referred_to_or_asked_for_or_left_to_its_user() {
     ] {
         let machine = Machine::new(id);
         let around = machine.around(Platform::Linux, &[("LEDGER_KEY", PLANTED)]);
-        let (report, asked, _) = install_with(around, id, Some(PLANTED));
+        let (report, asked) = install_with(around, id, Some(PLANTED));
         let (report, file) = (report.expect("a report"), machine.read(path));
         assert!(file.contains(reference) && file.contains("9s"), "{file}");
         assert!(asked.is_empty() && !file.contains(PLANTED) && !report.contains(PLANTED), "{report}");
@@ -510,18 +503,18 @@ fn a_secret_is_referred_to_or_asked_for_or_left_to_its_user() {
         let around = || machine.around(Platform::Linux, &[("LEDGER_KEY", "not-asked-for")]);
         let path = Client::named(id).expect("a client").user_files(&around()).remove(0);
         // without a terminal
-        let (report, asked, _) = install_with(around(), id, None);
+        let (report, asked) = install_with(around(), id, None);
         let report = report.expect("a report");
         assert!(report.contains("to do: add `LEDGER_KEY` (What it is for) to `env` of `ledger`"), "{report}");
         assert!(!fs::read_to_string(&path).expect("a file").contains("LEDGER_KEY"));
         assert_eq!(asked, ["LEDGER_KEY (What it is for), or nothing to add it later true"]);
         // in one
-        let (report, _, _) = install_with(around(), id, Some(PLANTED));
+        let (report, _) = install_with(around(), id, Some(PLANTED));
         assert!(!report.expect("a report").contains(PLANTED));
         let file = fs::read_to_string(&path).expect("a file");
         assert!(file.contains(&format!("\"LEDGER_KEY\": \"{PLANTED}\"")), "{file}");
         // an existing value is not asked for again, and stays
-        let (report, asked, _) = install_with(around(), id, Some("another"));
+        let (report, asked) = install_with(around(), id, Some("another"));
         assert!(asked.is_empty() && report.expect("a report").contains("already"));
         assert_eq!(fs::read_to_string(&path).expect("a file"), file);
     }
@@ -532,7 +525,7 @@ fn what_a_user_has_added_to_an_entry_stays() {
     let machine = Machine::new("kept");
     let before = "{\n  \"mcpServers\": {\n    \"ledger\": {\n      \"command\": \"/opt/ledger\", // mine\n      \"disabled\": true,\n      \"env\": { \"MINE\": \"1\", \"LEDGER_TIMEOUT\": \"5s\" }\n    }\n  }\n}\n";
     machine.file(".cursor/mcp.json", before);
-    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
+    let (report, _) = install_with(machine.around(Platform::Linux, &[]), "cursor", None);
     assert!(report.expect("a report").contains("added `ledger`"));
     let after = machine.read(".cursor/mcp.json");
     for part in
@@ -545,7 +538,7 @@ fn what_a_user_has_added_to_an_entry_stays() {
         ".codex/config.toml",
         "[mcp_servers.ledger]\ncommand = \"/opt/ledger\" # mine\nenv_vars = [\"MINE\"]\n",
     );
-    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "codex", None);
+    let (report, _) = install_with(machine.around(Platform::Linux, &[]), "codex", None);
     report.expect("a report");
     let after = machine.read(".codex/config.toml");
     for part in [
@@ -557,110 +550,8 @@ fn what_a_user_has_added_to_an_entry_stays() {
     }
 }
 
-#[cfg(unix)]
 #[test]
-fn clients_whose_file_is_their_state_are_told_by_their_own_command() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let machine = Machine::new("commands");
-    for name in ["claude", "gemini"] {
-        machine.file(&format!("bin/{name}"), "");
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(machine.0.join("bin").join(name), mode).expect("a mode");
-    }
-    let path = machine.0.join("bin");
-    let around = || machine.around(Platform::Linux, &[("PATH", path.to_str().expect("UTF-8"))]);
-    let (report, asked, commands) = install_with(around(), "claude-code", Some(PLANTED));
-    assert!(report.expect("a report").contains("added `ledger` to Claude Code") && asked.is_empty());
-    let entry = json!({
-        "command": "/opt/ledger", "args": [],
-        "env": { "LEDGER_KEY": "${LEDGER_KEY:-}", "LEDGER_TIMEOUT": "9s" }
-    });
-    assert_eq!(commands, [["mcp", "add-json", "-s", "user", "ledger", &entry.to_string()]]);
-    assert!(!machine.0.join(".claude.json").exists());
-    // an existing entry is not added again
-    let state = |entry: &Value| json!({ "mcpServers": { "ledger": entry }, "other": 1 }).to_string();
-    machine.file(".claude.json", &state(&entry));
-    let (report, _, commands) = install_with(around(), "claude-code", None);
-    assert!(report.expect("a report").contains("already") && commands.is_empty());
-    // another server stays
-    let other = json!({ "type": "stdio", "command": "/opt/other" });
-    machine.file(".claude.json", &state(&other));
-    for line in ["claude-code", "claude-code --remove"] {
-        let (report, _, commands) = install_with(around(), line, None);
-        assert!(
-            report.expect_err("another").contains("another server is named `ledger`") && commands.is_empty()
-        );
-    }
-    let (report, _, commands) = install_with(around(), "claude-code --force", None);
-    report.expect("a report");
-    assert_eq!(commands.iter().map(|line| line[1].as_str()).collect::<Vec<_>>(), ["remove", "add-json"]);
-    // a refused command changes nothing, and its message has no secret
-    let line = "claude-code --force --env PLANTED_KEY=planted-5ecret --env A=refuse";
-    let (report, _, commands) = install_with(around(), line, None);
-    assert!(!report.expect_err("refused").contains(PLANTED));
-    assert!(commands.len() == 3 && commands[2][5].contains("/opt/other"), "{commands:?}");
-
-    // nor is it silent about a former entry that does not come back, whose values may be secret
-    let other = json!({ "type": "stdio", "command": "/opt/refuse", "env": { "OLD": PLANTED } });
-    machine.file(".claude.json", &state(&other));
-    let (report, _, commands) = install_with(around(), "claude-code --force --env A=refuse", None);
-    let report = report.expect_err("refused");
-    let gone = "the entry `ledger` that was there is gone, and was not added again: it says ****";
-    assert!(report.contains(gone) && !report.contains(PLANTED) && commands.len() == 3, "{report}");
-    // what is in a file that cannot be read is not known
-    for text in ["{ \"mcpServers\": {", "{ \"mcpServers\": [] }"] {
-        machine.file(".claude.json", text);
-        for line in
-            ["claude-code", "claude-code --dry-run", "claude-code --remove", "claude-code --remove --force"]
-        {
-            let (report, _, commands) = install_with(around(), line, None);
-            let report = report.expect_err("unreadable");
-            assert!(report.contains("`~/.claude.json` cannot be searched for `ledger`: "), "{report}");
-            assert!(
-                commands.is_empty() && report.contains("--force") != line.contains("--remove"),
-                "{report}"
-            );
-        }
-        let (report, _, commands) = install_with(around(), "claude-code --force", None);
-        report.expect("a report");
-        assert_eq!(commands.iter().map(|line| line[1].as_str()).collect::<Vec<_>>(), ["add-json"]);
-    }
-
-    let (report, _, commands) = install_with(around(), "gemini", None);
-    report.expect("a report");
-    let line = [
-        "mcp",
-        "add",
-        "-e",
-        "LEDGER_KEY=${LEDGER_KEY}",
-        "-e",
-        "LEDGER_TIMEOUT=9s",
-        "-s",
-        "user",
-        "ledger",
-        "/opt/ledger",
-    ];
-    assert_eq!(commands, [line]);
-    let (report, _, commands) = install_with(around(), "gemini --http https://example.com/mcp", None);
-    report.expect("a report");
-    assert_eq!(commands, [["mcp", "add", "-s", "user", "-t", "http", "ledger", "https://example.com/mcp"]]);
-    // its command splits values at every `=`
-    let (report, _, commands) = install_with(around(), "gemini --env QUERY=a=b=c", None);
-    report.expect("a report");
-    assert!(commands.is_empty(), "{commands:?}");
-    let written = fs::read_to_string(machine.0.join(".gemini/settings.json")).expect("a file");
-    assert!(written.contains("\"QUERY\": \"a=b=c\"") && written.contains("${LEDGER_KEY}"), "{written}");
-    // without its command, what to run is said
-    let (report, _, _) = install_with(machine.around(Platform::Linux, &[]), "claude-code", None);
-    let report = report.expect_err("no command");
-    assert!(
-        report.contains("is not in `PATH`") && report.contains("claude mcp add-json -s user ledger '{"),
-        "{report}"
-    );
-}
-
-#[test]
-fn commands_of_clients_have_names_and_absolute_programs() {
+fn commands_of_servers_have_names_and_absolute_programs() {
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(name_of_command(&words("./bin/my.server --x")), Ok("my".to_owned()));
     assert_eq!(name_of_command(&words(r"C:\tools\notes.exe")), Ok("notes".to_owned()));
@@ -671,7 +562,9 @@ fn commands_of_clients_have_names_and_absolute_programs() {
     assert_eq!(absolute_program("./bin/server", &folder), folder.join("bin/server").display().to_string());
     assert_eq!(absolute_program("npx", &folder), "npx");
     assert_eq!(to_name("@scope/my server"), "my-server");
-    assert_eq!(to_name(""), "server");
+    for text in ["", "-x", "@scope/--help"] {
+        assert_eq!(to_name(text), "server");
+    }
 }
 
 #[test]
@@ -682,4 +575,56 @@ fn paths_of_every_system_are_recognized() {
     for text in ["/c", "x", "./x", "https://example.com/x", "a:b", ""] {
         assert!(!is_absolute(text), "{text}");
     }
+}
+
+#[test]
+fn an_entry_of_a_file_on_one_line_leaves_the_others_as_they_are() {
+    let machine = Machine::new("one-line");
+    for before in [
+        r#"{"mcpServers":{"a":{"command":"a"},"b":{"command":"b"}},"x":1}"#,
+        r#"{ "mcpServers": { "a": { "command": "a" } } }"#,
+        r#"{"x":{"y":1}}"#,
+    ] {
+        machine.file(".cursor/mcp.json", before);
+        let install = |line: &str| install_with(machine.around(Platform::Linux, &[]), line, None).0;
+        assert!(install("cursor").expect("a report").contains("added"));
+        let after = machine.read(".cursor/mcp.json");
+        assert!(!after.contains('\n'), "{after}");
+        let read: Value = serde_json::from_str(&after).expect("JSON");
+        assert_eq!(read["mcpServers"]["ledger"]["command"], "/opt/ledger");
+        assert!(install("cursor").expect("a report").contains("already"));
+        install("cursor --remove").expect("a report");
+        let left = machine.read(".cursor/mcp.json");
+        assert_eq!(left.replacen("\"mcpServers\": {},", "", 1), before);
+    }
+    // a member that an entry on one line lacks, and inputs of a file on one line
+    machine.file(
+        ".config/Code/User/mcp.json",
+        r#"{"servers":{"ledger":{"type":"stdio","command":"/opt/ledger"}},"x":1}"#,
+    );
+    install_with(machine.around(Platform::Linux, &[]), "vscode", None).0.expect("a report");
+    let written = machine.read(".config/Code/User/mcp.json");
+    let read: Value = serde_json::from_str(&written).expect("JSON");
+    let entry = json!({
+        "type": "stdio", "command": "/opt/ledger", "args": [],
+        "env": { "LEDGER_TIMEOUT": "9s", "LEDGER_KEY": "${input:ledger-ledger-key}" }
+    });
+    assert_eq!((&read["servers"]["ledger"], &read["inputs"][0]["id"]), (&entry, &json!("ledger-ledger-key")));
+    assert_eq!(written.matches("\"command\"").count(), 1, "{written}");
+}
+
+/// An entry of each of many servers: what takes a time that grows with the square of their number does not end here.
+#[test]
+fn a_server_is_added_to_and_removed_from_a_file_of_twenty_thousand_on_one_line() {
+    let servers: Map<String, Value> =
+        (0..20_000).map(|n| (format!("s{n}"), json!({ "command": "x", "args": [n.to_string()] }))).collect();
+    let before = json!({ "mcpServers": servers }).to_string();
+    let mut document = Document::parse(Format::Json, &before).expect("a document");
+    let members = vec![("command", json!("y"))];
+    document.set("mcpServers", "a", &members, Change::Replace);
+    let after = document.text();
+    assert_eq!(after.len(), before.len() + r#""a": { "command": "y" },"#.len());
+    let mut document = Document::parse(Format::Json, &after).expect("a document");
+    document.remove("mcpServers", "a");
+    assert_eq!(document.text(), before);
 }

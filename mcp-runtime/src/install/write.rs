@@ -9,8 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::core::whole_file::{Temporary, resolve, with_ending};
+use crate::core::{
+    project_file,
+    whole_file::{Temporary, with_ending},
+};
 
+/// How many links lead to a file at most.
+const MAX_LINKS: usize = 32;
 /// The largest file that is read.
 const MAX_FILE: u64 = 16 << 20;
 /// The suffix of a copy, after the file's name.
@@ -33,17 +38,22 @@ pub(super) struct TextFile {
     path: PathBuf,
     /// `None` if it does not exist.
     bytes: Option<Vec<u8>>,
-    /// Whether others may read it if it is new.
+    /// Whether it is a project's, and others may read it.
     is_public: bool,
 }
 
 impl TextFile {
-    /// Reads a file, which need not exist; a new one is `is_public`, or for its user only.
+    /// Reads a file, which need not exist: one inside of a project, or one of the user, which may have secrets and is for its
+    /// user only once it is written.
     ///
     /// # Errors
-    /// It cannot be read or written, or is too large.
-    pub(super) fn read(path: &Path, is_public: bool) -> Result<Self, String> {
-        let real = resolve(path).map_err(|error| cannot("read", path, &error))?;
+    /// It cannot be read or written, is too large, or links of the project lead out of it.
+    pub(super) fn read(path: &Path, project: Option<&Path>) -> Result<Self, String> {
+        let real = match project {
+            Some(project) => project_file::resolve_in(project, path),
+            None => follow_links(path),
+        };
+        let real = real.map_err(|error| cannot("read", path, &error))?;
         let bytes = match fs::metadata(&real) {
             Ok(found) if found.is_dir() => return Err(format!("`{}` is a folder", path.display())),
             // reading a pipe would wait for its writer
@@ -52,7 +62,7 @@ impl TextFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(cannot("read", path, &error)),
         };
-        Ok(Self { path: real, bytes, is_public })
+        Ok(Self { path: real, bytes, is_public: project.is_some() })
     }
 
     /// Its text, without a byte order mark; nothing if it does not exist.
@@ -104,7 +114,7 @@ impl TextFile {
         }
         bytes.extend_from_slice(text.as_bytes());
         let copy = self.back_up().map_err(|error| format!("it cannot be copied: {error}"))?;
-        let new = Temporary::write(&self.path, Some(&self.path), &bytes, self.is_public).map_err(in_words)?;
+        let new = Temporary::write(&self.path, &bytes, self.is_public).map_err(in_words)?;
         // programs that take no lock, such as the client itself
         if self.is_changed().map_err(in_words)? {
             return Ok(Replaced::Changed);
@@ -130,10 +140,22 @@ impl TextFile {
         if fs::symlink_metadata(&copy).is_ok() {
             return Ok(None);
         }
-        // with the mode of the file, since it has what that has
-        Temporary::write(&copy, Some(&self.path), bytes, false)?.become_file(&copy)?;
+        Temporary::write(&copy, bytes, false)?.become_file(&copy)?;
         Ok(Some(copy))
     }
+}
+
+/// Where a path leads, also if nothing is there: a link stays a link.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().map_or(target.clone(), |folder| folder.join(&target)),
+            // not a link, or nothing
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many links lead to it"))
 }
 
 /// Locks a folder for other installations, until the result is dropped; where it cannot be locked, only the checks of the

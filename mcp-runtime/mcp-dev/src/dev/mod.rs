@@ -24,7 +24,7 @@ use tokio::{io::BufReader, sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Outcome, report,
+    Outcome, read_text, report,
     server::{is_url, read_env},
 };
 use child::{QUEUE, read_lines, write_lines};
@@ -116,7 +116,7 @@ pub(crate) fn with_loop(mut arguments: Vec<String>) -> Vec<String> {
     let names_server =
         ["--", "--http", "--help", "-h"].into_iter().any(has) || (has("--remove") && has("--name"));
     let (false, Ok(manifest), Ok(folder)) =
-        (names_server, std::fs::read_to_string("Cargo.toml"), std::env::current_dir())
+        (names_server, read_text(Path::new("Cargo.toml")), std::env::current_dir())
     else {
         return arguments;
     };
@@ -138,7 +138,7 @@ pub(crate) fn with_loop(mut arguments: Vec<String>) -> Vec<String> {
 
 /// The path of the program that cargo builds of the crate in this folder.
 pub(crate) fn program_of_crate() -> Option<String> {
-    let (manifest, folder) = (std::fs::read_to_string("Cargo.toml").ok()?, std::env::current_dir().ok()?);
+    let (manifest, folder) = (read_text(Path::new("Cargo.toml")).ok()?, std::env::current_dir().ok()?);
     if !manifest.lines().any(|line| line.trim() == "[package]") {
         return None;
     }
@@ -292,8 +292,11 @@ async fn work(options: Options, token: CancellationToken) -> Outcome {
     let mask = Mask::new(options.shows_values, &options.secrets, values);
     let trace = Trace::new(mask);
     if let Some(path) = &options.log {
-        let file = tokio::fs::OpenOptions::new().create(true).append(true).open(path).await;
-        let file = file.map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
+        let file = async {
+            let path = mcp_runtime::__dev::resolve(path)?;
+            tokio::fs::OpenOptions::new().create(true).append(true).open(path).await
+        };
+        let file = file.await.map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
         tokio::spawn(trace.clone().write(file));
     }
     let tools = KnownTools::default();

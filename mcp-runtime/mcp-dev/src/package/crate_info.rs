@@ -5,6 +5,7 @@ use std::{
     process::Command,
 };
 
+use mcp_runtime::__dev::resolve_in;
 use serde_json::Value;
 
 use crate::Failure;
@@ -39,9 +40,15 @@ pub(super) struct CrateInfo {
 }
 
 impl CrateInfo {
+    /// What the manifest lacks of what every package has is added to `problems`.
+    ///
     /// # Errors
-    /// cargo cannot read the manifest, or it lacks what every package has.
-    pub(super) fn read(manifest: &str, bin: Option<&str>) -> Result<Self, Failure> {
+    /// cargo cannot read the manifest, or the package has no such program.
+    pub(super) fn read(
+        manifest: &str,
+        bin: Option<&str>,
+        problems: &mut Vec<String>,
+    ) -> Result<Self, Failure> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args([
@@ -95,11 +102,16 @@ impl CrateInfo {
                 .into());
             }
         };
-        let missing = |what: &str, how: &str| format!("`{manifest}` has no {what}\nadd {how}");
+        let mut required = |value: Option<String>, what: &str, table: &str| {
+            value.unwrap_or_else(|| {
+                problems.push(format!("`{manifest}` has no {what}\nadd `{what} = \"..\"` to [{table}]"));
+                String::new()
+            })
+        };
         let author = text(&own["author"]).or_else(|| text(&package["authors"][0]));
         let author = author.filter(|author| author != "OWNER");
-        let author =
-            author.ok_or_else(|| missing("author", "`author = \"..\"` to [package.metadata.mcp]"))?;
+        let author = required(author, "author", "package.metadata.mcp");
+        let description = required(text(&package["description"]), "description", "package");
         let author = match author.split_once('<') {
             Some((name, address)) => {
                 (name.trim().to_owned(), Some(address.trim_end_matches('>').trim().to_owned()))
@@ -107,7 +119,14 @@ impl CrateInfo {
             None => (author, None),
         };
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let file = |value: &Value| text(value).map(|file| folder.join(file));
+        // a crate has the README of its workspace, too
+        let root = text(&all["workspace_root"]).map_or_else(|| folder.clone(), PathBuf::from);
+        let mut file = |key: &str, value: &Value| {
+            let file = text(value)?;
+            let found = resolve_in(&root, &folder.join(&file));
+            found.map_err(|error| problems.push(format!("the {key} `{file}` is left out: {error}"))).ok()
+        };
+        let (icon, readme) = (file("icon", &own["icon"]), file("README", &package["readme"]));
         let keywords = package["keywords"].as_array().into_iter().flatten().filter_map(text).collect();
         let texts =
             |value: &Value| value.as_array().map(|all| all.iter().filter_map(text).collect::<Vec<_>>());
@@ -124,8 +143,7 @@ impl CrateInfo {
             remotes,
             is_published: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             version: text(&package["version"]).ok_or("the package has no version")?,
-            description: text(&package["description"])
-                .ok_or_else(|| missing("description", "`description = \"..\"` to [package]"))?,
+            description,
             license: text(&package["license"]),
             repository: text(&package["repository"]),
             homepage: text(&package["homepage"]),
@@ -133,8 +151,8 @@ impl CrateInfo {
             title: text(&own["title"]),
             registry_name: text(&own["name"]).filter(|name| !name.contains("OWNER")),
             npm: text(&own["npm"]).unwrap_or_else(|| name.clone()),
-            icon: file(&own["icon"]),
-            readme: file(&package["readme"]),
+            icon,
+            readme,
             keywords,
             bin,
             target_folder: text(&all["target_directory"]).ok_or("cargo names no target directory")?.into(),

@@ -2,6 +2,8 @@
 //! format has no key for processors, so that a script chooses where a system has several. Windows on Arm runs the program
 //! for x64.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use super::{Input, Kind, Setting, Source, archive::Archive, program::Program, settings};
@@ -24,22 +26,46 @@ struct Entry {
 ///
 /// # Errors
 /// Something is missing, or a file cannot be written.
-pub(super) fn make(input: &Input, each: bool) -> Result<Vec<String>, Failure> {
+pub(super) fn make(input: &Input, each: bool, mut problems: Vec<String>) -> Result<Vec<String>, Failure> {
+    let icon = input.info.icon.as_deref().map(read_icon).transpose();
+    let icon = icon.map_err(|problem| problems.push(problem)).ok().flatten();
+    super::check(problems)?;
+    let icon = icon.as_deref();
     let all: Vec<&Program> = input.programs.iter().collect();
     let mut made = Vec::new();
     match (each, all.as_slice()) {
         (true, programs) => {
             for program in programs {
-                made.push(make_one(input, &[program], &format!("-{}", program.platform()))?);
+                made.push(make_one(input, icon, &[program], &format!("-{}", program.platform()))?);
             }
         }
-        (false, [one]) => made.push(make_one(input, &[one], &format!("-{}", one.platform()))?),
-        (false, programs) => made.push(make_one(input, programs, "")?),
+        (false, [one]) => made.push(make_one(input, icon, &[one], &format!("-{}", one.platform()))?),
+        (false, programs) => made.push(make_one(input, icon, programs, "")?),
     }
     Ok(made)
 }
 
-fn make_one(input: &Input, programs: &[&Program], ending: &str) -> Result<String, Failure> {
+/// # Errors
+/// It cannot be read, or is not one of bundles.
+fn read_icon(path: &Path) -> Result<Vec<u8>, String> {
+    let shown = path.display();
+    let bytes =
+        mcp_runtime::__dev::read_file(path).map_err(|error| format!("`{shown}` cannot be read: {error}"))?;
+    match size_of_png(&bytes) {
+        Some((ICON, ICON)) => Ok(bytes),
+        Some((width, height)) => {
+            Err(format!("`{shown}` is {width} by {height}, and an icon is {ICON} by {ICON}"))
+        }
+        None => Err(format!("`{shown}` is not a PNG")),
+    }
+}
+
+fn make_one(
+    input: &Input,
+    icon: Option<&[u8]>,
+    programs: &[&Program],
+    ending: &str,
+) -> Result<String, Failure> {
     let info = &input.info;
     let mut entries = Vec::new();
     let is_of =
@@ -71,33 +97,21 @@ fn make_one(input: &Input, programs: &[&Program], ending: &str) -> Result<String
         path
     });
     let first = if unix.is_empty() { windows_path.clone().unwrap_or_default() } else { unix_path };
-    let has_icon = match &info.icon {
-        Some(icon) => {
-            let bytes = std::fs::read(icon)
-                .map_err(|error| format!("`{}` cannot be read: {error}", icon.display()))?;
-            match size_of_png(&bytes) {
-                Some((ICON, ICON)) => {}
-                Some((width, height)) => {
-                    return Err(format!(
-                        "`{}` is {width} by {height}, and an icon is {ICON} by {ICON}",
-                        icon.display()
-                    )
-                    .into());
-                }
-                None => return Err(format!("`{}` is not a PNG", icon.display()).into()),
-            }
-            entries.push(Entry { path: "icon.png".to_owned(), bytes, is_program: false });
-            true
-        }
-        None => false,
-    };
+    if let Some(icon) = icon {
+        entries.push(Entry { path: "icon.png".to_owned(), bytes: icon.to_owned(), is_program: false });
+    }
     let mut systems: Vec<&str> = programs.iter().map(|program| program.system).collect();
     systems.dedup();
-    let manifest =
-        manifest(input, &first, windows_path.as_deref().filter(|path| **path != first), &systems, has_icon);
+    let manifest = manifest(
+        input,
+        &first,
+        windows_path.as_deref().filter(|path| **path != first),
+        &systems,
+        icon.is_some(),
+    );
     let bytes = format!("{manifest:#}\n").into_bytes();
     entries.insert(0, Entry { path: "manifest.json".to_owned(), bytes, is_program: false });
-    std::fs::create_dir_all(&input.out)?;
+    std::fs::create_dir_all(mcp_runtime::__dev::resolve(&input.out)?)?;
     let path = input.out.join(format!("{}-{}{ending}.mcpb", info.name, info.version));
     let written = mcp_runtime::__dev::replace_file(&path, &archive(&entries)?);
     written.map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;

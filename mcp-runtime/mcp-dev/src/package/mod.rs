@@ -11,11 +11,11 @@ mod server_json;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Failure, Outcome, print, report};
+use crate::{Failure, Outcome, print, read_text, report};
 use crate_info::CrateInfo;
-use program::Program;
+use program::{Profile, Program};
 
 pub(crate) fn command() -> Command {
     let target = Arg::new("target").long("target").value_name("TRIPLE").action(ArgAction::Append);
@@ -27,7 +27,12 @@ pub(crate) fn command() -> Command {
             .default_value("Cargo.toml")
             .help("The manifest of the crate"),
         Arg::new("bin").long("bin").value_name("NAME").help("The program, if the crate has several"),
-        target.help("A target to package, from target/TRIPLE/release; this machine's by default"),
+        Arg::new("profile")
+            .long("profile")
+            .value_name("NAME")
+            .default_value("release")
+            .help("The profile of cargo that the programs were built with"),
+        target.help("A target to package, from target/TRIPLE/PROFILE; this machine's by default"),
         binary.help("The program of a target, if it is elsewhere"),
         Arg::new("schema")
             .long("schema")
@@ -56,29 +61,31 @@ pub(crate) fn command() -> Command {
         )
         .subcommand({
             let program = Arg::new("program").long("program").value_name("FILE");
-            let is_used =
-                |argument: &Arg| ["manifest", "bin", "schema", "out"].contains(&argument.get_id().as_str());
+            let is_used = |argument: &Arg| {
+                ["manifest", "bin", "profile", "schema", "out"].contains(&argument.get_id().as_str())
+            };
             let used = shared.into_iter().filter(is_used).map(|argument| match argument.get_id().as_str() {
                 "out" => argument.help("Where bundles of `package mcpb` are"),
                 _ => argument,
             });
             server_json::command(
-                used.chain([program.help("The program of this machine, instead of target/release/NAME")]),
+                used.chain([program.help("The program of this machine, instead of target/PROFILE/NAME")]),
             )
         })
 }
 
 /// # Errors
-/// A program is missing or another target's, the manifest lacks something, or a file cannot be written.
+/// All that is missing or wrong of programs, manifest and files, or a file cannot be written.
 pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     let Some((kind, arguments)) = arguments.subcommand() else { return Ok(ExitCode::from(2)) };
     if kind == "server-json" {
         return server_json::run(arguments);
     }
-    let input = Input::read(arguments)?;
+    let mut problems = Vec::new();
+    let input = Input::read(arguments, &mut problems)?;
     let made = match kind {
-        "mcpb" => mcpb::make(&input, arguments.get_flag("each"))?,
-        _ => npm::make(&input)?,
+        "mcpb" => mcpb::make(&input, arguments.get_flag("each"), problems)?,
+        _ => npm::make(&input, problems)?,
     };
     print(made.join("\n").as_bytes())?;
     print(b"\n")?;
@@ -101,49 +108,75 @@ struct Input {
 }
 
 impl Input {
-    fn read(arguments: &ArgMatches) -> Result<Self, Failure> {
+    /// What is missing or wrong is added to `problems`.
+    ///
+    /// # Errors
+    /// Nothing is known without it.
+    fn read(arguments: &ArgMatches, problems: &mut Vec<String>) -> Result<Self, Failure> {
         let text = |name: &str| arguments.get_one::<String>(name).map(String::as_str);
         let texts = |name: &str| arguments.get_many::<String>(name).unwrap_or_default().map(String::as_str);
-        let info = CrateInfo::read(text("manifest").unwrap_or("Cargo.toml"), text("bin"))?;
-        let mut programs = Vec::new();
+        let info = CrateInfo::read(text("manifest").unwrap_or("Cargo.toml"), text("bin"), problems)?;
+        let profile = Profile::of(arguments);
+        let mut files: Vec<(String, PathBuf)> = Vec::new();
         for triple in texts("target") {
             let file = format!("{}{}", info.bin, if triple.contains("windows") { ".exe" } else { "" });
-            programs
-                .push(Program::read(triple, &info.target_folder.join(triple).join("release").join(file))?);
+            let path = info.target_folder.join(triple).join(profile.folder()).join(file);
+            files.push((triple.to_owned(), path));
         }
         for given in texts("binary") {
             let (triple, file) = given
                 .split_once('=')
                 .ok_or("`--binary` needs a target and a file: `--binary TRIPLE=FILE`")?;
-            programs.push(Program::read(triple, file.as_ref())?);
+            files.push((triple.to_owned(), file.into()));
         }
-        if programs.is_empty() {
+        if files.is_empty() {
             let file = format!("{}{}", info.bin, std::env::consts::EXE_SUFFIX);
-            programs.push(Program::read(
-                &program::this_machine(),
-                &info.target_folder.join("release").join(file),
-            )?);
+            files.push((program::this_machine(), info.target_folder.join(profile.folder()).join(file)));
+        }
+        let mut programs = Vec::new();
+        for (triple, path) in &files {
+            let program = Program::read(triple, path, profile);
+            programs.extend(program.map_err(|error| problems.push(error.to_string())).ok());
         }
         programs.sort_by_key(Program::platform);
         if let Some(pair) = programs.windows(2).find(|pair| pair[0].platform() == pair[1].platform()) {
-            return Err(format!("there are two programs for {}", pair[0].platform()).into());
+            problems.push(format!("there are two programs for {}", pair[0].platform()));
         }
         let schema = match (text("schema"), programs.iter().find(|program| program.is_of_this_machine())) {
-            (Some(file), _) => read_schema(file)?,
-            (None, Some(program)) => program.schema()?,
-            (None, None) => {
-                return Err("none of the programs runs on this machine, so what the server offers is not known\n`--schema FILE` is what `schema --json` of the server prints".into());
-            }
+            (Some(file), _) => read_schema(file),
+            (None, Some(program)) => program.schema(),
+            // that of this machine may be the one that is missing
+            (None, None) if programs.len() < files.len() => Ok(json!({ "server": { "name": "" } })),
+            (None, None) => Err("none of the programs runs on this machine, so what the server offers is not known\n`--schema FILE` is what `schema --json` of the server prints".into()),
         };
+        let schema = schema.unwrap_or_else(|error| {
+            problems.push(error.to_string());
+            json!({ "server": { "name": "" } })
+        });
         if !schema["server"]["name"].is_string() {
-            return Err("the schema does not name the server: it is not what `schema --json` prints".into());
+            problems.push(
+                "the schema does not name the server: it is not what `schema --json` prints".to_owned(),
+            );
         }
         Ok(Self { info, programs, schema, out: text("out").unwrap_or("dist").into() })
     }
 }
 
+/// # Errors
+/// There are problems: all of them.
+fn check(mut problems: Vec<String>) -> Result<(), Failure> {
+    match problems.len() {
+        0 => Ok(()),
+        1 => Err(problems.remove(0).into()),
+        count => {
+            let list = problems.iter().map(|problem| format!("\n  {}", problem.replace('\n', "\n    ")));
+            Err(format!("{count} things are missing or wrong:{}", list.collect::<String>()).into())
+        }
+    }
+}
+
 fn read_schema(file: &str) -> Result<Value, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("`{file}` cannot be read: {error}"))?;
+    let text = read_text(file.as_ref()).map_err(|error| format!("`{file}` cannot be read: {error}"))?;
     Ok(serde_json::from_str(&text).map_err(|error| format!("`{file}` is not JSON: {error}"))?)
 }
 

@@ -2,7 +2,7 @@
 //! fits. Nothing runs during the installation.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -12,6 +12,7 @@ use super::{Input, program::Program};
 use crate::{
     Failure,
     folder::{self, Entry},
+    read_text,
 };
 
 const LAUNCHER: &str = include_str!("../../template/launcher.js.txt");
@@ -20,21 +21,20 @@ const LAUNCHER: &str = include_str!("../../template/launcher.js.txt");
 ///
 /// # Errors
 /// The name is not one of npm, or a file cannot be written.
-pub(super) fn make(input: &Input) -> Result<Vec<String>, Failure> {
+pub(super) fn make(input: &Input, mut problems: Vec<String>) -> Result<Vec<String>, Failure> {
     let info = &input.info;
-    check_name(&info.npm)?;
+    problems.extend(check_name(&info.npm).err());
     let folder = input.out.join("npm");
     // everything is read and checked before the first package is written
-    let readme = match &info.readme {
-        Some(path) => {
-            Some(fs::read(path).map_err(|error| format!("`{}` cannot be read: {error}", path.display()))?)
-        }
-        None => None,
-    };
+    let readme = info.readme.as_ref().and_then(|path| {
+        let read = mcp_runtime::__dev::read_file(path);
+        read.map_err(|error| problems.push(format!("`{}` cannot be read: {error}", path.display()))).ok()
+    });
     let names = input.programs.iter().map(|program| format!("{}-{}", info.npm, program.platform()));
     for name in names.chain([info.npm.clone()]) {
-        check_place(&folder, &name)?;
+        problems.extend(check_place(&folder, &name).err());
     }
+    super::check(problems)?;
     let mut made = Vec::new();
     let mut table = Map::new();
     let mut optional = Map::new();
@@ -126,7 +126,9 @@ fn pretty(value: &Value) -> Vec<u8> {
     format!("{value:#}\n").into_bytes()
 }
 
-fn check_name(name: &str) -> Result<(), Failure> {
+/// # Errors
+/// npm refuses the name.
+fn check_name(name: &str) -> Result<(), String> {
     let is_part = |part: &str| {
         !part.is_empty()
             && !part.starts_with(['.', '_'])
@@ -141,8 +143,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
     }
     Err(format!(
         "`{name}` cannot be the name of a package of npm\nadd `npm = \"..\"` to [package.metadata.mcp]"
-    )
-    .into())
+    ))
 }
 
 /// The folder of a package: its name without the scope.
@@ -152,18 +153,21 @@ fn place_of(parent: &Path, name: &str) -> PathBuf {
 
 /// # Errors
 /// The folder of a package has something else.
-fn check_place(parent: &Path, name: &str) -> Result<(), Failure> {
+fn check_place(parent: &Path, name: &str) -> Result<(), String> {
     let folder = place_of(parent, name);
     let shown = folder.display();
-    match fs::read_to_string(folder.join("package.json")) {
+    match read_text(&folder.join("package.json")) {
         Ok(text) => {
             let old: Value = serde_json::from_str(&text).unwrap_or_default();
             if old["name"] != name {
-                return Err(format!("`{shown}` has another package, and is left alone").into());
+                return Err(format!("`{shown}` has another package, and is left alone"));
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {}
-        Err(_) => return Err(format!("`{shown}` is not a package, and is left alone").into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(format!("`{shown}` is not a package, and is left alone"));
+        }
+        Err(error) => return Err(format!("`{shown}` cannot be read: {error}")),
     }
     Ok(())
 }
@@ -176,6 +180,8 @@ fn write_folder<'f>(
 ) -> Result<String, Failure> {
     let folder = place_of(parent, name);
     let shown = folder.display().to_string();
-    folder::write(&folder, files).map_err(|error| format!("`{shown}` cannot be written: {error}"))?;
+    let real = mcp_runtime::__dev::resolve(&folder);
+    real.and_then(|real| folder::write(&real, files))
+        .map_err(|error| format!("`{shown}` cannot be written: {error}"))?;
     Ok(shown)
 }

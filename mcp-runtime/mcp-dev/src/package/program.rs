@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::ArgMatches;
 use serde_json::Value;
 use tokio::{process::Command, runtime::Runtime};
 
@@ -32,10 +33,29 @@ pub(super) fn this_machine() -> String {
     }
 }
 
+/// A profile of cargo.
+#[derive(Clone, Copy)]
+pub(super) struct Profile<'a>(&'a str);
+
+impl<'a> Profile<'a> {
+    pub(super) fn of(arguments: &'a ArgMatches) -> Self {
+        Self(arguments.get_one::<String>("profile").map_or("release", String::as_str))
+    }
+
+    /// Its folder in that of a target.
+    pub(super) fn folder(self) -> &'a str {
+        match self.0 {
+            "dev" | "test" => "debug",
+            "bench" => "release",
+            other => other,
+        }
+    }
+}
+
 impl Program {
     /// # Errors
     /// The target is not known, or the file cannot be read or is another target's.
-    pub(super) fn read(triple: &str, path: &Path) -> Result<Self, Failure> {
+    pub(super) fn read(triple: &str, path: &Path, profile: Profile<'_>) -> Result<Self, Failure> {
         let processors: &[&str] = match triple.split('-').next().unwrap_or_default() {
             "x86_64" => &["x64"],
             "aarch64" => &["arm64"],
@@ -50,8 +70,9 @@ impl Program {
         };
         let bytes = fs::read(path).map_err(|error| {
             format!(
-                "`{}` cannot be read: {error}\n`cargo build --release --target {triple}` makes it",
-                path.display()
+                "`{}` cannot be read: {error}\n`cargo build --profile {} --target {triple}` makes it",
+                path.display(),
+                profile.0
             )
         })?;
         match header(&bytes) {

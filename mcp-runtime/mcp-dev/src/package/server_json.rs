@@ -8,8 +8,13 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::{Setting, Source, crate_info::CrateInfo, program, program::Program, settings};
-use crate::{Outcome, print, report};
+use super::{
+    Setting, Source,
+    crate_info::CrateInfo,
+    program::{self, Profile, Program},
+    settings,
+};
+use crate::{Outcome, print, read_text, report};
 
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
 /// What the author adds by hand, and is kept.
@@ -40,21 +45,24 @@ pub(super) fn command(shared: impl IntoIterator<Item = Arg>) -> Command {
 /// The registry would refuse it, or the file cannot be read or written.
 pub(super) fn run(arguments: &ArgMatches) -> Outcome {
     let text = |name: &str| arguments.get_one::<String>(name).map(String::as_str);
-    let info = CrateInfo::read(text("manifest").unwrap_or("Cargo.toml"), text("bin"))?;
-    let schema = match text("schema") {
-        Some(file) => super::read_schema(file)?,
+    let mut problems = Vec::new();
+    let info = CrateInfo::read(text("manifest").unwrap_or("Cargo.toml"), text("bin"), &mut problems)?;
+    let read_schema = || match text("schema") {
+        Some(file) => super::read_schema(file),
         None => {
             let file = format!("{}{}", info.bin, std::env::consts::EXE_SUFFIX);
             let path = match text("program") {
                 Some(path) => path.into(),
-                None => info.target_folder.join("release").join(file),
+                None => info.target_folder.join(Profile::of(arguments).folder()).join(file),
             };
-            Program::read(&program::this_machine(), &path)?.schema()?
+            Program::read(&program::this_machine(), &path, Profile::of(arguments))?.schema()
         }
     };
+    let schema = read_schema();
+    let schema = schema.map_err(|error| problems.push(error.to_string())).unwrap_or_default();
     let path = Path::new(text("file").unwrap_or("server.json"));
     let shown = path.display();
-    let old = match fs::read_to_string(path) {
+    let old = match read_text(path) {
         Ok(text) => Some(
             serde_json::from_str::<Value>(&text)
                 .map_err(|error| format!("`{shown}` is not JSON, and is left alone: {error}"))?,
@@ -62,7 +70,6 @@ pub(super) fn run(arguments: &ArgMatches) -> Outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(format!("`{shown}` cannot be read: {error}").into()),
     };
-    let mut problems = Vec::new();
     let mut made = make(&info, &settings(&schema), text("out").unwrap_or("dist").as_ref(), &mut problems);
     for name in KEPT {
         if let Some(own) = old.as_ref().and_then(|old| old.get(name)) {
@@ -188,7 +195,7 @@ fn of_cargo(info: &CrateInfo, name: &str, problems: &mut Vec<String>) -> Vec<Val
                 .to_owned(),
         );
     }
-    let readme = info.readme.as_ref().and_then(|path| fs::read_to_string(path).ok());
+    let readme = info.readme.as_ref().and_then(|path| read_text(path).ok());
     if !readme.is_some_and(|text| names_server(&text, name)) {
         problems.push(format!(
             "the README of the crate does not say whose it is: add the visible line `mcp-name: {name}`"
@@ -268,7 +275,7 @@ fn of_bundles(info: &CrateInfo, out: &Path, problems: &mut Vec<String>) -> Vec<V
             Some("gitlab") => format!("-/releases/v{}/downloads", info.version),
             _ => format!("releases/download/v{}", info.version),
         };
-        match fs::read(out.join(&file)) {
+        match mcp_runtime::__dev::read_file(&out.join(&file)) {
             Ok(bytes) => packages.push(json!({
                 "registryType": "mcpb",
                 "identifier": format!("{repository}/{place}/{file}"),

@@ -174,10 +174,10 @@ fn install_in_a_crate_registers_the_loop_unless_a_server_is_named() {
     assert!(!refused.status.success() && text.contains("another server is named `notes`"), "{text}");
 }
 
-/// A program in the place of the client's own, which writes down its arguments, one a line.
+/// Programs in the place of the clients' own, which write down that they are called.
 #[cfg(unix)]
 #[test]
-fn install_registers_the_loop_by_the_clients_own_command() {
+fn install_registers_the_loop_in_the_file_of_a_client_that_has_a_command() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
     fs::write(folder.0.join("Cargo.toml"), "[package]\nname = \"notes\"\n").expect("a file");
@@ -191,22 +191,108 @@ fn install_registers_the_loop_by_the_clients_own_command() {
         command.env("PATH", format!("{}:/usr/bin:/bin", folder.0.join("bin").display()));
         command.env_remove("CLAUDE_CONFIG_DIR").output().expect("the program")
     };
+    let state = || -> Value {
+        let text = fs::read_to_string(folder.0.join(".claude.json")).expect("a file");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    fs::write(folder.0.join(".claude.json"), "{\n  \"numStartups\": 7\n}\n").expect("a file");
     let output = run(&["install", "claude-code"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && text.contains("added `notes` to Claude Code"), "{output:?}");
-    let called = fs::read_to_string(folder.0.join("called")).expect("the arguments");
-    let words: Vec<&str> = called.lines().collect();
-    assert_eq!(words[..5], ["mcp", "add-json", "-s", "user", "notes"], "{called}");
-    let entry: Value = serde_json::from_str(words[5]).expect("JSON");
+    assert!(output.status.success() && text.contains("added `notes` to `~/.claude.json`"), "{output:?}");
     let place = folder.0.to_str().expect("a path");
-    assert_eq!(entry, json!({ "command": env!("CARGO_BIN_EXE_mcp-dev"), "args": ["dev", "--dir", place] }));
-    assert!(!folder.0.join(".claude.json").exists(), "the client's own file is its command's");
-    // as the client writes it down
-    let state = json!({ "mcpServers": { "notes": entry } });
-    fs::write(folder.0.join(".claude.json"), state.to_string()).expect("a file");
+    let entry = json!({ "command": env!("CARGO_BIN_EXE_mcp-dev"), "args": ["dev", "--dir", place] });
+    assert_eq!(state(), json!({ "numStartups": 7, "mcpServers": { "notes": entry } }));
     assert!(String::from_utf8_lossy(&run(&["install", "claude-code"]).stdout).contains("already"));
     assert!(run(&["install", "claude-code", "--remove"]).status.success());
-    let called = fs::read_to_string(folder.0.join("called")).expect("the arguments");
-    let words: Vec<&str> = called.lines().skip(6).collect();
-    assert_eq!(words, ["mcp", "remove", "-s", "user", "notes"]);
+    assert!(state()["mcpServers"].get("notes").is_none());
+    assert!(!folder.0.join("called").exists(), "the client's own command was run");
+}
+
+/// A cloned repository whose files are links to those of its user.
+#[cfg(unix)]
+#[test]
+fn files_of_a_repository_that_lead_out_of_it_are_neither_read_nor_written() {
+    use std::os::unix::fs::symlink;
+    let home = Folder::new();
+    let repository = home.0.join("repository");
+    let crate_files = ["Cargo.toml", "src/main.rs", "schema.json"];
+    fs::create_dir_all(repository.join("src")).expect("a folder");
+    fs::create_dir(home.0.join("private")).expect("a folder");
+    let manifest = "[package]\nname = \"notes\"\nversion = \"0.1.0\"\nedition = \"2024\"\ndescription = \"Notes\"\n\
+                    README[package.metadata.mcp]\nname = \"io.github.ada/notes\"\nauthor = \"Ada\"\nICON[workspace]\n";
+    let with_manifest = |readme: &str, icon: &str| {
+        let text = manifest.replace("README", readme).replace("ICON", icon);
+        fs::write(repository.join("Cargo.toml"), text).expect("a file");
+    };
+    with_manifest("", "remotes = [\"https://example.com/mcp\"]\n");
+    fs::write(repository.join("src/main.rs"), "fn main() {}\n").expect("a file");
+    fs::write(repository.join("schema.json"), r#"{ "server": { "name": "notes" } }"#).expect("a file");
+    let planted = "{\"format\": 1, \"planted\": 1}";
+    fs::write(home.0.join("private/key"), planted).expect("a file");
+    let run = |line: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
+        command.args(line).stdin(Stdio::null()).current_dir(&repository);
+        let output = command.env("HOME", &home.0).output().expect("the program");
+        let text = String::from_utf8_lossy(&[&*output.stdout, &output.stderr].concat()).into_owned();
+        (output.status.code(), text)
+    };
+    let server_json = ["package", "server-json", "--schema", "schema.json"];
+    let npm = ["package", "npm", "--schema", "schema.json", "--binary", "x86_64-pc-windows-msvc=windows.exe"];
+    let mcpb =
+        ["package", "mcpb", "--schema", "schema.json", "--binary", "x86_64-pc-windows-msvc=windows.exe"];
+    let mut windows = b"MZ".to_vec();
+    windows.resize(0x3c, 0);
+    windows.extend_from_slice(&[0x40, 0, 0, 0]);
+    windows.extend_from_slice(b"PE\0\0\x64\x86");
+    fs::write(repository.join("windows.exe"), windows).expect("a file");
+    let install = ["install", "cursor", "--project", "--name", "notes", "--", "npx", "notes"];
+    let log = ["dev", "--no-page", "--log", "dev.log", "--", "true"];
+    for (link, to, line) in [
+        ("server.json", "../private/key", &server_json[..]),
+        ("server.json", "../private/new", &server_json),
+        ("schema.json", "../private/key", &server_json),
+        ("dist", "../private", &mcpb),
+        ("dist", "../private", &npm),
+        ("dist", "../private/new", &npm),
+        (".cursor", "../private", &install),
+        (".cursor/mcp.json", "../../private/key", &install),
+        ("made", "../private/new", &["new", "made"]),
+        ("sub", "../private", &["new", "sub/made"]),
+        ("dev.log", "../private/key", &log),
+    ] {
+        let link = repository.join(link);
+        let _result = fs::create_dir_all(link.parent().expect("a folder"));
+        let saved = fs::read(&link).ok();
+        let _result = fs::remove_file(&link);
+        symlink(to, &link).expect("a link");
+        let (code, text) = run(line);
+        assert_eq!(code, Some(1), "{line:?}: {text}");
+        assert!(text.contains("it leads out of") || text.contains("leads nowhere"), "{line:?}: {text}");
+        assert!(!text.contains("planted"), "{line:?}: {text}");
+        fs::remove_file(&link).expect("the link stays a link");
+        if let Some(saved) = saved {
+            fs::write(&link, saved).expect("a file");
+        }
+    }
+    // what the manifest names is in the project, also in words
+    for (readme, icon) in [
+        ("readme = \"../private/key\"\n", ""),
+        ("readme = \"link\"\n", ""),
+        ("", "icon = \"../private/key\"\n"),
+        ("", "icon = \"link\"\n"),
+    ] {
+        let _result = fs::remove_file(repository.join("link"));
+        symlink("../private/key", repository.join("link")).expect("a link");
+        with_manifest(readme, icon);
+        for line in [&npm, &mcpb] {
+            let (code, text) = run(line);
+            assert!(code == Some(1) && text.contains("it leads out of"), "{line:?}: {text}");
+        }
+    }
+    let left: Vec<_> = fs::read_dir(home.0.join("private")).expect("a folder").flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(fs::read_to_string(home.0.join("private/key")).expect("a file"), planted);
+    for file in crate_files {
+        assert!(repository.join(file).is_file(), "{file}");
+    }
 }

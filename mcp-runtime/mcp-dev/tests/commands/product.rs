@@ -234,7 +234,9 @@ fn packages_are_refused_before_anything_is_written() {
     let (arm_musl, wrong) =
         ("aarch64-unknown-linux-musl=linux-arm64", "x86_64-unknown-linux-gnu=linux-arm64");
     for (line, message) in [
-        (&["mcpb"][..], "`cargo build --release --target"),
+        (&["mcpb"][..], "`cargo build --profile release --target"),
+        (&["mcpb", "--profile", "small"], "target/small/refused` cannot be read"),
+        (&["mcpb", "--profile", "dev"], "target/debug/refused` cannot be read"),
         (&["mcpb", "--binary", wrong], "is for linux on arm64, not for x86_64-unknown-linux-gnu"),
         (&["mcpb", "--binary", "aarch64-apple-darwin=linux-arm64"], "is for linux on arm64, not for"),
         (&["mcpb", "--binary", "x86_64-pc-windows-gnu=schema.json"], "is not a program for"),
@@ -289,6 +291,39 @@ fn packages_are_refused_before_anything_is_written() {
         .expect("a manifest");
     let output = made.mcp_dev(&["package", "mcpb", "--schema", "schema.json", "--binary", arm]);
     assert!(text(&output.stderr).contains("has no author\nadd `author"), "{output:?}");
+    // all that is missing, at once
+    fs::remove_dir_all(made.path("dist")).expect("a folder");
+    let bare =
+        manifest.replace("author = \"Ada Lovelace\"", "icon = \"none.png\"").replace("description = ", "# ");
+    fs::write(made.path("Cargo.toml"), bare).expect("a manifest");
+    fs::remove_file(made.path("README.md")).expect("a file");
+    let wrong = "x86_64-unknown-linux-gnu=linux-arm64";
+    for (kind, own) in [("mcpb", "none.png` cannot be read"), ("npm", "README.md` cannot be read")] {
+        let line = [
+            "package",
+            kind,
+            "--schema",
+            "none.json",
+            "--binary",
+            wrong,
+            "--binary",
+            "x86_64-apple-darwin=none",
+        ];
+        let output = made.mcp_dev(&line);
+        let found = text(&output.stderr);
+        for part in [
+            "6 things are missing or wrong:\n",
+            "has no author\n",
+            "has no description\n",
+            "is for linux on arm64",
+            "`none` cannot be read",
+            "`none.json` cannot be read",
+            own,
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+    }
+    assert!(!made.path("dist/refused-0.1.0-linux-arm64.mcpb").exists());
 }
 
 #[test]
@@ -328,6 +363,10 @@ fn a_crate_is_made_whole_or_not_at_all() {
             && !manifest.contains("{{"),
         "{manifest}"
     );
+    // a value with the marks of a template stays as it is
+    assert!(folder.run(&["new", "marks", "--author", "{{dependency}} {{name}}"]).status.success());
+    let manifest = fs::read_to_string(folder.0.join("marks/Cargo.toml")).expect("a manifest");
+    assert!(manifest.contains("\nauthor = \"{{dependency}} {{name}}\"\n"), "{manifest}");
     fs::write(folder.0.join("Cargo.toml"), "[workspace]\nmembers = []\n").expect("a file");
     let output = folder.run(&["new", "member"]);
     assert!(text(&output.stderr).contains("add `member` to its members"), "{output:?}");

@@ -6,12 +6,12 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, fmt, fs, io, path::Path};
+use std::{collections::BTreeMap, fmt, io, path::Path};
 
 use serde_json::{Map, Value, json};
 
 use super::TestServer;
-use crate::core::{protocol::META_SERVER_INFO, whole_file};
+use crate::core::{project_file, protocol::META_SERVER_INFO};
 
 /// The version of the file's format.
 const FORMAT: u64 = 1;
@@ -170,9 +170,9 @@ impl Contract {
     /// Writes the file, or replaces it: after a failure or a kill, it is the old one or the new one.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or is a link that leads out of the folder in which the path is.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        whole_file::replace(path.as_ref(), self.text().as_bytes(), true)
+        project_file::replace(path.as_ref(), self.text().as_bytes())
     }
 
     /// Returns the changes from this contract to a newer one.
@@ -390,7 +390,9 @@ impl ContractCheck<'_> {
                 return written
                     .unwrap_or_else(|error| panic!("{place}: `{shown}` cannot be written: {error}"));
             }
-            let text = fs::read_to_string(&path).unwrap_or_else(|error| {
+            let read = project_file::read(&path)
+                .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+            let text = read.unwrap_or_else(|error| {
                 panic!("{place}: `{shown}` cannot be read: {error}\n`{UPDATE}=1 cargo test` writes it")
             });
             let older = Contract::parse(&text).unwrap_or_else(|error| panic!("{place}: `{shown}`: {error}"));

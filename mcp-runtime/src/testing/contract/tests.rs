@@ -1,5 +1,7 @@
 //! Every kind of change with its class, in both directions where that differs.
 
+use std::fs;
+
 use super::{
     ChangeClass::{Additive, Breaking, Cosmetic, Routing},
     *,

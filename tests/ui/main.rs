@@ -6,7 +6,9 @@
 //! would write their modules before them.
 //!
 //! Run by `cargo test -p mcp-ui-tests`. The goldens hold the wording of the pinned toolchain; after a change,
-//! `TRYBUILD=overwrite` writes them again, and every difference must be reviewed.
+//! `UI=overwrite` writes them again, and every difference must be reviewed.
+
+mod mistakes;
 
 use std::{
     collections::BTreeSet,
@@ -42,10 +44,9 @@ fn valid_programs_run() {
     assert!(programs.len() >= 13, "only {} programs", programs.len());
 }
 
-/// All are checked by one call of cargo, since none of them is run.
 #[test]
 fn programs_with_mistakes_match_their_golden() {
-    trybuild::TestCases::new().compile_fail("fail/*.rs");
+    mistakes::check(mcp_ui_compiler::compiler!(), Path::new(env!("CARGO_MANIFEST_DIR")));
 }
 
 /// A mistake, and the lines of its program that it has.

@@ -4,6 +4,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 #[cfg(unix)]
 #[path = "../linked.rs"]
 mod linked;
+#[path = "../../ui/mistakes.rs"]
+mod mistakes;
 
 /// What is linked only if a program names something of it, by module.
 #[cfg(unix)]
@@ -77,7 +80,7 @@ fn a_server_with_only_stdio_replies_and_ends_with_its_input() {
 #[test]
 fn a_program_that_uses_what_needs_another_feature_gets_one_error_that_names_the_feature() {
     // with no more features than this package has, which are not those of the whole workspace
-    trybuild::TestCases::new().compile_fail("fail/*.rs");
+    mistakes::check(mcp_ui_compiler::compiler!(), Path::new(env!("CARGO_MANIFEST_DIR")));
     for entry in fs::read_dir("fail").expect("the folder of programs") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "stderr") {

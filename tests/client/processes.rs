@@ -61,7 +61,7 @@ async fn closing_and_dropping_end_the_process() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn what_a_server_started_ends_with_it() {
-    let line = format!("sh -c 'sleep 1000 & echo $! >&2; exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
+    let line = format!("/bin/sh -c 'sleep 1000 & echo $! >&2; exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
     for closes in [true, false] {
         let client = within(Client::connect(line.clone())).await.unwrap();
         until(|| client.stderr().contains('\n')).await;
@@ -78,7 +78,8 @@ async fn what_a_server_started_ends_with_it() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_runtime_that_ends_kills_what_it_runs_also_by_a_panic() {
-    let line = format!("sh -c 'trap \"\" TERM; sleep 1000 & exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
+    let line =
+        format!("/bin/sh -c 'trap \"\" TERM; sleep 1000 & exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
     let (sender, ids) = std::sync::mpsc::channel();
     let panicked = std::thread::spawn(move || {
         let runtime =
@@ -105,7 +106,7 @@ async fn a_server_that_ignores_the_end_of_its_input_gets_a_signal() {
         // the loop goes on when its input has ended, and the server inside of it is long gone
         let script =
             format!("{ignores}\"{}\"; while true; do sleep 0.05; done", env!("CARGO_BIN_EXE_fixture"));
-        let mut command = Command::new("sh");
+        let mut command = Command::new("/bin/sh");
         command.args(["-c", &script]);
         let client = within(Client::connect(command)).await.unwrap();
         let id = client.process_id().unwrap();
@@ -117,7 +118,7 @@ async fn a_server_that_ignores_the_end_of_its_input_gets_a_signal() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_server_that_is_killed_fails_its_calls_with_status_and_stderr() {
-    let line = format!("sh -c 'echo about to start >&2; exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
+    let line = format!("/bin/sh -c 'echo about to start >&2; exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
     let client = within(Client::connect(line)).await.unwrap();
     let id = client.process_id().unwrap();
     let call = tokio::spawn(client.call("hang", json!({})).into_future());
@@ -154,7 +155,7 @@ async fn a_server_that_ends_at_a_request_it_does_not_know_is_started_again_for_a
     let script = r#"read -r line; case "$line" in *server/discover*) exit 3;; esac
         echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"strict","version":"1"}}}'
         cat >/dev/null"#;
-    let mut command = Command::new("sh");
+    let mut command = Command::new("/bin/sh");
     command.args(["-c", script]);
     let client = within(Client::connect(command)).await.unwrap();
     assert_eq!(client.server_info().0, "strict");

@@ -35,7 +35,7 @@ async fn what_the_environment_asks_for_is_done() {
         Ok("signal") => {
             end_children_on_signal();
             let line =
-                format!("sh -c 'sleep 1000 & echo $! >&2; exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
+                format!("/bin/sh -c 'sleep 1000 & echo $! >&2; exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
             let client = Client::connect(line).await.unwrap();
             until(|| client.stderr().contains('\n')).await;
             let sleeper = client.stderr();

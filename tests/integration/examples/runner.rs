@@ -56,7 +56,7 @@ fn script(name: &str, script: &str) -> Value {
     json!({
         "name": name,
         "description": "Runs a script.",
-        "command": ["sh", "-c", script, "sh", "{value}"],
+        "command": ["/bin/sh", "-c", script, "sh", "{value}"],
         "parameters": { "value": { "type": "string", "default": "nothing" } },
         "timeout_seconds": 20,
     })

@@ -320,7 +320,7 @@ async fn connections_of_one_address_leave_connections_for_others() {
 async fn a_process_that_may_open_few_files_accepts_fewer_connections() {
     within(async {
         let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
-        let mut command = tokio::process::Command::new("sh");
+        let mut command = tokio::process::Command::new("/bin/sh");
         command.args(["-c", "ulimit -n 100 && exec \"$0\" --http \"$1\"", env!("CARGO_BIN_EXE_fixture")]);
         let _child = command.arg(free.to_string()).kill_on_drop(true).spawn().expect("a process");
         promptly(async {

@@ -393,7 +393,7 @@ fn describe_argument(
         argument,
         ty,
         blocking,
-        |text, _| quote_spanned!(hygienic_at(text.span())=> __rt::from_text(#text)),
+        |text, ty| quote_spanned!(hygienic_at(text.span())=> __rt::TextValue::<#ty>::value(#text)),
     );
     quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#calls;)
 }
@@ -513,19 +513,30 @@ fn value_function(
     key: Span,
     from_text: fn(&LitStr, &Type) -> TokenStream,
 ) -> TokenStream {
+    let site = Span::mixed_site();
     let value = match source {
-        ValueSource::TypeDefault => return quote_spanned!(key=> <#ty as __rt::Default>::default),
+        ValueSource::TypeDefault => {
+            quote_spanned!(key=> __rt::Result::Ok(<#ty as __rt::Default>::default()))
+        }
         ValueSource::String(text) => match option_inner(ty) {
             Some(inner) => {
                 let converted = from_text(text, inner);
-                quote_spanned!(Span::mixed_site()=> __rt::Option::Some(#converted))
+                quote_spanned!(site=> #converted.map(__rt::Option::Some))
             }
             None => from_text(text, ty),
         },
-        ValueSource::Expr(expr) => expr.to_token_stream(),
+        ValueSource::Expr(expr) => quote_spanned! {site=>
+            #[allow(clippy::unnecessary_wraps)]
+            fn __typed() -> #ty { #expr }
+            __rt::Result::Ok(__typed())
+        },
     };
-    quote_spanned! {Span::mixed_site()=>
-        { #[allow(clippy::unnecessary_wraps)] fn __value() -> #ty { #value } __value }
+    quote_spanned! {site=>
+        {
+            #[allow(clippy::unnecessary_wraps, unused_imports)]
+            fn __value() -> __rt::DeclaredResult<#ty> { use __rt::AnyTextValue as _; #value }
+            __value
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl ConfigStruct<'_> {
         self.in_scope(
             &quote_spanned! {site=>
                 #[allow(unused_imports)]
-                use __rt::{AnyMember as _, AnySettingText as _};
+                use __rt::AnyMember as _;
                 #(#constants)*
                 static __DESCRIPTOR: __rt::ConfigDescriptor = __rt::ConfigDescriptor {
                     name: #name,
@@ -168,7 +168,7 @@ fn text_value(text: &LitStr, ty: &Type) -> TokenStream {
     let span = hygienic_at(text.span());
     let literal = match parse_milliseconds(&text.value()) {
         Some(milliseconds) => quote_spanned!(span=> __rt::DurationText(#text, #milliseconds)),
-        None => quote_spanned!(span=> __rt::OtherText(#text)),
+        None => text.to_token_stream(),
     };
-    quote_spanned!(span=> __rt::SettingText::<#ty>::value(#literal))
+    quote_spanned!(span=> __rt::TextValue::<#ty>::value(#literal))
 }

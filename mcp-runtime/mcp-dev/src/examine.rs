@@ -1,6 +1,9 @@
 //! What clients and models trip over in the lists of a server, and what the lists cost a model.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use mcp_runtime::Revision;
 use serde_json::{Map, Value, json};
@@ -310,6 +313,18 @@ impl Examiner {
                 "has `$ref` at the root of its arguments, where clients look for `properties`",
             );
         }
+        if schema.get("properties").is_none() {
+            self.add(
+                Severity::Warning,
+                item,
+                "has no `properties` at the root of its arguments, which OpenAI refuses",
+            );
+        }
+        let mut forms = BTreeSet::new();
+        add_refused_forms(schema, "its arguments", &mut forms);
+        for (severity, text) in forms {
+            self.add(severity, item, text);
+        }
         for keyword in ["anyOf", "oneOf", "allOf"] {
             if schema.get(keyword).is_some() {
                 let text = format!(
@@ -414,6 +429,42 @@ impl Examiner {
     }
 }
 
+/// What clients refuse anywhere in a schema. The names of properties are not keywords.
+fn add_refused_forms(schema: &Value, place: &str, found: &mut BTreeSet<(Severity, String)>) {
+    let Some(map) = schema.as_object() else { return };
+    let has_type = |name: &str| match &schema["type"] {
+        Value::Array(names) => names.iter().any(|one| one == name),
+        one => one == name,
+    };
+    if has_type("array") && !map.contains_key("items") {
+        found.insert((
+            Severity::Error,
+            format!("{place}: an array without `items`, which VS Code and OpenAI refuse"),
+        ));
+    }
+    if schema["type"].is_array() {
+        found.insert((Severity::Warning, format!("{place}: a list of types, which Gemini refuses")));
+    }
+    for (keyword, value) in map {
+        match (keyword.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(members)) => {
+                for (name, member) in members {
+                    let is_argument = place == "its arguments" && keyword == "properties";
+                    let named = format!("the argument `{name}`");
+                    add_refused_forms(member, if is_argument { &named } else { place }, found);
+                }
+            }
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(parts)) => {
+                parts.iter().for_each(|part| add_refused_forms(part, place, found));
+            }
+            ("items" | "additionalProperties" | "not" | "contains", part) => {
+                add_refused_forms(part, place, found);
+            }
+            _ => {}
+        }
+    }
+}
+
 fn is_blank(text: &Value) -> bool {
     text.as_str().is_none_or(|text| text.trim().is_empty())
 }
@@ -503,6 +554,23 @@ mod tests {
                 "`$ref` at the root",
             ),
             ("a", json!({ "inputSchema": { "type": "object", "anyOf": [] } }), Error, "has `anyOf`"),
+            ("a", json!({ "inputSchema": { "type": "object" } }), Warning, "no `properties`"),
+            (
+                "a",
+                json!({ "inputSchema": { "type": "object", "properties": { "b": {
+                    "description": "b", "anyOf": [{ "type": "array", "prefixItems": [true] }]
+                } } } }),
+                Error,
+                "the argument `b`: an array without `items`",
+            ),
+            (
+                "a",
+                json!({ "inputSchema": { "type": "object", "properties": { "b": {
+                    "description": "b", "type": "array", "items": { "type": ["integer", "null"] }
+                } } } }),
+                Warning,
+                "the argument `b`: a list of types, which Gemini refuses",
+            ),
             ("a", json!({ "inputSchema": { "type": "object", "if": {} } }), Warning, "has `if`"),
             ("a", json!({ "inputSchema": {} }), Error, "no `\"type\": \"object\"` at the root"),
             (

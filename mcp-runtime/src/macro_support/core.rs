@@ -2,11 +2,11 @@
 
 pub use crate::core::{
     arguments::{
-        AnyArg, ArgDescriptor, ArgumentRule, Call, FromContextFn, HandlerResult, HeaderArg, Inject,
-        ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn, RuleDescriptor, RuleParam, RuleValues, Rules,
-        blocking, complete, complete_blocking, flatten, from_context_fn, from_text, injected, json, json_of,
-        object, on_thread, pending, provided, provided_option, ready, rule_result, rule_value, shared, text,
-        text_of,
+        AnyArg, AnyTextValue, ArgDescriptor, ArgumentRule, Call, DeclaredResult, FromContextFn,
+        HandlerResult, HeaderArg, Inject, ItemRules, NoBound, Opens, Pattern, Probe, ProbeDyn,
+        RuleDescriptor, RuleParam, RuleValues, Rules, TextValue, blocking, complete, complete_blocking,
+        flatten, from_context_fn, injected, json, json_of, object, on_thread, pending, provided,
+        provided_option, ready, rule_result, rule_value, shared, text, text_of,
     },
     client_request::ClientFeature,
     content::{Theme, icon::icon},

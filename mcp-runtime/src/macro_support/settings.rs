@@ -3,8 +3,7 @@
 pub use crate::{
     core::server::Error,
     settings::{
-        AnyMember, AnySettingText, Config, ConfigDescriptor, DurationText, MemberOf, OtherText, SettingField,
-        SettingMembers, SettingText, config_id, config_schema, deserialize_config, flat_setting, load_config,
-        next_slot, setting,
+        AnyMember, Config, ConfigDescriptor, DurationText, MemberOf, SettingField, SettingMembers, config_id,
+        config_schema, deserialize_config, flat_setting, load_config, next_slot, setting,
     },
 };

@@ -30,11 +30,7 @@ impl<'n> Validation<'n> {
             alternatives.iter().copied().filter(|id| self.types(*id).contains(TypeSet::of(value))).collect();
         if value.is_object() {
             if let Some(tag) = self.tag(&candidates) {
-                let choices: Vec<&Value> = candidates
-                    .iter()
-                    .filter_map(|id| self.property_choices(*id, tag))
-                    .flat_map(|choices| &choices.values)
-                    .collect();
+                let choices = self.tag_choices(&candidates, tag);
                 let Some(tag_value) = value.get(tag) else {
                     let mismatch = Mismatch::missing(describe_choices(&choices, false));
                     return self.fail(&ValuePath::Key(path, tag), || mismatch);
@@ -84,7 +80,11 @@ impl<'n> Validation<'n> {
             return self.fail(path, || choice_mismatch(&values, false, value));
         }
         let types = alternatives.iter().fold(TypeSet::NONE, |types, id| types.union(self.types(*id)));
-        if none_of_type && alternatives.iter().all(|id| self.types(*id) == types) {
+        let is_by_type = |id: &NodeId| {
+            self.types(*id) == types
+                || self.target(*id).is_some_and(|node| node.types.is_some() && node.object.is_none())
+        };
+        if none_of_type && alternatives.iter().all(is_by_type) {
             return self.fail(path, || type_mismatch(types, value));
         }
         let expected = self.describe_each(alternatives, MAX_DESCRIPTION_DEPTH).join("; ");
@@ -133,6 +133,10 @@ impl<'n> Validation<'n> {
         }
         for applicator in &node.applicators {
             if let Applicator::AnyOf(ids) | Applicator::OneOf(ids) = applicator {
+                if let Some(tag) = self.tag(ids) {
+                    let choices = describe_choices(&self.tag_choices(ids, tag), false);
+                    return format!("an object with `{tag}`: {choices}");
+                }
                 return self.describe_each(ids, levels - 1).join(" or ");
             }
         }
@@ -172,6 +176,12 @@ impl<'n> Validation<'n> {
                 && self.property_choices(*first, name).is_some()
                 && rest.iter().all(|id| self.property_choices(*id, name).is_some())
         })
+    }
+
+    /// The values of a tag that tell the alternatives apart.
+    fn tag_choices(&self, ids: &[NodeId], tag: &str) -> Vec<&'n Value> {
+        let choices = ids.iter().filter_map(|id| self.property_choices(*id, tag));
+        choices.flat_map(|choices| &choices.values).collect()
     }
 
     /// The choices of a required property.

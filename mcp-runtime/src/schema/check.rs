@@ -332,10 +332,7 @@ impl<'n> Validation<'n> {
             return rules.accept(text) && rules.format.is_none_or(has_format);
         }
         let format = rules.format.filter(|_| self.check_formats);
-        let mismatch = rules.mismatch(text).or_else(|| {
-            let expected = format.filter(|format| !format.matches(text))?.describe();
-            Some(Mismatch::new(expected, format!("{} is not {expected}", summarize(&Value::from(text)))))
-        });
+        let mismatch = rules.mismatch(text).or_else(|| format?.mismatch(text));
         let Some(mismatch) = mismatch else { return true };
         self.fail(path, || mismatch)
     }

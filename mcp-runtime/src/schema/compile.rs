@@ -484,7 +484,11 @@ impl Compiler<'_> {
             "maxProperties",
             "dependentRequired",
         ];
-        if !subschema.has(&KEYWORDS) {
+        // an object may have `properties` without any for clients that look for them
+        let is_empty = |keyword: &&str| {
+            *keyword == "properties" && subschema.map.get("properties") == Some(&Value::Object(Map::new()))
+        };
+        if !KEYWORDS.iter().any(|keyword| subschema.has(&[keyword]) && !is_empty(keyword)) {
             return Ok(None);
         }
         let mut rules = ObjectRules {

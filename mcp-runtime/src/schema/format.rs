@@ -1,4 +1,9 @@
-//! The values of `format` that are checked where a schema asks for it: by the grammars that JSON Schema names.
+//! The values of `format` that are checked where a schema asks for it: by the grammars that JSON Schema names, and those that
+//! schemars names for times without offset.
+
+use serde_json::Value;
+
+use super::error::{Mismatch, summarize};
 
 /// A format of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +12,15 @@ pub(crate) enum StringFormat {
     Uri,
     Date,
     DateTime,
+    PartialDateTime,
+    PartialTime,
     Uuid,
+}
+
+/// Why a text does not have the `format` of its schema.
+pub(crate) fn format_error(schema: &Value, text: &str) -> Option<String> {
+    let format = StringFormat::from_name(schema.get("format")?.as_str()?)?;
+    format.mismatch(text).map(|mismatch| mismatch.message)
 }
 
 impl StringFormat {
@@ -18,20 +31,30 @@ impl StringFormat {
             "uri" => Self::Uri,
             "date" => Self::Date,
             "date-time" => Self::DateTime,
+            "partial-date-time" => Self::PartialDateTime,
+            "partial-time" => Self::PartialTime,
             "uuid" => Self::Uuid,
             _ => return None,
         })
     }
 
     /// As in `a date, as in 2026-07-28`.
-    pub(super) fn describe(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Self::Email => "an email address",
             Self::Uri => "a URI, as in https://example.com/a",
             Self::Date => "a date, as in 2026-07-28",
             Self::DateTime => "a date and time, as in 2026-07-28T12:00:00Z",
+            Self::PartialDateTime => "a date and time, as in 2026-07-28T12:00:00",
+            Self::PartialTime => "a time, as in 12:00:00",
             Self::Uuid => "a UUID",
         }
+    }
+
+    /// The mismatch of a text that does not have this format.
+    pub(super) fn mismatch(self, text: &str) -> Option<Mismatch> {
+        let expected = (!self.matches(text)).then(|| self.describe())?;
+        Some(Mismatch::new(expected, format!("{} is not {expected}", summarize(&Value::from(text)))))
     }
 
     /// Whether a text has this format.
@@ -41,6 +64,10 @@ impl StringFormat {
             Self::Uri => is_uri(text),
             Self::Date => is_date(text),
             Self::DateTime => is_date_time(text),
+            Self::PartialDateTime => {
+                text.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && is_partial_time(time))
+            }
+            Self::PartialTime => is_partial_time(text),
             Self::Uuid => is_uuid(text),
         }
     }
@@ -162,22 +189,29 @@ fn is_date_time(text: &str) -> bool {
             }
         }
     };
-    let (clock, fraction) = match clock.split_once('.') {
-        Some((clock, fraction)) => (clock, Some(fraction)),
-        None => (clock, None),
-    };
-    if fraction.is_some_and(|part| part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit())) {
-        return false;
-    }
-    let [h1, h2, b':', m1, m2, b':', s1, s2] = clock.as_bytes() else { return false };
-    match (digits(&[*h1, *h2]), digits(&[*m1, *m2]), digits(&[*s1, *s2])) {
-        (Some(0..=23), Some(0..=59), Some(0..=59)) => true,
+    match clock_digits(clock) {
+        Some((0..=23, 0..=59, 0..=59)) => true,
         // a leap second is the last one of a day in UTC
-        (Some(hours @ 0..=23), Some(minutes @ 0..=59), Some(60)) => {
+        Some((hours @ 0..=23, minutes @ 0..=59, 60)) => {
             (hours * 60 + minutes - offset).rem_euclid(24 * 60) == 24 * 60 - 1
         }
         _ => false,
     }
+}
+
+/// A time without offset.
+fn is_partial_time(text: &str) -> bool {
+    matches!(clock_digits(text), Some((0..=23, 0..=59, 0..=60)))
+}
+
+/// Hours, minutes and seconds, which may have a fraction.
+fn clock_digits(text: &str) -> Option<(i32, i32, i32)> {
+    let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let [h1, h2, b':', m1, m2, b':', s1, s2] = clock.as_bytes() else { return None };
+    Some((digits(&[*h1, *h2])?, digits(&[*m1, *m2])?, digits(&[*s1, *s2])?))
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -21,7 +21,7 @@ const NUMBER_FORMATS: [&str; 17] = [
 ];
 
 /// Keywords that inform readers and are not assertions.
-const ANNOTATIONS: [&str; 7] =
+pub(super) const ANNOTATIONS: [&str; 7] =
     ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
 /// Minimizes a root schema whose definitions are in `$defs` of the root.

@@ -4,7 +4,7 @@ use std::{cell::RefCell, fmt::Write as _};
 
 use serde_json::{Map, Value};
 
-use super::walk;
+use super::{MAX_PATTERN_TEXT, walk};
 
 /// The most values of an `enum`, and the most fields of a nested object, that are listed.
 const MAX_LISTED: usize = 12;
@@ -95,6 +95,9 @@ impl<'s> SignatureWriter<'s> {
         for keyword in ["anyOf", "oneOf"] {
             let branches = walk::array(map, keyword);
             if !branches.is_empty() {
+                if let Some(decimal) = decimal(branches) {
+                    return decimal;
+                }
                 let alternatives = union(branches.iter().map(|branch| self.type_of(branch, depth + 1)));
                 return if map.contains_key("properties") {
                     format!("{} & ({alternatives})", self.object(map, depth))
@@ -152,21 +155,27 @@ impl<'s> SignatureWriter<'s> {
                     Some(items) => format!("{items}[]"),
                     None => "any[]".to_owned(),
                 };
-                let bounds =
-                    if prefix.is_empty() { bounds(map, "minItems", "maxItems") } else { String::new() };
+                let bounds = if prefix.is_empty() {
+                    bounds(map.get("minItems"), map.get("maxItems"))
+                } else {
+                    String::new()
+                };
                 if bounds.is_empty() { array } else { format!("{array}{bounds} items") }
             }
             "string" => {
-                let length = bounds(map, "minLength", "maxLength");
+                let pattern = map.get("pattern").and_then(Value::as_str);
+                // this maximum is not the author's
+                let is_capped = |max: &Value| pattern.is_some() && *max == MAX_PATTERN_TEXT;
+                let max = map.get("maxLength").filter(|max| !is_capped(max));
+                let length = bounds(map.get("minLength"), max);
                 let length = if length.is_empty() { length } else { format!("{length} chars") };
-                let format = map.get("format").and_then(Value::as_str).map(|format| format!(" {format}"));
-                let pattern =
-                    map.get("pattern").and_then(Value::as_str).map(|pattern| format!(" /{pattern}/"));
-                format!("string{length}{}{}", format.unwrap_or_default(), pattern.unwrap_or_default())
+                let name = map.get("format").and_then(Value::as_str).unwrap_or("string");
+                let pattern = pattern.map(|pattern| format!(" /{pattern}/"));
+                format!("{name}{length}{}", pattern.unwrap_or_default())
             }
             "integer" | "number" => {
                 let multiple = map.get("multipleOf").map(|by| format!(" step {by}")).unwrap_or_default();
-                format!("{name}{}{}{multiple}", bounds(map, "minimum", "maximum"), exclusive_bounds(map))
+                format!("{name}{}{multiple}", number_bounds(map))
             }
             other => other.to_owned(),
         }
@@ -209,8 +218,25 @@ fn union(parts: impl Iterator<Item = String>) -> String {
     distinct.join(" | ")
 }
 
-fn bounds(map: &Map<String, Value>, min: &str, max: &str) -> String {
-    match (map.get(min), map.get(max)) {
+/// A decimal: a number, or a text of the pattern that the types of decimals have.
+fn decimal(branches: &[Value]) -> Option<String> {
+    const PATTERN: &str = r"^-?\d+(\.\d+)?([eE]\d+)?$";
+    let has_type = |branch: &&Value, name: &str| branch["type"] == name;
+    let text = branches.iter().find(|branch| has_type(branch, "string"))?;
+    let number = branches.iter().find(|branch| has_type(branch, "number"))?.as_object()?;
+    let has_null = branches.iter().any(|branch| has_type(&branch, "null"));
+    (text["pattern"] == PATTERN && branches.len() == 2 + usize::from(has_null)).then(|| {
+        let null = if has_null { " | null" } else { "" };
+        format!("decimal{}{null}", number_bounds(number))
+    })
+}
+
+fn number_bounds(map: &Map<String, Value>) -> String {
+    bounds(map.get("minimum"), map.get("maximum")) + &exclusive_bounds(map)
+}
+
+fn bounds(min: Option<&Value>, max: Option<&Value>) -> String {
+    match (min, max) {
         (None, None) => String::new(),
         (Some(min), Some(max)) if min == max => format!(" {min}"),
         (Some(min), Some(max)) => format!(" {min}..={max}"),
@@ -292,7 +318,16 @@ mod tests {
             (json!({"type": "object", "patternProperties": {"^x": {}}}), "{[/^x/]: any}"),
             (json!({"type": ["integer", "null"]}), "integer | null"),
             (json!({"type": "number", "exclusiveMinimum": 0}), "number >0"),
-            (json!({"type": "string", "format": "date"}), "string date"),
+            (json!({"type": "string", "format": "date"}), "date"),
+            (json!({"type": "string", "format": "uri", "maxLength": 80}), "uri ..=80 chars"),
+            (json!({"type": "string", "pattern": "^a$", "maxLength": 65536}), "string /^a$/"),
+            (
+                json!({"anyOf": [
+                    {"type": "string", "pattern": r"^-?\d+(\.\d+)?([eE]\d+)?$", "maxLength": 65536},
+                    {"type": "number", "minimum": 0}
+                ]}),
+                "decimal 0..",
+            ),
             (json!({"type": "string", "pattern": "^a$"}), "string /^a$/"),
             (json!({"$ref": "#"}), "object"),
             (json!({"const": 1}), "1"),

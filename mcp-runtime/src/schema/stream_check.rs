@@ -12,12 +12,12 @@ use serde::de::{
 use serde_json::{Number, Value};
 
 use super::check::{MAX_PATTERN_NAME, Validation, duplicate_mismatch, is_within, long_name_mismatch};
-use super::equality;
 use super::error::{ValidationError, ValuePath};
 use super::locate::locate;
 use super::node::{Applicator, ArrayRules, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
 use super::tokens::{value_at, value_text};
 use super::value_hash::{HashOf, ItemHashes, ValueHasher};
+use super::{equality, format::StringFormat};
 
 /// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
@@ -82,6 +82,7 @@ pub(super) struct TextRules<'n> {
     pub(super) streamed: &'n [bool],
     pub(super) hasher: &'n ValueHasher,
     pub(super) null_is_absent: bool,
+    pub(super) check_formats: bool,
 }
 
 /// Whether a text is JSON that conforms. False negatives are possible: confirm them on the value.
@@ -199,7 +200,10 @@ impl<'n> StreamCheck<'_, 'n> {
     }
 
     fn validation(self) -> Validation<'n> {
-        Validation::new(self.text.rules.nodes, self.text.rules.null_is_absent)
+        let TextRules { nodes, null_is_absent, check_formats, .. } = self.text.rules;
+        let mut validation = Validation::new(nodes, null_is_absent);
+        validation.check_formats = check_formats;
+        validation
     }
 
     /// Checks a value that was built.
@@ -396,7 +400,9 @@ impl<'de> Visitor<'de> for StreamCheck<'_, '_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
         let node = self.node()?;
         self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
-        if node.string.as_ref().is_some_and(|rules| !rules.accept(text)) {
+        let has_format = |format: StringFormat| !self.text.rules.check_formats || format.matches(text);
+        if !node.string.as_ref().is_none_or(|rules| rules.accept(text) && rules.format.is_none_or(has_format))
+        {
             return Err(self.refuse());
         }
         Ok(self.hash(|hasher| hasher.string(text)))

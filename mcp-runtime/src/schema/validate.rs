@@ -142,8 +142,7 @@ impl Validator {
             && let Some(text) = refused.text(MAX_BUILT)
             && let Ok(value) = serde_json::from_str(text)
         {
-            let validation = Validation::new(&self.nodes, self.null_is_absent);
-            errors = validation.errors_at(refused.node, &value);
+            errors = self.validation().errors_at(refused.node, &value);
             if errors.is_empty() {
                 return self.validate_str(json).err().unwrap_or_default();
             }
@@ -159,8 +158,9 @@ impl Validator {
     /// The rules for checking a text while it is parsed; `None` if the check needs a value of all of it.
     fn streamed_rules(&self) -> Option<TextRules<'_>> {
         let Self { nodes, streamed, hasher, null_is_absent, check_formats } = self;
-        let is_streamed = !check_formats && streamed.first().is_some_and(|streamed| *streamed);
-        is_streamed.then_some(TextRules { nodes, streamed, hasher, null_is_absent: *null_is_absent })
+        let (null_is_absent, check_formats) = (*null_is_absent, *check_formats);
+        let is_streamed = streamed.first().is_some_and(|streamed| *streamed);
+        is_streamed.then_some(TextRules { nodes, streamed, hasher, null_is_absent, check_formats })
     }
 }
 

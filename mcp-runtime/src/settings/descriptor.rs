@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     core::arguments::{
-        AnyArg, ArgDescriptor, Call, FromText, HandlerResult, declaration_errors, decode_object,
-        object_errors,
+        AnyArg, AnyLiteral, ArgDescriptor, Call, DeclaredResult, HandlerResult, TextValue,
+        declaration_errors, decode_object, object_errors,
     },
     schema::{generator, hoist_defs},
 };
@@ -100,54 +100,19 @@ pub fn next_slot(slot: &mut usize) -> usize {
 #[derive(Debug, Clone, Copy)]
 pub struct DurationText(pub &'static str, pub u64);
 
-/// A string literal that is not a duration.
-#[derive(Debug, Clone, Copy)]
-pub struct OtherText(pub &'static str);
-
-/// String literals.
-pub trait AnyLiteral {
-    /// The text.
-    fn text(self) -> &'static str;
-}
-
 impl AnyLiteral for DurationText {
     fn text(self) -> &'static str {
         self.0
     }
 }
 
-impl AnyLiteral for OtherText {
-    fn text(self) -> &'static str {
-        self.0
-    }
-}
-
-/// The value of a string literal as a default: its inherent function takes precedence over that of [`AnySettingText`].
-#[derive(Debug)]
-pub struct SettingText<T>(PhantomData<T>);
-
-impl SettingText<Duration> {
+impl TextValue<Duration> {
     /// The duration.
-    #[must_use]
-    pub const fn value(text: DurationText) -> Duration {
-        Duration::from_millis(text.1)
-    }
-}
-
-/// String literals as values of other types.
-pub trait AnySettingText<T> {
-    /// The value.
-    fn value(text: impl AnyLiteral) -> T
-    where
-        T: FromText;
-}
-
-impl<T> AnySettingText<T> for SettingText<T> {
-    fn value(text: impl AnyLiteral) -> T
-    where
-        T: FromText,
-    {
-        T::from_text(text.text())
+    ///
+    /// # Errors
+    /// Never fails; the type is that of other values.
+    pub fn value(text: DurationText) -> DeclaredResult<Duration> {
+        Ok(Duration::from_millis(text.1))
     }
 }
 

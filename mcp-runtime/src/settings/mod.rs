@@ -21,9 +21,8 @@ use std::{
 };
 
 pub use descriptor::{
-    AnyMember, AnySettingText, Config, ConfigDescriptor, DurationText, MemberOf, OtherText, SettingField,
-    SettingMembers, SettingText, config_id, config_schema, deserialize_config, flat_setting, next_slot,
-    setting,
+    AnyMember, Config, ConfigDescriptor, DurationText, MemberOf, SettingField, SettingMembers, config_id,
+    config_schema, deserialize_config, flat_setting, next_slot, setting,
 };
 pub use secret::Secret;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::core::arguments::{Length, OneOf, Patterned, Ranged};
+use crate::core::arguments::{Length, OneOf, Patterned, Ranged, Within};
 
 /// The replacement for a secret value.
 pub(super) const REDACTED: &str = "****";
@@ -115,8 +115,9 @@ impl<T: Patterned> Patterned for Secret<T> {
     }
 }
 
-impl<T: Ranged> Ranged for Secret<T> {
+impl<M, T: Ranged<M>> Ranged<Within<M>> for Secret<T> {
     type Number = T::Number;
+    type Kind = T::Kind;
 
     fn number(&self) -> Option<T::Number> {
         self.0.number()

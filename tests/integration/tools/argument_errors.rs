@@ -197,10 +197,10 @@ async fn what_a_type_that_parses_itself_refuses_is_named_by_path_and_value() {
     let server = serve(mcp_runtime::server!().tool::<find>());
     let id = "67e55044-10b1-426f-9247-bb680e5fe0c8";
     for (sent, line) in [
-        (json!({ "filter": { "due_before": "x" } }), "filter.due_before: \"x\" is not accepted: "),
+        (json!({ "filter": { "due_before": "x" } }), "filter.due_before: \"x\" is not a date, as in "),
         (
             json!({ "filter": { "page": "no url", "due_before": "2024-01-01" } }),
-            "filter.page: relative URL without a base: \"no url\"",
+            "filter.page: \"no url\" is not a URI, as in ",
         ),
         (
             json!({ "filter": { "nested": { "nested": { "even": "abc" } } } }),
@@ -210,8 +210,8 @@ async fn what_a_type_that_parses_itself_refuses_is_named_by_path_and_value() {
             json!({ "filter": { "even": "abc", "page": "https://a/" } }),
             "filter.even: \"abc\" is not accepted: an odd length",
         ),
-        (json!({ "ids": ["x"] }), "ids[0]: \"x\" is not accepted: "),
-        (json!({ "ids": [id, id, "67e5"] }), "ids[2]: \"67e5\" is not accepted: "),
+        (json!({ "ids": ["x"] }), "ids[0]: \"x\" is not a UUID"),
+        (json!({ "ids": [id, id, "67e5"] }), "ids[2]: \"67e5\" is not a UUID"),
         (json!({ "even": "abc" }), "even: \"abc\" is not accepted: an odd length"),
         (
             json!({ "action": { "Move": { "to": "abc" } } }),
@@ -249,9 +249,9 @@ async fn what_a_prompt_and_a_template_refuse_is_named_with_its_value() {
     }
     let server = serve(mcp_runtime::server!().prompt::<review>().resource::<note>());
     let reply = server.prompt("review", json!({ "due": "tomorrow" })).await;
-    assert!(refusal(&reply).1.contains("`due`: \"tomorrow\" is not accepted: "), "{reply}");
+    assert!(refusal(&reply).1.contains("`due`: \"tomorrow\" is not a date, as in 2026-"), "{reply}");
     let reply = server.read("notes://7").await;
-    assert!(refusal(&reply).1.contains("`id`: \"7\" is not accepted: "), "{reply}");
+    assert!(refusal(&reply).1.contains("`id`: \"7\" is not a UUID"), "{reply}");
 }
 
 #[tokio::test]
@@ -268,6 +268,24 @@ async fn keys_of_a_map_that_are_not_integers_are_explained() {
         "invalid arguments for tool `count`:\n\
          - by_year: the key \"x\" is not an integer of 0 or more\n\
          expected: count(by_year: {[integer]: string})"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_a_time_is_told_what_one_looks_like() {
+    #[mcp_tool]
+    fn wake(at: chrono::NaiveTime, from: chrono::NaiveDateTime) -> String {
+        format!("{at} {from}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<wake>());
+    server.call("wake", json!({ "at": "07:30:00", "from": "2026-07-28T12:00:00.5" })).await.expect_ok();
+    let text = failure(&server.call("wake", json!({ "at": "seven", "from": "2026-07-28" })).await);
+    assert_eq!(
+        text,
+        "invalid arguments for tool `wake`:\n\
+         - at: \"seven\" is not a time, as in 12:00:00\n\
+         - from: \"2026-07-28\" is not a date and time, as in 2026-07-28T12:00:00\n\
+         expected: wake(at: partial-time, from: partial-date-time)"
     );
 }
 
@@ -318,7 +336,7 @@ async fn the_first_value_that_parses_itself_is_reported_with_what_the_schema_ref
     let expected = ["extras[1].page", "guests", "until", "extras[0].due_before"];
     let text = failure(&server.call("book", json!({ "stay": stay })).await);
     assert_eq!(lines(&text, "stay."), expected, "{text}");
-    assert!(text.contains("- stay.extras[0].due_before: \"x\" is not accepted: "), "{text}");
+    assert!(text.contains("- stay.extras[0].due_before: \"x\" is not a date, as in "), "{text}");
     let text = failure(&server.call("book_flat", stay).await);
     assert_eq!(lines(&text, ""), expected, "{text}");
     // errors of what is flattened have no place, so that formats are looked at

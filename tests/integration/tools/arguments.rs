@@ -27,7 +27,9 @@ async fn options_may_be_absent_or_null() {
             "properties": {
                 "plain": { "type": "integer" },
                 "alias": { "type": "integer" },
-                "list": { "type": "array", "items": { "type": ["integer", "null"], "minimum": 0, "maximum": 255 } }
+                "list": { "type": "array", "items": {
+                    "anyOf": [{ "type": "integer", "minimum": 0, "maximum": 255 }, { "type": "null" }]
+                } }
             }
         })
     );
@@ -191,7 +193,7 @@ async fn a_strict_tool_without_arguments_refuses_every_key() {
     let server = serve(mcp_runtime::server!().tool::<nothing>());
     assert_eq!(
         only_tool(&server).await["inputSchema"],
-        json!({ "type": "object", "additionalProperties": false })
+        json!({ "type": "object", "properties": {}, "additionalProperties": false })
     );
     server.call("nothing", Value::Null).await.expect_text("ok");
     let text = failure(&server.call("nothing", json!({ "x": 1 })).await);

@@ -275,3 +275,116 @@ async fn a_pattern_is_only_matched_against_texts_of_bounded_length() {
         assert!(text.len() < 1_000, "{tool}");
     }
 }
+
+/// A number of another crate, such as `rust_decimal::Decimal`: it converts from Rust's, and is sent as text.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+struct Cents(i64);
+
+impl std::fmt::Display for Cents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:02}", self.0 / 100, self.0 % 100)
+    }
+}
+
+impl From<i64> for Cents {
+    fn from(whole: i64) -> Self {
+        Self(whole * 100)
+    }
+}
+
+impl TryFrom<f64> for Cents {
+    type Error = &'static str;
+
+    fn try_from(number: f64) -> Result<Self, Self::Error> {
+        if number.is_finite() { Ok(Self((number * 100.0).round() as i64)) } else { Err("not finite") }
+    }
+}
+
+impl serde::Serialize for Cents {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Cents {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+
+        let number = match Value::deserialize(deserializer)? {
+            Value::String(text) => text.parse().map_err(|_| D::Error::custom("not a decimal"))?,
+            other => other.as_f64().ok_or_else(|| D::Error::custom("not a decimal"))?,
+        };
+        Self::try_from(number).map_err(D::Error::custom)
+    }
+}
+
+impl schemars::JsonSchema for Cents {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Cents".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": ["string", "number"], "pattern": r"^-?\d+(\.\d+)?([eE]\d+)?$" })
+    }
+}
+
+#[tokio::test]
+async fn literals_of_dates_and_decimals_are_read_as_arguments_are() {
+    #[mcp_type]
+    #[derive(Debug)]
+    #[serde(rename_all = "lowercase")]
+    enum Pace {
+        Slow,
+        Fast,
+    }
+    #[mcp_tool]
+    fn pay(
+        #[mcp(default = "85.00", range(0..=5000))] price: Cents,
+        #[mcp(range(1..))] tip: Option<Cents>,
+        #[mcp(default = "2026-01-01")] due: chrono::NaiveDate,
+        #[mcp(example = "67e55044-10b1-426f-9247-bb680e5fe0c8")] id: Option<uuid::Uuid>,
+        #[mcp(default = "slow")] pace: Pace,
+    ) -> String {
+        format!("{price} {tip:?} {due} {id:?} {pace:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<pay>());
+    let price = property(&server, "price").await;
+    assert_eq!(price["default"], "85.00");
+    assert_eq!(price["anyOf"][1], json!({ "type": "number", "minimum": 0.0, "maximum": 5000.0 }));
+    assert_eq!(property(&server, "due").await["default"], "2026-01-01");
+    assert_eq!(property(&server, "id").await["examples"], json!(["67e55044-10b1-426f-9247-bb680e5fe0c8"]));
+    server.call("pay", json!({})).await.expect_text("85.00 None 2026-01-01 None Slow");
+    server
+        .call("pay", json!({ "price": 12.5, "tip": "2" }))
+        .await
+        .expect_text("12.50 Some(Cents(200)) 2026-01-01 None Slow");
+    for (sent, line) in [
+        (json!({ "price": "5000.01" }), "- price: 5000.01 is greater than the maximum of 5000"),
+        (json!({ "tip": 0.5 }), "- tip: 0.5 is less than the minimum of 1"),
+        (json!({ "price": [] }), "- price: an empty array is not a string or a number"),
+    ] {
+        let text = failure(&server.call("pay", sent.clone()).await);
+        assert!(text.contains(line), "{sent}: {text}");
+        assert!(
+            text.ends_with(
+                "expected: pay(due?: date = \"2026-01-01\", id?: uuid, pace?: \"slow\" | \"fast\" = \"slow\", \
+                 price?: decimal 0.0..=5000.0 = \"85.00\", tip?: decimal 1.0..)"
+            ),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_literal_that_its_type_refuses_is_an_error_of_the_build() {
+    #[mcp_tool]
+    fn plan(
+        #[mcp(default = "2026-02-30")] from: chrono::NaiveDate,
+        #[mcp(example = "soon")] until: Option<chrono::NaiveDate>,
+    ) -> String {
+        format!("{from} {until:?}")
+    }
+    let error = build_error(mcp_runtime::server!().tool::<plan>());
+    assert!(error.contains("`from`: its default \"2026-02-30\" is not a value of its type: "), "{error}");
+    assert!(error.contains("`until`: its example \"soon\" is not a value of its type: "), "{error}");
+}

@@ -41,7 +41,8 @@ async fn a_function_without_docs_has_no_description() {
     fn bare() {}
 
     let server = serve(mcp_runtime::server!().tool::<bare>());
-    assert_eq!(only_tool(&server).await, json!({ "name": "bare", "inputSchema": { "type": "object" } }));
+    let bare = json!({ "name": "bare", "inputSchema": { "type": "object", "properties": {} } });
+    assert_eq!(only_tool(&server).await, bare);
 }
 
 #[test]

@@ -82,7 +82,7 @@ async fn a_rule_takes_arguments_by_name_and_state_by_type_and_is_reported_with_t
         "invalid arguments for tool `book`:\n\
          - start, until: 2026-01-02 is before 2026-01-03\n\
          - guests, note: 2 guests, and at most 1 fit\n\
-         expected: book(start: string date, until: string date, guests: string[], rooms: integer 1..=255, note?: string)\n\
+         expected: book(start: date, until: date, guests: string[], rooms: integer 1..=255, note?: string)\n\
          rule: The end is not before the start."
     );
     // arguments that are repaired, and what is invalid besides; a rule with an invalid argument does not run

@@ -389,3 +389,30 @@ async fn an_argument_that_the_schema_does_not_have_is_a_private_failure_that_nam
     optional.call("read", json!({})).await.expect_failure("`a` is missing");
     optional.call("read", json!({ "a": "x" })).await.expect_text("x");
 }
+
+#[tokio::test]
+async fn the_format_of_a_schema_that_is_written_by_hand_is_enforced() {
+    let schema = || {
+        json!({
+            "type": "object",
+            "properties": { "day": { "type": "string", "format": "date" }, "id": { "type": "string", "format": "x-id" } }
+        })
+    };
+    let book = ToolDef::builder("book").input_schema(schema()).output_schema(schema()).handler(
+        |call: ToolCall| async move {
+            Json(json!({ "day": call.arguments["day"].as_str().map(|day| day.replace("2027", "soon")) }))
+        },
+    );
+    let foreign = ToolDef::builder("foreign")
+        .trusted_input_schema(schema())
+        .handler(|call: ToolCall| async move { call.arguments.to_string() });
+    let server = serve(mcp_runtime::server!().add(book).add(foreign));
+    server.call("book", json!({ "day": "2026-07-28", "id": "any" })).await.expect_ok();
+    server
+        .call("book", json!({ "day": "soon" }))
+        .await
+        .expect_failure("- day: \"soon\" is not a date, as in 2026-07-28");
+    assert_eq!(failure(&server.call("book", json!({ "day": "2027-01-01" })).await), "tool 'book' failed");
+    // another program may mean something else by it
+    server.call("foreign", json!({ "day": "soon" })).await.expect_text("{\"day\":\"soon\"}");
+}

@@ -79,14 +79,21 @@ cases! {
         good [[1] => "{1}"], bad [[1, 1]];
     tuple: (u8, String) => {
             "type": "array", "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": 255 }, { "type": "string" }],
+            "items": { "anyOf": [{ "type": "integer", "minimum": 0, "maximum": 255 }, { "type": "string" }] },
             "minItems": 2, "maxItems": 2
         }, good [[1, "a"] => "(1, \"a\")"], bad [[1], ["a", 1], [1, "a", 2]];
+    pair: (f64, f64) => { "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 },
+        good [[1, 2.5] => "(1.0, 2.5)"], bad [[1], [1, 2, 3], [1, "a"]];
     map: HashMap<String, i64> => { "type": "object", "additionalProperties": { "type": "integer" } },
         good [{ "k": 1 } => "{\"k\": 1}", {} => "{}"], bad [{ "k": "x" }, [], "x"];
     map_of_lists: BTreeMap<String, Vec<Option<bool>>> => {
-            "type": "object", "additionalProperties": { "type": "array", "items": { "type": ["boolean", "null"] } }
+            "type": "object", "additionalProperties": {
+                "type": "array", "items": { "anyOf": [{ "type": "boolean" }, { "type": "null" }] }
+            }
         }, good [{ "k": [null, true] } => "{\"k\": [None, Some(true)]}"], bad [{ "k": null }, { "k": [1] }];
     enum_of_names: Plain => { "type": "string", "enum": ["A", "B"] }, good ["A" => "A"], bad ["a", "C", 0, null];
+    any_object: serde_json::Map<String, Value> => { "type": "object", "properties": {}, "additionalProperties": true },
+        good [{ "a": 1 } => "{\"a\": Number(1)}"], bad [[]];
     value: Value => {}, good [{ "a": [1] } => "Object {\"a\": Array [Number(1)]}", null => "Null"], bad [];
     date: chrono::NaiveDate => { "type": "string", "format": "date" }, good ["2024-02-29" => "2024-02-29"], bad ["2023-02-29", "x", 5];
     time: chrono::DateTime<chrono::Utc> => { "type": "string", "format": "date-time" },

@@ -44,21 +44,6 @@ mod default_wrong_type {
     }
 }
 
-mod default_text_for_enum {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    enum Order {
-        Newest,
-        Oldest,
-    }
-
-    #[mcp_tool]
-    fn search(#[mcp(default = "Newest")] order: Order) -> bool {
-        matches!(order, Order::Newest | Order::Oldest)
-    }
-}
-
 mod default_without_default {
     use mcp_runtime::{mcp_tool, mcp_type};
 

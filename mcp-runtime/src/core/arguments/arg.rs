@@ -3,7 +3,7 @@
 //! Generated code makes one `const ArgDescriptor<T>` for each parameter. The rest of the runtime sees `&dyn AnyArg` and does
 //! not know `T`.
 
-use std::any::TypeId;
+use std::{any::TypeId, marker::PhantomData};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
@@ -17,7 +17,7 @@ use super::{
     rules::Rules,
     text::missing,
 };
-use crate::schema::{SAMPLE_KEY, generator, link_patterns, sample_with_keys};
+use crate::schema::{SAMPLE_KEY, format_error, generator, link_patterns, sample_with_keys, truncate};
 
 /// Types that can be an argument. A message names `Leaf`, which is the `T` of a `Vec<T>`.
 #[diagnostic::on_unimplemented(
@@ -82,28 +82,73 @@ pub trait DynArg: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> DynArg for T {}
 
-/// Types that `default = ".."` and `example = ".."` apply to.
-#[diagnostic::on_unimplemented(
-    message = "a string is not a value of type `{Self}`",
-    label = "expected a value of type `{Self}`",
-    note = "write a value of the parameter's type: `default = 10`, `default = Color::Red`"
-)]
-pub trait FromText {
+/// A `default` or an `example`, or why its literal is not a value of its type.
+pub type DeclaredResult<T> = Result<T, String>;
+
+/// Reads the string literal of a `default` or an `example` as an argument is read. The inherent functions, of types that no
+/// text is a value of, take precedence over that of [`AnyTextValue`].
+#[derive(Debug)]
+pub struct TextValue<T>(PhantomData<T>);
+
+/// [`TextValue`] for any other type.
+pub trait AnyTextValue<T> {
     /// The value.
-    fn from_text(text: &'static str) -> Self;
+    ///
+    /// # Errors
+    /// The type refuses the text.
+    fn value(literal: impl AnyLiteral) -> DeclaredResult<T>
+    where
+        T: DeserializeOwned;
 }
-#[diagnostic::do_not_recommend]
-impl<T: From<&'static str>> FromText for T {
-    fn from_text(text: &'static str) -> Self {
-        text.into()
+
+impl<T> AnyTextValue<T> for TextValue<T> {
+    fn value(literal: impl AnyLiteral) -> DeclaredResult<T>
+    where
+        T: DeserializeOwned,
+    {
+        let text = literal.text();
+        T::deserialize(Value::from(text))
+            .map_err(|error| format!("\"{}\" is not a value of its type: {error}", truncate(text)))
     }
 }
 
-/// The value of a `default` or an `example` that is a string literal.
-#[must_use]
-pub fn from_text<T: FromText>(text: &'static str) -> T {
-    T::from_text(text)
+/// String literals.
+pub trait AnyLiteral {
+    /// The text.
+    fn text(self) -> &'static str;
 }
+
+impl AnyLiteral for &'static str {
+    fn text(self) -> &'static str {
+        self
+    }
+}
+
+/// Literals without quotes: none that [`TextValue`] is given.
+#[diagnostic::on_unimplemented(
+    message = "a string is not a value of type `{T}`",
+    label = "expected a value of type `{T}`",
+    note = "write it without quotes: `default = 10`"
+)]
+pub trait PlainLiteral<T> {
+    /// The value.
+    fn into_value(self) -> T;
+}
+
+macro_rules! plain {
+    ($($t:ty)*) => {$(
+        impl TextValue<$t> {
+            /// Never called.
+            ///
+            /// # Errors
+            /// Never fails; the type is that of other values.
+            pub fn value(literal: impl PlainLiteral<$t>) -> DeclaredResult<$t> {
+                Ok(literal.into_value())
+            }
+        }
+    )*};
+}
+plain!(bool i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 /// Types whose values can be published as `default` and `examples`.
 #[diagnostic::on_unimplemented(
@@ -167,9 +212,9 @@ pub struct ArgDescriptor<T: 'static> {
     decode: DecodeFn<T>,
     missing: fn() -> Option<T>,
     schema: fn(&mut SchemaGenerator) -> Schema,
-    default: Option<fn() -> T>,
+    default: Option<fn() -> DeclaredResult<T>>,
     publish: Option<fn(T) -> Result<Value, String>>,
-    example: Option<fn() -> T>,
+    example: Option<fn() -> DeclaredResult<T>>,
     rules: Option<fn(Option<&T>, &mut Rules)>,
 }
 
@@ -183,7 +228,7 @@ pub enum DeclaredValue {
 }
 
 fn publish<T: Serialize>(value: T) -> Result<Value, String> {
-    serde_json::to_value(value).map_err(|error| error.to_string())
+    serde_json::to_value(value).map_err(|error| format!("cannot be published: {error}"))
 }
 
 impl<T: 'static> ArgDescriptor<T> {
@@ -245,7 +290,7 @@ impl<T: 'static> ArgDescriptor<T> {
 
     /// Sets the value for an absent argument.
     #[must_use]
-    pub const fn default(mut self, value: fn() -> T) -> Self
+    pub const fn default(mut self, value: fn() -> DeclaredResult<T>) -> Self
     where
         T: DefaultArg,
     {
@@ -256,7 +301,7 @@ impl<T: 'static> ArgDescriptor<T> {
 
     /// Sets the published example.
     #[must_use]
-    pub const fn example(mut self, value: fn() -> T) -> Self
+    pub const fn example(mut self, value: fn() -> DeclaredResult<T>) -> Self
     where
         T: DefaultArg,
     {
@@ -327,12 +372,12 @@ impl<T: 'static> ArgDescriptor<T> {
     pub fn take(&self, call: &Call<'_>, index: usize) -> Result<T, InvalidArgument> {
         let slots = &call.arguments;
         let value = match (self.options.raw_value(slots, index), self.default) {
-            (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => default(),
+            (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => declared_value(default)?,
             (Some(raw), _) => match (self.decode)(raw, false) {
                 Ok(value) => value,
                 Err(_) => return Err(InvalidArgument),
             },
-            (None, Some(default)) => default(),
+            (None, Some(default)) => declared_value(default)?,
             (None, None) => return (self.missing)().ok_or(InvalidArgument),
         };
         match self.rules {
@@ -341,12 +386,18 @@ impl<T: 'static> ArgDescriptor<T> {
         }
     }
 
-    fn declared_value(&self, which: DeclaredValue) -> Option<fn() -> T> {
-        match which {
+    fn declared_value(&self, which: DeclaredValue) -> Option<DeclaredResult<T>> {
+        let value = match which {
             DeclaredValue::Default => self.default,
             DeclaredValue::Example => self.example,
-        }
+        };
+        value.map(|value| value())
     }
+}
+
+/// The value of a default, which `build()` has checked.
+fn declared_value<T>(default: fn() -> DeclaredResult<T>) -> Result<T, InvalidArgument> {
+    default().map_err(|_| InvalidArgument)
 }
 
 /// An argument of a tool.
@@ -439,7 +490,7 @@ pub trait AnyArg: Sync {
     fn visit_rules(&self, rules: &mut Rules<'_>);
     #[doc(hidden)]
     fn required(&self) -> bool;
-    /// The default or the example, or why it has no JSON form.
+    /// The default or the example, or why it is not a value that can be published.
     #[doc(hidden)]
     fn declared(&self, which: DeclaredValue) -> Option<Result<Value, String>>;
     /// The rules that the default or the example breaks.
@@ -497,15 +548,13 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
     }
 
     fn declared(&self, which: DeclaredValue) -> Option<Result<Value, String>> {
-        match (self.declared_value(which), self.publish) {
-            (Some(value), Some(publish)) => Some(publish(value())),
-            _ => None,
-        }
+        Some(self.declared_value(which)?.and_then(self.publish?))
     }
 
     fn declared_violations(&self, which: DeclaredValue) -> Vec<String> {
-        match (self.declared_value(which), self.rules) {
-            (Some(value), Some(rules)) => Rules::violations(rules, &value()),
+        let Some(rules) = self.rules else { return Vec::new() };
+        match self.declared_value(which) {
+            Some(Ok(value)) => Rules::violations(rules, &value),
             _ => Vec::new(),
         }
     }
@@ -602,7 +651,7 @@ impl dyn AnyArg + '_ {
         let mut errors = Vec::new();
         for (what, which) in values {
             if let Some(Err(error)) = self.declared(which) {
-                errors.push(format!("its {what} cannot be published: {error}"));
+                errors.push(format!("its {what} {error}"));
             }
         }
         let mut rules = Rules::checking_declaration();
@@ -656,9 +705,13 @@ impl dyn AnyArg + '_ {
         let Some(raw) = self.options().raw_value(slots, index) else {
             return if self.required() { vec!["is missing".to_owned().into()] } else { Vec::new() };
         };
-        match self.violations(raw, slots.strict) {
-            Err(error) => vec![error],
-            Ok(violations) => violations.into_iter().map(ValueError::from).collect(),
+        match (self.violations(raw, slots.strict), raw) {
+            (Err(error), RawArgument::Text(text)) => {
+                let schema = self.type_schema(&mut generator()).to_value();
+                vec![format_error(&schema, text).map_or(error, ValueError::from)]
+            }
+            (Err(error), _) => vec![error],
+            (Ok(violations), _) => violations.into_iter().map(ValueError::from).collect(),
         }
     }
 }

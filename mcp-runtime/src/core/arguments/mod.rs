@@ -19,10 +19,10 @@ mod text;
 mod text_limit;
 
 #[cfg(feature = "config")]
-pub(crate) use arg::FromText;
+pub(crate) use arg::AnyLiteral;
 pub use arg::{
-    AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, injected, json, json_of, object, provided,
-    provided_option, shared, text, text_of,
+    AnyArg, AnyTextValue, ArgDescriptor, DeclaredResult, HeaderArg, TextValue, flatten, injected, json,
+    json_of, object, provided, provided_option, shared, text, text_of,
 };
 pub(crate) use arg::{declaration_errors, has_flatten, is_always_object};
 pub use call::{Call, HandlerResult, blocking, on_thread, pending, ready};
@@ -41,7 +41,7 @@ pub(crate) use report::{MAX_VALUES, ToolInput, has_too_many_values, normalize_in
 pub(crate) use rule_fn::BoundRule;
 pub use rule_fn::{ArgumentRule, ItemRules, RuleDescriptor, RuleParam, RuleValues, rule_result, rule_value};
 #[cfg(feature = "config")]
-pub(crate) use rules::{Length, OneOf, Patterned, Ranged};
+pub(crate) use rules::{Length, OneOf, Patterned, Ranged, Within};
 pub use rules::{NoBound, Pattern, Rules};
 pub(crate) use text_limit::TextLimit;
 

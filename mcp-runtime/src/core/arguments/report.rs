@@ -67,6 +67,8 @@ pub(crate) struct ToolInput {
     null_is_absent: bool,
     /// Whether absent members with a `default` are added, which typed decoding does by itself.
     adds_defaults: bool,
+    /// Whether `format` is an assertion, which it is where a schema was written by hand: types check it themselves.
+    pub(crate) checks_formats: bool,
     compiled: OnceLock<Option<Validator>>,
     /// The descriptions of the rules over several arguments.
     pub(crate) rules: Vec<&'static str>,
@@ -96,6 +98,7 @@ impl ToolInput {
             has_hidden: false,
             null_is_absent,
             adds_defaults,
+            checks_formats: false,
             compiled: OnceLock::new(),
             rules: Vec::new(),
             attempts: None,
@@ -189,7 +192,8 @@ impl ToolInput {
 
     fn compile_schema(&self, schema: &Value) -> Option<Validator> {
         let validator = Validator::compile_generated(schema).ok()?;
-        Some(if self.null_is_absent { validator.null_is_absent() } else { validator })
+        let validator = if self.null_is_absent { validator.null_is_absent() } else { validator };
+        Some(if self.checks_formats { validator.check_formats() } else { validator })
     }
 
     /// The schema that arguments are checked against.
@@ -288,8 +292,8 @@ pub(super) fn decode_errors(
             }
             Ok(_) => {}
             Err(first) => {
-                // a part of what is refused as a whole is probably what does not have its format
-                let formats = if first.is_whole_object && tool.repairs_all(slots.object) {
+                // what is refused, or a part of it, is probably what does not have its format
+                let formats = if tool.repairs_all(slots.object) {
                     tool.format_errors(slots.object)
                 } else {
                     Vec::new()
@@ -299,9 +303,11 @@ pub(super) fn decode_errors(
                         .is_some_and(|place| is_within(&place, &first.path) && !reported.contains(&place))
                 };
                 let mut lines: Vec<_> = formats.iter().filter(in_it).map(ToString::to_string).collect();
-                let is_around =
-                    |known: &String| is_within(known, &first.path) || is_within(&first.path, known);
-                if lines.is_empty() && !reported.iter().any(is_around) {
+                // where a part of a value is reported, what is said of the whole is about that part
+                let is_said = |known: &String| {
+                    first.is_whole_object || is_within(known, &first.path) || is_within(&first.path, known)
+                };
+                if lines.is_empty() && !reported.iter().any(is_said) {
                     lines.push(first.line(&path));
                 }
                 errors.extend(lines);

@@ -96,7 +96,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The bound of a range, published as a keyword of `included` or `excluded`.
-    fn bound<N: Copy + Display + Serialize, B: RangeBound<N>>(
+    fn bound<N: Copy + Display + Serialize, K, B: RangeBound<N, K>>(
         &mut self,
         bound: Bound<B>,
         [included, excluded]: [&str; 2],
@@ -109,9 +109,9 @@ impl<'a> Rules<'a> {
         };
         match &mut self.visit {
             RulesVisit::Publish(schema) => {
-                schema.insert(keyword.to_owned(), serde_json::to_value(number).unwrap_or(Value::Null));
+                schema.insert(keyword.to_owned(), published_number(number).unwrap_or(Value::Null));
             }
-            RulesVisit::Invalid(list) if serde_json::to_value(number).is_err() => {
+            RulesVisit::Invalid(list) if published_number(number).is_none() => {
                 list.push(format!("{number} cannot be published\nkeep the bounds of `range` within 64 bits"));
             }
             _ => {}
@@ -120,12 +120,11 @@ impl<'a> Rules<'a> {
     }
 
     /// Bounds on a number.
-    pub fn range<T: Ranged, A: RangeBound<T::Number>, B: RangeBound<T::Number>>(
-        &mut self,
-        value: Option<&T>,
-        min: Bound<A>,
-        max: Bound<B>,
-    ) {
+    pub fn range<T: Ranged<M>, M, A, B>(&mut self, value: Option<&T>, min: Bound<A>, max: Bound<B>)
+    where
+        A: RangeBound<T::Number, T::Kind>,
+        B: RangeBound<T::Number, T::Kind>,
+    {
         let min: Bound<T::Number> = self.bound(min, ["minimum", "exclusiveMinimum"]);
         let max: Bound<T::Number> = self.bound(max, ["maximum", "exclusiveMaximum"]);
         let Some(number) = value.and_then(Ranged::number) else { return };
@@ -204,24 +203,46 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Numbers, which `range` applies to.
+/// A bound as the number of a keyword. A decimal is serialized as text, and displayed as a number.
+fn published_number<N: Display + Serialize>(number: N) -> Option<Value> {
+    let text = number.to_string();
+    match serde_json::to_value(number).ok()? {
+        number @ Value::Number(_) => Some(number),
+        _ => text.parse().ok().map(Value::Number),
+    }
+}
+
+/// Numbers, which `range` applies to; `M` marks how.
 #[diagnostic::on_unimplemented(
     message = "`range` needs a number, not `{Self}`",
     label = "`range` does not apply to this type",
     note = "for text and collections write `length(..)`"
 )]
-pub trait Ranged {
+pub trait Ranged<M> {
     /// The type of the bounds.
     type Number: Copy + PartialOrd + Display + Serialize;
+    /// [`Primitive`] or [`Converted`].
+    type Kind;
     /// The number, unless it is absent.
     fn number(&self) -> Option<Self::Number>;
 }
-/// Numbers that bound a range of `N`: those of its type, and whole numbers for floats.
+
+/// Marks the numbers of Rust.
+#[derive(Debug)]
+pub struct Primitive;
+/// Marks numbers of other crates, such as decimals: they convert from integers and floats.
+#[derive(Debug)]
+pub struct Converted;
+/// Marks a number of kind `M` in another type.
+#[derive(Debug)]
+pub struct Within<M>(M);
+
+/// Numbers that bound a range of `N`: those of its type, whole numbers for floats, and both for converted numbers.
 #[diagnostic::on_unimplemented(
     message = "a bound of this `range` is not a `{N}`",
     label = "`range` needs bounds of type `{N}`"
 )]
-pub trait RangeBound<N> {
+pub trait RangeBound<N, K> {
     /// The bound as a number of the range.
     fn into_number(self) -> N;
 }
@@ -229,7 +250,7 @@ pub trait RangeBound<N> {
 /// The bound of a range at the end where it has none.
 #[derive(Debug, Clone, Copy)]
 pub enum NoBound {}
-impl<N> RangeBound<N> for NoBound {
+impl<N, K> RangeBound<N, K> for NoBound {
     fn into_number(self) -> N {
         match self {}
     }
@@ -277,13 +298,14 @@ pub trait OneOf<C> {
 
 macro_rules! numbers {
     ($($t:ty)*) => {$(
-        impl Ranged for $t {
+        impl Ranged<Primitive> for $t {
             type Number = $t;
+            type Kind = Primitive;
             fn number(&self) -> Option<$t> {
                 Some(*self)
             }
         }
-        impl RangeBound<$t> for $t {
+        impl RangeBound<$t, Primitive> for $t {
             fn into_number(self) -> $t {
                 self
             }
@@ -293,14 +315,29 @@ macro_rules! numbers {
 numbers!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 // one integer type for each float, so that it is inferred for `range(0..=1)`
-impl RangeBound<f32> for i64 {
+impl RangeBound<f32, Primitive> for i64 {
     fn into_number(self) -> f32 {
         self as f32
     }
 }
-impl RangeBound<f64> for i64 {
+impl RangeBound<f64, Primitive> for i64 {
     fn into_number(self) -> f64 {
         self as f64
+    }
+}
+
+// no number of Rust converts from both
+#[diagnostic::do_not_recommend]
+impl<T: Copy + PartialOrd + Display + Serialize + From<i64> + TryFrom<f64>> Ranged<Converted> for T {
+    type Number = T;
+    type Kind = Converted;
+    fn number(&self) -> Option<T> {
+        Some(*self)
+    }
+}
+impl<N: From<i64>> RangeBound<N, Converted> for i64 {
+    fn into_number(self) -> N {
+        self.into()
     }
 }
 
@@ -359,8 +396,9 @@ collections! {
     BTreeMap<K, V>, "minProperties", "maxProperties", "entries", [K V];
 }
 
-impl<T: Ranged> Ranged for Option<T> {
+impl<M, T: Ranged<M>> Ranged<Within<M>> for Option<T> {
     type Number = T::Number;
+    type Kind = T::Kind;
     fn number(&self) -> Option<T::Number> {
         self.as_ref().and_then(T::number)
     }

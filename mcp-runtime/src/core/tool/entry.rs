@@ -337,12 +337,8 @@ impl ToolEntry {
 
 fn hide(schema: &mut Value, name: &str) {
     remove_required(schema, name);
-    let is_empty = schema.get_mut("properties").and_then(Value::as_object_mut).is_some_and(|properties| {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.remove(name);
-        properties.is_empty()
-    });
-    if let Some(root) = schema.as_object_mut().filter(|_| is_empty) {
-        root.remove("properties");
     }
 }
 

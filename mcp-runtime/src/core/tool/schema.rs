@@ -13,7 +13,7 @@ use crate::{
     schema::{
         Direction, Validator, accept_aliases, cap_patterns, check_schema, conform_published_values,
         enforceable_part, generator, generator_for_output, generator_of_accepted, has_aliases, hoist_defs,
-        minimize, remove_wrong_values, subschemas, wrap_for_legacy,
+        minimize, remove_wrong_values, subschemas, suit_clients, wrap_for_legacy,
     },
 };
 
@@ -56,14 +56,26 @@ impl HandWrittenSchema {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(super) fn into_input(self, name: &str) -> Result<(ToolInput, Validator), String> {
+    pub(super) fn into_input(mut self, name: &str) -> Result<(ToolInput, Validator), String> {
         if self.schema.get("type") != Some(&Value::from("object")) {
             return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
         }
+        // OpenAI refuses arguments without `properties`
+        let has_properties = ["properties", "$ref", "anyOf", "oneOf", "allOf"];
+        if let Some(schema) = self.schema.as_object_mut()
+            && !has_properties.iter().any(|keyword| schema.contains_key(*keyword))
+        {
+            schema.insert("properties".to_owned(), json!({}));
+        }
         let is_trusted = self.is_trusted;
         let (published, enforced) = self.check()?;
-        let validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
-        let input = ToolInput::from_schema(name.to_owned(), enforced);
+        let mut validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
+        let mut input = ToolInput::from_schema(name.to_owned(), enforced);
+        // a foreign schema may name formats in another sense
+        if !is_trusted {
+            validator = validator.check_formats();
+            input.checks_formats = true;
+        }
         Ok((if is_trusted { input.published_as(published) } else { input }, validator))
     }
 
@@ -72,8 +84,13 @@ impl HandWrittenSchema {
     /// # Errors
     /// As [`check`](Self::check).
     pub(super) fn into_output(self) -> Result<OutputSchema, String> {
+        let is_trusted = self.is_trusted;
         let (published, enforced) = self.check()?;
-        OutputSchema::new(published, &enforced)
+        let mut output = OutputSchema::new(published, &enforced)?;
+        if !is_trusted {
+            output.validator = output.validator.check_formats();
+        }
+        Ok(output)
     }
 }
 
@@ -182,6 +199,7 @@ fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) {
         root.entry(keyword).or_insert(false.into());
     }
     minimize(root, Direction::Input);
+    suit_clients(root);
     for arg in item.args.iter().filter(|arg| arg.header().is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
             add_string_type(property);

@@ -862,6 +862,19 @@ fn texts_use_the_words_of_the_field() {
     report(&wrong);
 }
 
+#[test]
+fn everything_that_blocks_is_in_the_list_of_one_file() {
+    let mut wrong = Vec::new();
+    for (path, code) in sources("mcp-runtime") {
+        let blocks = ["spawn_blocking", "block_in_place", "tokio::fs", "lookup_host", "GaiResolver"];
+        let found = blocks.into_iter().filter(|name| code.contains(name) && path != "core/blocking.rs");
+        let resolves = code.contains("to_socket_addrs") && path != "core/resolver.rs";
+        wrong
+            .extend(found.chain(resolves.then_some("to_socket_addrs")).map(|name| format!("{path}: {name}")));
+    }
+    report(&wrong);
+}
+
 /// A line of an example that compares a secret by a way that takes longer the more of a guess is right.
 fn compares_a_secret(line: &str) -> bool {
     let line = line.to_lowercase();

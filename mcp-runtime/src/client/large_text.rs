@@ -1,8 +1,9 @@
 //! Large texts of servers are parsed on a thread that may block: other tasks of the program go on meanwhile.
 
-use tokio::{runtime::Handle, task::spawn_blocking};
+use tokio::runtime::Handle;
 
 use super::Error;
+use crate::core::blocking;
 
 /// From this size on a text is large. A smaller one is parsed within a millisecond, which is not worth another thread.
 pub(in crate::client) const LARGE: usize = 256 << 10;
@@ -18,7 +19,7 @@ pub(in crate::client) async fn run_elsewhere<T: Send + 'static>(
         // polled outside of a runtime, whose tasks would go on
         return Ok(f());
     }
-    spawn_blocking(f).await.map_err(|_| Error::invalid("a message of the server could not be read"))
+    blocking::run(f).await.map_err(|_| Error::invalid("a message of the server could not be read"))
 }
 
 /// Parses a text with `parse`; a large text is parsed on a thread that may block.

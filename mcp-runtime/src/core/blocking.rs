@@ -1,18 +1,45 @@
-//! Functions that block, on the runtime's blocking pool. A thread cannot be stopped, so it holds the permits of its
-//! call until it returns, even if the call was cancelled. A function that still waits for a thread is aborted.
+//! Functions that block, on threads. A thread cannot be stopped, so it holds the permits of its call, and its turn, until it
+//! returns, even if the call was cancelled. A function that still waits for a thread is aborted.
+//!
+//! Whatever blocks is listed here. Tokio's blocking pool is the program's as well: no one may fill it, and nothing that may
+//! take as long as someone else likes is in it without a turn of the one for whom it runs.
+//!
+//! | what | its thread | a turn of |
+//! |---|---|---|
+//! | users' plain functions with `blocking`, of items and attributes | of the pool, [`run_blocking`] | the caller, who may have half of `MAX_THREADS` |
+//! | a client's tokens: files, keyrings, the program's own stores; a token in a file | of the pool, [`run`] | the caller of the function that uses the client, else the program |
+//! | a client's artifacts in a directory; large texts of its servers, which are parsed; the browser that it opens | the same | the same |
+//! | look-ups of names, for webhooks, documents, clients and Redis | its own, `core/resolver.rs` | the principal that subscribed an endpoint, who may have half of `MAX_LOOK_UPS`, else the program |
+//! | the addresses that a program serves, before it does | of the pool, by Tokio | none: no client is connected |
+//!
+//! Settings, keys, lists of API keys and skills are read where the program loads them, on its own thread, and pipes for five
+//! seconds at most.
 
 use std::{
     cell::RefCell,
     fmt,
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     task::{Context as TaskContext, Poll},
 };
 
-use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    task::{JoinError, JoinHandle},
+};
 
-use crate::core::{admission, context::Context, error::Failure, sync::Mutex};
+use crate::core::{
+    admission::{self, Owner, Turns},
+    context::Context,
+    error::Failure,
+    sync::Mutex,
+};
+
+/// Threads of the blocking pool that run something for this crate: by default, the pool has 512.
+const MAX_THREADS: usize = 448;
+
+static THREADS: LazyLock<Arc<Turns>> = LazyLock::new(|| Turns::new(MAX_THREADS, 100));
 
 /// A permit that a call holds while it runs.
 #[derive(Debug)]
@@ -100,20 +127,35 @@ impl<R> Drop for BlockingTask<R> {
     }
 }
 
-/// Runs a function on the blocking pool, in the context of the current call.
+/// Runs a function on the blocking pool, when it is the turn of the current call's caller.
+///
+/// # Errors
+/// It has panicked, or the runtime ends.
+pub(crate) async fn run<R: Send + 'static>(
+    body: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, JoinError> {
+    let caller = Context::current().map_or_else(Owner::local, |context| context.inner().request.owner());
+    let permits: Vec<_> =
+        POLLED.with_borrow_mut(|polled| polled.iter_mut().flatten().map(Permits::share).collect());
+    let turn = THREADS.wait(&caller, "").await;
+    let handle = tokio::task::spawn_blocking(move || {
+        let _held = (turn, permits);
+        body()
+    });
+    let mut task = BlockingTask { handle };
+    (&mut task.handle).await
+}
+
+/// Runs a user's function on the blocking pool, in the context of the current call.
 pub(crate) async fn run_blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     let context = Context::current();
-    let permits: Vec<_> =
-        POLLED.with_borrow_mut(|polled| polled.iter_mut().flatten().map(Permits::share).collect());
-    let handle = tokio::task::spawn_blocking(move || {
-        let _permits = permits;
+    let run = run(move || {
         let _entered = context.as_ref().map(Context::enter_blocking);
         body()
     });
-    let mut task = BlockingTask { handle };
-    match (&mut task.handle).await {
+    match run.await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             // caught by `invoke`, like every panic

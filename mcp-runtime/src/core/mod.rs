@@ -28,6 +28,8 @@ pub(crate) mod protocol;
 pub(crate) mod reason;
 #[cfg(any(feature = "client", feature = "http"))]
 pub(crate) mod recent_map;
+#[cfg(any(feature = "_fetch", feature = "redis"))]
+pub(crate) mod resolver;
 pub(crate) mod server;
 #[cfg(feature = "http")]
 pub(crate) mod single_flight;
@@ -36,5 +38,4 @@ pub(crate) mod spawn;
 pub(crate) mod store;
 pub(crate) mod sync;
 pub mod tool;
-#[cfg(any(feature = "client", feature = "install", feature = "testing"))]
 pub(crate) mod whole_file;

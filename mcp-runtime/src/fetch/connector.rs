@@ -27,6 +27,13 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service;
 use url::{Host, Url};
 
+use crate::core::{admission::Owner, resolver::Resolver};
+
+tokio::task_local! {
+    /// Who looks a name up, if that is not the program: set while a request of theirs is sent.
+    pub(super) static PAYER: Owner;
+}
+
 /// Whether an address may be connected to; addresses of IPv4 are not written as those of IPv6.
 pub(super) type AddressRule = fn(IpAddr) -> bool;
 
@@ -54,21 +61,12 @@ impl Connector {
     /// `limit` is for one connection, from the look-up of its name to the end of its handshakes.
     pub(super) fn new(
         admits: AddressRule,
+        resolver: Resolver,
         tls: Arc<ClientConfig>,
         proxies: Proxies,
         limit: Duration,
     ) -> Self {
-        Self::resolving(GuardedResolver { admits, look_up: system }, tls, proxies, limit)
-    }
-
-    fn resolving(
-        resolver: GuardedResolver,
-        tls: Arc<ClientConfig>,
-        proxies: Proxies,
-        limit: Duration,
-    ) -> Self {
-        let admits = resolver.admits;
-        let mut tcp = HttpConnector::new_with_resolver(resolver);
+        let mut tcp = HttpConnector::new_with_resolver(GuardedResolver { admits, resolver });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE));
@@ -123,7 +121,7 @@ impl Connector {
             );
         }
         // the program's environment names it, and no document
-        let to_proxy = Self::new(|_| true, self.tls.clone(), Proxies::none(), self.limit);
+        let to_proxy = Self::new(|_| true, Resolver::system(), self.tls.clone(), Proxies::none(), self.limit);
         if target.scheme() != Some(&Scheme::HTTPS) {
             let stream = to_proxy.connect_directly(proxy.uri()).await?;
             return Ok(HttpStream { peer: None, is_forwarded: true, ..stream });
@@ -210,19 +208,11 @@ pub(super) fn is_loopback_host(url: &Url) -> bool {
     }
 }
 
-/// Resolves a name to its addresses.
-type LookUp = fn(String) -> ConnectFuture<io::Result<Vec<SocketAddr>>>;
-
-/// Resolves a name by the operating system.
-fn system(name: String) -> ConnectFuture<io::Result<Vec<SocketAddr>>> {
-    Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
-}
-
 /// Resolves names to the addresses that are admitted.
 #[derive(Clone)]
 struct GuardedResolver {
     admits: AddressRule,
-    look_up: LookUp,
+    resolver: Resolver,
 }
 
 impl Service<Name> for GuardedResolver {
@@ -235,9 +225,10 @@ impl Service<Name> for GuardedResolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let Self { admits, look_up } = *self;
+        let Self { admits, resolver } = self.clone();
+        let payer = PAYER.try_with(Owner::clone).unwrap_or_else(|_| Owner::local());
         Box::pin(async move {
-            let found = look_up(name.as_str().to_owned()).await?;
+            let found = resolver.addresses(&payer, name.as_str()).await?;
             let admitted = found.into_iter().filter(|address| admits(address.ip().to_canonical()));
             let admitted: Vec<_> = admitted.collect();
             if admitted.is_empty() {
@@ -329,7 +320,7 @@ mod tests {
     #[tokio::test]
     async fn names_of_private_addresses_are_not_resolved() {
         let name = || "localhost".parse::<Name>().unwrap();
-        let resolver = |reach: Reach| GuardedResolver { admits: reach.rule(), look_up: system };
+        let resolver = |reach: Reach| GuardedResolver { admits: reach.rule(), resolver: Resolver::system() };
         assert!(resolver(Reach::Public).call(name()).await.is_err());
         let mut resolved = resolver(Reach::Loopback).call(name()).await.unwrap();
         assert!(resolved.all(|address| address.ip().is_loopback()));
@@ -341,18 +332,18 @@ mod tests {
         use std::sync::atomic::{AtomicUsize, Ordering};
         static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
         // admitted at first, this machine from then on
-        fn rebound(_: String) -> ConnectFuture<io::Result<Vec<SocketAddr>>> {
+        let rebound = Resolver::new(|_| {
             let first = LOOK_UPS.fetch_add(1, Ordering::SeqCst) == 0;
             // of the addresses for benchmarks, which lead nowhere
             let address = IpAddr::from(if first { [198, 18, 0, 1] } else { [127, 0, 0, 1] });
-            Box::pin(async move { Ok(vec![SocketAddr::new(address, 0)]) })
-        }
+            Ok(vec![SocketAddr::new(address, 0)])
+        });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
         let tls = crate::fetch::tls::tls_config(&[]).unwrap();
-        let resolver = GuardedResolver { admits: |address| !address.is_loopback(), look_up: rebound };
-        let connector = Connector::resolving(resolver, tls, Proxies::none(), Duration::from_millis(200));
+        let admits: AddressRule = |address| !address.is_loopback();
+        let connector = Connector::new(admits, rebound, tls, Proxies::none(), Duration::from_millis(200));
         let target: Uri = format!("http://rebound.example:{port}/").parse().unwrap();
         for look_ups in 1..=3 {
             assert!(connector.clone().connect(target.clone()).await.is_err());
@@ -370,7 +361,9 @@ mod tests {
             let tls = crate::fetch::tls::tls_config(&[]).unwrap();
             let limit = Duration::from_secs(5);
             let target: Uri = format!("http://{host}:{port}/").parse().unwrap();
-            let connector = |reach: Reach| Connector::new(reach.rule(), tls.clone(), Proxies::none(), limit);
+            let connector = |reach: Reach| {
+                Connector::new(reach.rule(), Resolver::system(), tls.clone(), Proxies::none(), limit)
+            };
             assert!(connector(Reach::Public).connect(target.clone()).await.is_err(), "{host}");
             assert!(listener.accept().is_err(), "{host}: connected to");
             // not all systems have the others

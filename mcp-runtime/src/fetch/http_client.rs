@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
+    vec,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -26,9 +27,14 @@ use url::Url;
 
 #[cfg(feature = "client")]
 use super::body_decoder::{BodyDecoder, DecodedPiece};
+#[cfg(feature = "events-webhook")]
+use super::connector::PAYER;
 use super::connector::{AddressRule, Connector, Proxies};
 #[cfg(any(feature = "client", feature = "events-webhook"))]
 use super::reach::Reach;
+#[cfg(feature = "events-webhook")]
+use crate::core::admission::Owner;
+use crate::core::resolver::Resolver;
 
 /// How many connections are kept without a request, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -72,12 +78,25 @@ impl HttpClient {
     #[cfg(feature = "events-webhook")]
     pub(crate) fn guarded<const N: usize>(
         reach: Reach,
+        resolver: &Resolver,
         roots: &[CertificateDer<'static>],
         limit: Duration,
         idle: [IdleConnections; N],
     ) -> Result<[Self; N], String> {
         let tls = super::tls::tls_config(roots)?;
-        Ok(idle.map(|idle| Self::with(reach.rule(), tls.clone(), Proxies::none(), limit, idle)))
+        let client =
+            |idle| Self::resolving(reach.rule(), resolver.clone(), tls.clone(), Proxies::none(), limit, idle);
+        Ok(idle.map(client))
+    }
+
+    /// Sends a request for an owner, of whose look-ups it is one if its host is looked up.
+    #[cfg(feature = "events-webhook")]
+    pub(crate) async fn send_for(
+        &self,
+        owner: &Owner,
+        request: HttpRequest,
+    ) -> Result<HttpResponse, ExchangeError> {
+        PAYER.scope(owner.clone(), self.send(request)).await
     }
 
     pub(super) fn with(
@@ -87,7 +106,18 @@ impl HttpClient {
         limit: Duration,
         idle: IdleConnections,
     ) -> Self {
-        let connector = Connector::new(admits, tls, proxies.clone(), limit);
+        Self::resolving(admits, Resolver::system(), tls, proxies, limit, idle)
+    }
+
+    fn resolving(
+        admits: AddressRule,
+        resolver: Resolver,
+        tls: Arc<ClientConfig>,
+        proxies: Proxies,
+        limit: Duration,
+        idle: IdleConnections,
+    ) -> Self {
+        let connector = Connector::new(admits, resolver, tls, proxies.clone(), limit);
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle.time);
         builder.pool_max_idle_per_host(idle.per_host);
@@ -104,7 +134,7 @@ impl HttpClient {
         let uri: Uri =
             url.as_str().parse().map_err(|_| ExchangeError::text("the URL cannot be requested"))?;
         self.authorize_at_proxy(&uri, &mut headers);
-        let mut request = http::Request::new(WholeBody(Some(body).filter(|body| !body.is_empty())));
+        let mut request = http::Request::new(WholeBody(body.into_iter()));
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
         let response = self.client.request(request).await.map_err(|error| ExchangeError::of(&error))?;
         let (head, body) = response.into_parts();
@@ -157,12 +187,19 @@ pub(crate) struct HttpRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+    /// Parts, none of which is empty.
+    body: Vec<Bytes>,
 }
 
 impl HttpRequest {
     pub(crate) fn new(method: Method, url: Url, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
-        Self { method, url, headers, body: body.into() }
+        Self::of_parts(method, url, headers, vec![body.into()])
+    }
+
+    /// A request whose body is made of parts, which may be those of other requests as well.
+    pub(crate) fn of_parts(method: Method, url: Url, headers: HeaderMap, mut body: Vec<Bytes>) -> Self {
+        body.retain(|part| !part.is_empty());
+        Self { method, url, headers, body }
     }
 }
 
@@ -319,9 +356,9 @@ impl fmt::Display for ExchangeError {
     }
 }
 
-/// The body of a request; empty once it has been sent.
+/// The body of a request: the parts that were not sent yet.
 #[derive(Debug)]
-struct WholeBody(Option<Bytes>);
+struct WholeBody(vec::IntoIter<Bytes>);
 
 impl Body for WholeBody {
     type Data = Bytes;
@@ -331,14 +368,14 @@ impl Body for WholeBody {
         mut self: Pin<&mut Self>,
         _cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+        Poll::Ready(self.0.next().map(|part| Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_none()
+        self.0.as_slice().is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        SizeHint::with_exact(self.0.as_slice().iter().map(|part| part.len() as u64).sum())
     }
 }

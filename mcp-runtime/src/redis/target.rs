@@ -20,7 +20,7 @@ use redis::{
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::core::spawn::spawn;
+use crate::core::{admission::Owner, resolver::Resolver, spawn::spawn};
 
 /// How long one sentinel may take, of the time for a connection.
 const SENTINEL: Duration = Duration::from_millis(300);
@@ -262,7 +262,9 @@ impl Target {
         settings: &RedisConnectionInfo,
         config: AsyncConnectionConfig,
     ) -> Result<MultiplexedConnection, OpenError> {
-        let stream = TcpStream::connect((host, port)).await?;
+        let mut addresses = Resolver::system().addresses(&Owner::local(), host).await?;
+        addresses.iter_mut().for_each(|address| address.set_port(port));
+        let stream = TcpStream::connect(&*addresses).await?;
         stream.set_nodelay(true)?;
         #[cfg(feature = "redis-tls")]
         if let Some(tls) = &self.tls {

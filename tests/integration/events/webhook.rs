@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -444,16 +447,16 @@ async fn a_principal_that_loses_access_is_told_that_its_subscription_has_ended()
         let builder = Server::builder("notes", "1")
             .add(event::of::<note_added>())
             .limits(|limits| limits.events(|events| events.webhooks_on_loopback()))
-            .lists(|lists| lists.visible(move |_, _| seen.load(std::sync::atomic::Ordering::SeqCst)));
+            .lists(|lists| lists.visible(move |_, _| seen.load(Ordering::SeqCst)));
         let (server, endpoint) = (start(builder).await, Endpoint::start().await);
         server.subscribe("ada", &endpoint.url).await;
-        may_see.store(false, std::sync::atomic::Ordering::SeqCst);
+        may_see.store(false, Ordering::SeqCst);
         server.emit("1", "tea").await;
         assert!(soon(|| endpoint.controls().len() == 2).await, "{:?}", endpoint.controls());
         let ended = &endpoint.controls()[1];
         assert_eq!((&ended["type"], &ended["error"]["code"]), (&json!("terminated"), &json!(-32024)));
         assert!(endpoint.events().is_empty());
-        may_see.store(true, std::sync::atomic::Ordering::SeqCst);
+        may_see.store(true, Ordering::SeqCst);
         let again = server.subscribe("ada", &endpoint.url).await;
         assert_eq!(again["result"].get("deliveryStatus"), None, "it is a new one");
     })
@@ -831,8 +834,60 @@ async fn an_endpoint_that_refuses_to_be_told_of_a_gap_is_told_again_with_the_nex
     .await;
 }
 
+/// A note that is not small was added.
+#[mcp_event(name = "note.long")]
+fn note_long(#[mcp(payload)] note: &Note, number: usize, looks: &Arc<AtomicUsize>) -> bool {
+    looks.fetch_add(1, Ordering::SeqCst);
+    note.text.len() > number
+}
+
 #[tokio::test]
-async fn challenges_are_limited_for_a_principal_at_a_host_and_for_all_at_a_host() {
+async fn an_event_that_waits_for_a_slow_endpoint_is_read_once_for_each_subscription() {
+    within(async {
+        let looks = Arc::<AtomicUsize>::default();
+        let builder = Server::builder("notes", "1").add(event::of::<note_long>()).state(looks.clone());
+        let limits = |events: event::EventLimits| events.webhooks_on_loopback().max_webhook_bytes(4 << 20);
+        let server = start(builder.limits(|limited| limited.events(limits))).await;
+        let endpoint = Endpoint::default();
+        let (slow, (arrived, mut arrivals)) = (endpoint.clone(), tokio::sync::mpsc::unbounded_channel());
+        // challenges are answered, and events are not
+        let app = endpoint.router().layer(axum::middleware::from_fn(
+            move |request: axum::extract::Request, next: axum::middleware::Next| {
+                let (slow, arrived) = (slow.clone(), arrived.clone());
+                async move {
+                    let is_first = slow.messages().is_empty();
+                    if !is_first {
+                        arrived.send(()).expect("the test waits");
+                        std::future::pending::<()>().await;
+                    }
+                    next.run(request).await
+                }
+            },
+        ));
+        let url = format!("http://{}/hook", serve_router(app).await);
+        for number in 0..20 {
+            let delivery = json!({ "mode": "webhook", "url": url, "secret": secret(1) });
+            let wanted =
+                json!({ "name": "note.long", "arguments": { "number": number }, "delivery": delivery });
+            let reply = server.request("ada", "events/subscribe", wanted).await;
+            assert!(reply["result"]["id"].is_string(), "{reply}");
+        }
+        let note = Note { text: "tea ".repeat(50_000) };
+        server.handle.emit::<note_long>(&note).id("1").await.expect("it is emitted");
+        // as many as a quarter of the bytes suffices for
+        for _ in 0..4 {
+            arrivals.recv().await.expect("an event");
+        }
+        // longer than they would wait who look whether there is room
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        assert!(arrivals.try_recv().is_err());
+        assert_eq!(looks.load(Ordering::SeqCst), 4, "those that have no room have not read it");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn challenges_are_limited_for_a_principal_at_all_hosts_and_for_all_at_a_host() {
     within(async {
         let builder = Server::builder("notes", "1").add(event::of::<note_added>());
         let limits = |events: event::EventLimits| {
@@ -847,6 +902,9 @@ async fn challenges_are_limited_for_a_principal_at_a_host_and_for_all_at_a_host(
         for user in ["ada", "bob"] {
             assert_eq!((subscribe(user, "a").await, subscribe(user, "b").await), (None, None));
             assert_eq!(subscribe(user, "c").await.as_deref(), Some("challenges"), "{user}");
+            let elsewhere = endpoint.url.replace("127.0.0.1", "localhost");
+            let refused = server.subscribe(user, &elsewhere).await;
+            assert_eq!(refused["error"]["data"]["limit"], "challenges", "another host: {refused}");
             assert_eq!(subscribe(user, "a").await, None, "it was verified");
         }
         assert_eq!(subscribe("eve", "a").await, None);

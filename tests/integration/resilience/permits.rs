@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Completion, Revision, prelude::*};
+use mcp_runtime::{Completion, Principal, Revision, prelude::*, testing::TestServer};
 use mcp_tests::support::{
     Client, HttpConnection, HttpRequest, HttpServer, LineConnection, Transport, initialize, legacy_call,
     notification, text_of, within,
@@ -17,6 +17,19 @@ use crate::common::{failure, serve};
 fn hold(gate: &Gate) -> &'static str {
     gate.pass();
     "held"
+}
+
+/// Blocks its thread, as often as it is called
+#[mcp_tool(blocking)]
+fn occupy(gate: &Gate) -> &'static str {
+    gate.pass();
+    "occupied"
+}
+
+/// Returns soon
+#[mcp_tool(blocking)]
+fn think() -> &'static str {
+    "thought"
 }
 
 /// Blocks its thread for longer than its time limit
@@ -98,6 +111,32 @@ async fn a_disconnect_releases_the_permit_only_when_the_thread_returns() {
         let last = promptly(modern("hold").send(served.address)).await;
         assert_eq!(text_of(&last.json()), "held");
         assert_eq!(gate.entered(), 2, "calls whose clients have gone are not run");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_caller_whose_blocking_functions_never_return_leaves_threads_to_another() {
+    within(async {
+        let gate = TestGate::default();
+        let builder = mcp_runtime::server!().tool::<occupy>().tool::<think>().state(gate.0.clone());
+        let server = builder.build().expect("a server");
+        let [ada, bob] =
+            ["ada", "bob"].map(|name| TestServer::of(&server).caller(Principal::new("test", name)));
+        // more than the pool has threads
+        let mut calls: Vec<_> = (0..600).map(|_| Box::pin(ada.call("occupy", json!({})))).collect();
+        for call in &mut calls {
+            tokio::select! {
+                biased;
+                reply = call => panic!("it has returned: {reply:?}"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        bob.call("think", json!({})).await.expect_text("thought");
+        drop(calls);
+        gate.open();
+        until(|| gate.returned() == gate.entered()).await;
+        ada.call("think", json!({})).await.expect_text("thought");
     })
     .await;
 }

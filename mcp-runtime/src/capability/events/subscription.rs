@@ -3,6 +3,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+#[cfg(feature = "events-webhook")]
+use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -49,6 +51,17 @@ pub(crate) struct SeenEvent {
     seen: Option<String>,
     /// The position after it.
     pub(super) position: ReadPosition,
+}
+
+/// The JSON of what was emitted.
+#[cfg(feature = "events-webhook")]
+struct EmittedData(Arc<Occurrence>);
+
+#[cfg(feature = "events-webhook")]
+impl AsRef<[u8]> for EmittedData {
+    fn as_ref(&self) -> &[u8] {
+        self.0.data.as_bytes()
+    }
 }
 
 /// The events that were read for a subscription.
@@ -235,6 +248,22 @@ impl SeenEvent {
         &self.occurrence.id
     }
 
+    /// The parts of `EventOccurrence` on the wire, of which the data is in the memory of the event if it is what was
+    /// emitted, however many subscriptions get it.
+    #[cfg(feature = "events-webhook")]
+    pub(super) fn parts(&self, name: &str, cursor: &str) -> Vec<Bytes> {
+        let Occurrence { id, timestamp, .. } = &*self.occurrence;
+        let mut head = Vec::with_capacity(512);
+        let mut object = Object::new(&mut head);
+        object.str("eventId", id).str("name", name).str("timestamp", timestamp).str("cursor", cursor);
+        object.raw("data", "");
+        let data = match &self.seen {
+            Some(seen) => seen.clone().into(),
+            None => Bytes::from_owner(EmittedData(self.occurrence.clone())),
+        };
+        vec![head.into(), data, Bytes::from_static(b"}")]
+    }
+
     /// Writes the members of `EventOccurrence` on the wire.
     pub(crate) fn write(&self, object: &mut Object<'_>, name: &str, cursor: Option<&str>) {
         let Occurrence { id, timestamp, data, .. } = &*self.occurrence;
@@ -329,6 +358,24 @@ mod tests {
         }
         for other in [r#"{"a":["1",{"x":null,"y":1.5}],"b":"é"}"#, "{}"] {
             assert_ne!(canonical(other), form);
+        }
+    }
+
+    #[cfg(feature = "events-webhook")]
+    #[test]
+    fn messages_of_what_was_emitted_share_its_data() {
+        let occurrence = Arc::new(Occurrence::new("1".into(), r#"{"n":1}"#.into(), None));
+        let position = ReadPosition::from_bytes(&[0; 24]).unwrap();
+        let parts = |seen: Option<&str>, cursor| {
+            let seen = seen.map(str::to_owned);
+            SeenEvent { occurrence: occurrence.clone(), seen, position }.parts("note", cursor)
+        };
+        let [one, other, own] = [parts(None, "a"), parts(None, "b"), parts(Some(r#"{"n":2}"#), "c")];
+        assert_eq!(one[1].as_ptr(), other[1].as_ptr());
+        for (parts, n, cursor) in [(one, 1, "a"), (other, 1, "b"), (own, 2, "c")] {
+            let message: Value = serde_json::from_slice(&parts.concat()).unwrap();
+            assert_eq!((&message["data"]["n"], &message["cursor"]), (&n.into(), &cursor.into()));
+            assert_eq!((&message["eventId"], &message["name"]), (&"1".into(), &"note".into()));
         }
     }
 }

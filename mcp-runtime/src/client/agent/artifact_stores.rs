@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::artifact::{ArtifactStore, hex_digest};
-use crate::core::{store::StoreFuture, sync::Mutex, whole_file};
+use crate::core::{blocking, store::StoreFuture, sync::Mutex, whole_file};
 
 type StoredKey = (String, String);
 
@@ -159,7 +159,7 @@ impl ArtifactStore for DirectoryArtifacts {
 
 /// Runs what may block.
 async fn on_thread<T: Send + 'static>(f: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(f).await.map_err(io::Error::other)?
+    blocking::run(f).await.map_err(io::Error::other)?
 }
 
 /// `None` for what does not exist.

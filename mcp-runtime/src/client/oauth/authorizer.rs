@@ -47,7 +47,7 @@ use crate::{
         link::{bearer_challenge::Challenge, http_link::Login},
         operation::Operation,
     },
-    core::crypto::random_id,
+    core::{blocking, crypto::random_id},
     fetch::{Fetcher, HttpRequest, Reach},
 };
 
@@ -380,7 +380,7 @@ impl Authorizer {
         f: impl FnOnce(&dyn TokenStore, &str) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let (store, server) = (self.oauth.store.clone(), self.server.clone());
-        let done = tokio::task::spawn_blocking(move || f(&*store, server.as_str())).await;
+        let done = blocking::run(move || f(&*store, server.as_str())).await;
         done.map_err(|error| Error::invalid(error.to_string()))?.map_err(|error| store_error(&error))
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::core::{blocking, spawn::spawn};
+
 /// How long each launcher is watched before it counts as one that has the URL: some return at once, others when the browser
 /// is closed.
 const WATCHED: Duration = Duration::from_secs(2);
@@ -17,8 +19,9 @@ pub(super) fn open_in_background(url: Url) {
         return;
     }
     // a process that is detached, so that Ctrl-C in a terminal leaves the browser alone
-    tokio::task::spawn_blocking(move || {
-        if let Err(error) = open::that_detached_with_timeout(url.as_str(), WATCHED) {
+    spawn(async move {
+        let opened = blocking::run(move || open::that_detached_with_timeout(url.as_str(), WATCHED)).await;
+        if let Err(error) = opened.unwrap_or_else(|error| Err(error.into())) {
             tracing::warn!(%error, "no browser could be opened for the login: visit the URL that the program shows");
         }
     });

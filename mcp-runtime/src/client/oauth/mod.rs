@@ -28,7 +28,7 @@ pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 use url::{Host, Url};
 
 use super::receive::handlers::{AsyncHandler, async_handler};
-use crate::core::bound::Texts;
+use crate::core::{blocking, bound::Texts, whole_file::read_text};
 
 /// How long a user has for a login.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -258,7 +258,7 @@ impl OAuth {
         Self::workload_identity(id, move || {
             let path = path.clone();
             async move {
-                let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(&*path)).await;
+                let read = blocking::run(move || read_text(&path, u64::MAX)).await;
                 // the error of a file names neither its path nor what is in it
                 let text = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
                 Ok(text.trim().to_owned())

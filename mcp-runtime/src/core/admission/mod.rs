@@ -1,6 +1,6 @@
 //! Limits that clients share. Each limited resource has a quota, of which one owner may use a share, so that no client
-//! exhausts what all of them need: [`Shares`] for what is held while something runs, [`OwnedTable`] for what is kept
-//! until it expires, and [`Usage`] for tables that evict. [`Rate`] and
+//! exhausts what all of them need: [`Shares`] for what is held while something runs, [`Turns`] for what is waited for,
+//! [`OwnedTable`] for what is kept until it expires, and [`Usage`] for tables that evict. [`Rate`] and
 //! [`CallerConcurrency`] are what one caller may do, however little the others do.
 
 mod call_limits;
@@ -9,6 +9,7 @@ mod owner;
 mod rate;
 mod rate_syntax;
 mod shares;
+mod turns;
 mod usage;
 
 #[cfg(feature = "auth")]
@@ -19,4 +20,7 @@ pub(crate) use owner::Owner;
 pub use rate::Rate;
 pub(crate) use rate::{MAX_CALLERS, RateLimiter};
 pub(crate) use shares::{Permit, Shares};
+#[cfg(feature = "events-webhook")]
+pub(crate) use turns::Turn;
+pub(crate) use turns::Turns;
 pub(crate) use usage::{Quota, Usage};

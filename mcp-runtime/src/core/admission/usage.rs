@@ -22,7 +22,6 @@ impl Quota {
     }
 
     /// A limit of which one owner may use half.
-    #[cfg(any(feature = "auth", feature = "events-webhook", test))]
     pub(crate) fn half(limit: usize) -> Self {
         Self::new(limit, 50)
     }
@@ -42,17 +41,16 @@ impl Quota {
         if owner.is_alone() { self.alone } else { self.share }
     }
 
-    /// Whether an owner that holds `held` units may take one more, while `in_use` are in use in total.
-    #[cfg(feature = "events-webhook")]
-    pub(crate) fn has_room(self, owner: &Owner, in_use: usize, held: usize) -> bool {
+    /// Whether an owner that holds `held` units may take as many more, while `in_use` are in use in total.
+    pub(super) fn has_room(self, owner: &Owner, in_use: usize, held: usize, units: usize) -> bool {
         let limit = if held == 0 { self.limit } else { self.limit_of_holder(owner) };
-        in_use < limit && held < self.share_of(owner)
+        let fits = |used: usize, most| used.checked_add(units).is_some_and(|used| used <= most);
+        fits(in_use, limit) && fits(held, self.share_of(owner))
     }
 
-    /// The owner's share as a quota of what the owner does, of which each part may use half.
-    #[cfg(feature = "events-webhook")]
-    pub(crate) fn of_part(self, owner: &Owner) -> Self {
-        Self::half(self.share_of(owner))
+    /// The owner's share as a quota of what the owner does, of which each part may use this percentage.
+    pub(super) fn of_part(self, owner: &Owner, percent: u8) -> Self {
+        Self::new(self.share_of(owner), percent)
     }
 
     /// How much may be in use when an owner takes more that holds some already: an eighth is kept for owners that hold

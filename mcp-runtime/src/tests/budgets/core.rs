@@ -23,6 +23,8 @@ pub(super) const CORE: Folder = Folder {
         budget("changes that wait for a subscriber", Count(|o| o.limits.subscriptions.pending), "", Subscriber, "the stream ends; legacy: are dropped", FILTER),
         budget("changes that were not sent to other replicas yet", FixedCount("MAX_UNSENT"), "", All, "are told as a change of everything", "core/server/relay.rs"),
         budget("messages of other replicas that wait to be read", FixedCount("MAX_MESSAGES"), "", All, "are lost, which is noticed", "core/store/shared.rs"),
+        budget("threads that run `blocking` functions", FixedCount("MAX_THREADS"), "", All, "wait", "core/blocking.rs"),
+        budget("names that are looked up at once", FixedCount("MAX_LOOK_UPS"), "", All, "wait", "core/resolver.rs"),
         budget("one result", Unlimited, "limits.max_result", Request, "is cut or refused", "core/tool/result_limit.rs"),
         budget("calls that have used their responses", Count(|o| o.limits.max_consumed_calls), "limits.max_consumed_calls", All, "an error", "core/store/single_use.rs"),
     ],

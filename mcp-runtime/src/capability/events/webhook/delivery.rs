@@ -3,10 +3,13 @@
 
 use std::{
     collections::VecDeque,
+    future::pending,
+    pin::Pin,
     sync::{Arc, Weak},
     time::Duration,
 };
 
+use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::{
     sync::Semaphore,
@@ -16,16 +19,16 @@ use tokio::{
 
 use super::{
     Webhook, Webhooks,
-    endpoint::{DeliveryFailure, Endpoints, Message, is_final, jittered},
+    endpoint::{DeliveryFailure, Endpoints, Message, host_of, is_final, jittered},
 };
 use crate::{
     capability::events::{
         error::{callback_endpoint, forbidden},
         ring::ReadPosition,
-        subscription::{EventSubscription, SeenEvent},
+        subscription::EventSubscription,
     },
     core::{
-        admission::{Permit, Shares},
+        admission::{Turn, Turns},
         crypto::random_id,
         jsonrpc::{Object, ProtocolError},
         server::{Server, WeakServer},
@@ -33,7 +36,7 @@ use crate::{
 };
 
 /// The largest body of a delivery.
-const MAX_BODY: usize = 256 << 10;
+pub(super) const MAX_BODY: usize = 256 << 10;
 /// Events of a subscription that are being delivered, or wait to be delivered again.
 const MAX_OUTSTANDING: usize = 32;
 /// How many of them are sent at once.
@@ -49,8 +52,8 @@ const MAX_ENDS: usize = 30;
 const MAX_FAREWELLS: usize = 3;
 /// How often access is checked while nothing happens.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
-/// How long to wait when the principal has too many bytes on their way.
-const FULL_PAUSE: Duration = Duration::from_secs(1);
+/// Between two attempts to end a subscription in the store.
+const END_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a delivery has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +80,7 @@ pub(super) struct Deliverer {
     pub(super) server: WeakServer,
     pub(super) webhooks: Weak<Webhooks>,
     pub(super) endpoints: Arc<Endpoints>,
-    pub(super) bytes: Arc<Shares>,
+    pub(super) bytes: Arc<Turns>,
     pub(super) webhook: Arc<Webhook>,
     pub(super) subscription: EventSubscription,
 }
@@ -88,9 +91,9 @@ struct OutgoingMessage {
     webhook: Arc<Webhook>,
     turns: Arc<Semaphore>,
     id: String,
-    body: Vec<u8>,
+    body: Vec<Bytes>,
     /// For the bytes of the body.
-    _permit: Option<Permit>,
+    _permit: Option<Turn>,
 }
 
 impl Deliverer {
@@ -113,7 +116,7 @@ impl Deliverer {
                         break;
                     }
                     // otherwise it is ended, and its endpoint told again, when it is delivered the next time
-                    sleep(FULL_PAUSE).await;
+                    sleep(END_PAUSE).await;
                 }
             }
         }
@@ -132,8 +135,9 @@ impl Deliverer {
         let mut deliveries: JoinSet<(u64, DeliveryEnd)> = JoinSet::new();
         let mut outstanding: VecDeque<Outstanding> = VecDeque::new();
         let turns = Arc::new(Semaphore::new(MAX_AT_ONCE));
-        let (mut next_number, mut gap, mut is_full) = (0u64, None, false);
-        let mut is_followed = false;
+        let (mut next_number, mut gap, mut is_followed) = (0u64, None, false);
+        // a turn for the largest message, for which it waits before it reads the next event
+        let mut turn: Option<Pin<Box<dyn Future<Output = Turn> + Send>>> = None;
         loop {
             let server = self.server.upgrade()?;
             self.subscription.subscriber.caller = Some(self.webhook.caller());
@@ -152,7 +156,7 @@ impl Deliverer {
                 next_number += 1;
             }
             let position = self.subscription.position;
-            let has_room = outstanding.len() < MAX_OUTSTANDING && !is_full;
+            let has_room = outstanding.len() < MAX_OUTSTANDING;
             if !std::mem::replace(&mut is_followed, true) {
                 // of a subscription that another process has begun, this one has read nothing yet
                 entry.ring.follow(&server).await;
@@ -161,7 +165,6 @@ impl Deliverer {
             drop((server, entry));
             tokio::select! {
                 Some(done) = deliveries.join_next() => {
-                    is_full = false;
                     // a delivery that has panicked is one that is lost, and its number is not known
                     let Ok((number, end)) = done else { return None };
                     let is_lost = matches!(end, DeliveryEnd::Lost | DeliveryEnd::GivenUp);
@@ -183,55 +186,55 @@ impl Deliverer {
                     }
                     self.note_watermark(&outstanding);
                 }
-                () = self.subscription.wait(), if has_room => {
+                () = self.subscription.wait(), if has_room && turn.is_none() => {
+                    let (bytes, webhook) = (self.bytes.clone(), self.webhook.clone());
+                    let wait = async move { bytes.wait(&webhook.owner, host_of(&webhook.url)).await };
+                    turn = Some(Box::pin(wait));
+                }
+                mut taken = async {
+                    match &mut turn {
+                        Some(turn) => turn.await,
+                        None => pending().await,
+                    }
+                } => {
+                    turn = None;
                     let server = self.server.upgrade()?;
-                    let most = MAX_OUTSTANDING - outstanding.len();
-                    let mut before = position;
-                    let read = match self.subscription.read(&server, None, most).await {
+                    let read = match self.subscription.read(&server, None, 1).await {
                         Ok(read) => read,
                         Err(error) => return Some(error),
                     };
                     if read.truncated {
                         self.webhook.record_gap();
                     }
-                    if !read.events.is_empty() {
+                    if let Some(event) = read.events.first() {
                         self.webhook.retry_gap();
-                    }
-                    for event in read.events {
-                        let after = event.position;
-                        let cursor = self.cursor(&server, &outstanding, &after).ok()?;
-                        let body = event_body(&event, &self.webhook.name, &cursor);
-                        if body.len() > MAX_BODY {
+                        let cursor = self.cursor(&server, &outstanding, &event.position).ok()?;
+                        let body = event.parts(&self.webhook.name, &cursor);
+                        let bytes = body.iter().map(Bytes::len).sum();
+                        if bytes > MAX_BODY {
                             self.webhook.record_gap();
                             tracing::warn!(
                                 event = %self.webhook.name,
                                 subscription = %self.webhook.id,
-                                bytes = body.len(),
+                                bytes,
                                 "an event is not delivered: its message has more than 256 KiB"
                             );
-                            before = after;
-                            continue;
+                        } else {
+                            taken.shrink(bytes);
+                            outstanding.push_back(Outstanding {
+                                number: next_number,
+                                before: position,
+                                is_done: false,
+                            });
+                            let delivery = self.delivery(&turns, event.id().to_owned(), body, Some(taken));
+                            deliveries.spawn(delivery.run(next_number));
+                            next_number += 1;
                         }
-                        let Some(permit) = self.bytes.try_acquire(&self.webhook.owner, body.len()) else {
-                            // it is read again when there is room
-                            self.subscription.position = before;
-                            is_full = true;
-                            break;
-                        };
-                        outstanding.push_back(Outstanding {
-                            number: next_number,
-                            before,
-                            is_done: false,
-                        });
-                        let delivery = self.delivery(&turns, event.id().to_owned(), body, Some(permit));
-                        deliveries.spawn(delivery.run(next_number));
-                        next_number += 1;
-                        before = after;
                     }
                     self.note_watermark(&outstanding);
                 }
                 () = self.webhook.gap_recorded.notified() => {}
-                () = sleep(if is_full { FULL_PAUSE } else { CHECK_INTERVAL }) => is_full = false,
+                () = sleep(CHECK_INTERVAL) => {}
             }
         }
     }
@@ -240,8 +243,8 @@ impl Deliverer {
         &self,
         turns: &Arc<Semaphore>,
         id: String,
-        body: Vec<u8>,
-        permit: Option<Permit>,
+        body: Vec<Bytes>,
+        permit: Option<Turn>,
     ) -> OutgoingMessage {
         OutgoingMessage {
             endpoints: self.endpoints.clone(),
@@ -352,23 +355,15 @@ pub(super) fn control_id(kind: &str) -> Option<String> {
     Some(format!("msg_{kind}_{}", random_id().ok()?))
 }
 
-fn event_body(event: &SeenEvent, name: &str, cursor: &str) -> Vec<u8> {
-    let mut body = Vec::with_capacity(512);
-    let mut object = Object::new(&mut body);
-    event.write(&mut object, name, Some(cursor));
-    object.end();
-    body
-}
-
-fn gap_body(cursor: &str) -> Vec<u8> {
+fn gap_body(cursor: &str) -> Vec<Bytes> {
     let mut body = Vec::new();
     let mut object = Object::new(&mut body);
     object.str("type", "gap").str("cursor", cursor);
     object.end();
-    body
+    vec![body.into()]
 }
 
-fn terminated_body(error: &ProtocolError) -> Vec<u8> {
+fn terminated_body(error: &ProtocolError) -> Vec<Bytes> {
     let mut told = serde_json::json!({ "code": error.code, "message": error.message });
     if let Some(data) = &error.data {
         told["data"] = Value::clone(data);
@@ -377,7 +372,7 @@ fn terminated_body(error: &ProtocolError) -> Vec<u8> {
     let mut object = Object::new(&mut body);
     object.str("type", "terminated").value("error", &told);
     object.end();
-    body
+    vec![body.into()]
 }
 
 #[cfg(test)]

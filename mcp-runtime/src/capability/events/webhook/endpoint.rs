@@ -9,13 +9,19 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use hyper::body::Bytes;
 use rustls::pki_types::CertificateDer;
 use tokio::time::{Instant, timeout};
 use url::{Position, Url};
 
-use super::{secret::Secret, turns::Turns};
+use super::secret::Secret;
 use crate::{
-    core::{admission::Owner, crypto::random_bytes, sync::Mutex},
+    core::{
+        admission::{Owner, Turns},
+        crypto::random_bytes,
+        resolver::Resolver,
+        sync::Mutex,
+    },
     fetch::{ExchangeFailure, HttpClient, HttpRequest, IdleConnections, Reach},
 };
 
@@ -75,7 +81,7 @@ pub(super) struct Message<'a> {
     /// The header `webhook-id`.
     pub(super) id: &'a str,
     pub(super) subscription: &'a str,
-    pub(super) body: &'a [u8],
+    pub(super) body: &'a [Bytes],
     /// The secret, and the one before while it is replaced.
     pub(super) secrets: [Option<Secret>; 2],
 }
@@ -83,6 +89,7 @@ pub(super) struct Message<'a> {
 /// The client and the limits with which all subscriptions of a server send.
 pub(super) struct Endpoints {
     reach: Reach,
+    resolver: Resolver,
     /// Authorities that are trusted in addition to those of the operating system.
     roots: Vec<CertificateDer<'static>>,
     clients: OnceLock<Result<Clients, String>>,
@@ -103,9 +110,10 @@ impl Endpoints {
     pub(super) fn new(reach: Reach, roots: Vec<CertificateDer<'static>>) -> Self {
         Self {
             reach,
+            resolver: Resolver::system(),
             roots,
             clients: OnceLock::new(),
-            turns: Turns::new(MAX_ATTEMPTS),
+            turns: Turns::new(MAX_ATTEMPTS, 50),
             idle: Mutex::default(),
             max_idle: MAX_IDLE,
         }
@@ -169,12 +177,12 @@ impl Endpoints {
         message: Message<'_>,
         read: usize,
     ) -> Result<Vec<u8>, DeliveryFailure> {
-        // a host, and its port
-        let host = &url[Position::BeforeHost..Position::AfterPort];
+        let host = host_of(url);
         let _turn = self.turns.wait(owner, host).await;
         let clients = || {
             let idle = [1, 0].map(|per_host| IdleConnections { per_host, time: IDLE });
-            let [keeping, closing] = HttpClient::guarded(self.reach, &self.roots, CONNECT_LIMIT, idle)?;
+            let [keeping, closing] =
+                HttpClient::guarded(self.reach, &self.resolver, &self.roots, CONNECT_LIMIT, idle)?;
             Ok(Clients { keeping, closing })
         };
         let clients = self.clients.get_or_init(clients).as_ref().map_err(|error| {
@@ -184,18 +192,15 @@ impl Endpoints {
         let client = if self.keeps_connection(host) { &clients.keeping } else { &clients.closing };
         // of this attempt: receivers refuse old ones
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let request = HttpRequest::new(
-            Method::POST,
-            url.clone(),
-            headers(&message, since.as_secs()),
-            message.body.to_vec(),
-        );
+        let headers = headers(&message, since.as_secs());
+        let request = HttpRequest::of_parts(Method::POST, url.clone(), headers, message.body.to_vec());
         let exchanged = async {
-            let mut response = client.send(request).await.map_err(|error| match error.failure() {
-                ExchangeFailure::Tls => DeliveryFailure::Tls,
-                ExchangeFailure::Timeout => DeliveryFailure::Timeout,
-                ExchangeFailure::Other => DeliveryFailure::Connection,
-            })?;
+            let mut response =
+                client.send_for(owner, request).await.map_err(|error| match error.failure() {
+                    ExchangeFailure::Tls => DeliveryFailure::Tls,
+                    ExchangeFailure::Timeout => DeliveryFailure::Timeout,
+                    ExchangeFailure::Other => DeliveryFailure::Connection,
+                })?;
             let status = response.status();
             if !status.is_success() {
                 return Err(DeliveryFailure::Status(status.as_u16()));
@@ -233,6 +238,11 @@ impl Endpoints {
         }
         has_room
     }
+}
+
+/// The host of an endpoint, and its port.
+pub(super) fn host_of(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterPort]
 }
 
 fn headers(message: &Message<'_>, timestamp: u64) -> HeaderMap {
@@ -280,10 +290,13 @@ mod tests {
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::{TcpListener, TcpStream},
+        runtime::Builder,
+        task::yield_now,
         time::sleep,
     };
 
     use super::*;
+    use crate::core::blocking;
 
     /// Answers every message, and counts connections that were opened and those that are open.
     async fn endpoint(opened: Arc<AtomicUsize>, open: Arc<AtomicUsize>) -> Url {
@@ -322,7 +335,8 @@ mod tests {
         let (opened, open) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let owner = Owner::principal("ada".into());
         let send = async |url: &Url| {
-            let message = Message { id: "1", subscription: "sub", body: b"{}", secrets: [None, None] };
+            let body = [Bytes::from("{}")];
+            let message = Message { id: "1", subscription: "sub", body: &body, secrets: [None, None] };
             endpoints.send(url, &owner, message).await.expect("it is accepted");
         };
         let until_open = async |count: usize| {
@@ -346,5 +360,46 @@ mod tests {
         // several at once, of which one connection stays
         tokio::join!(send(&urls[0]), send(&urls[0]), send(&urls[0]), send(&urls[3]));
         until_open(2).await;
+    }
+
+    #[test]
+    fn names_that_never_resolve_hold_up_neither_blocking_functions_nor_the_messages_of_others() {
+        let hold = Arc::new(Mutex::new(()));
+        let (held, asked) = (hold.clone(), Arc::<AtomicUsize>::default());
+        let count = asked.clone();
+        let resolver = Resolver::new(move |name| {
+            if name != "localhost" {
+                count.fetch_add(1, Ordering::SeqCst);
+                drop(held.lock());
+            }
+            Ok(vec![([127, 0, 0, 1], 0).into()])
+        });
+        let endpoints = Endpoints { resolver, ..Endpoints::new(Reach::Loopback, Vec::new()) };
+        let (endpoints, guard) = (Arc::new(endpoints), hold.lock());
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            static BODY: [Bytes; 1] = [Bytes::from_static(b"{}")];
+            let message = || Message { id: "1", subscription: "sub", body: &BODY, secrets: [None, None] };
+            let mut url = endpoint(Arc::default(), Arc::default()).await;
+            url.set_host(Some("localhost")).unwrap();
+            for round in 0..2 {
+                let of_ada: Vec<_> = (0..300)
+                    .map(|number| {
+                        let url = format!("http://host-{number}.example/").parse().unwrap();
+                        let (endpoints, ada) = (endpoints.clone(), Owner::principal("ada".into()));
+                        tokio::spawn(async move { endpoints.challenge(&url, &ada, message(), "").await })
+                    })
+                    .collect();
+                while asked.load(Ordering::SeqCst) < 8 {
+                    yield_now().await;
+                }
+                assert_eq!(blocking::run(|| "it has run").await.unwrap(), "it has run");
+                endpoints.send(&url, &Owner::principal("bob".into()), message()).await.unwrap();
+                // those that do not wait any more have their turns until their threads return
+                of_ada.iter().for_each(tokio::task::JoinHandle::abort);
+                assert_eq!(asked.load(Ordering::SeqCst), 8, "half of those at once, in round {round}");
+            }
+        });
+        drop(guard);
     }
 }

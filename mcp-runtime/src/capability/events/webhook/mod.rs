@@ -7,7 +7,6 @@ mod durable;
 mod endpoint;
 mod secret;
 mod subscribe;
-mod turns;
 
 use std::{
     collections::HashMap,
@@ -32,7 +31,7 @@ use self::{
 use super::{EventLimits, Events, error::forbidden, ring::ReadPosition};
 use crate::{
     core::{
-        admission::{Owner, Permit, Quota, Rate, RateLimiter, Shares},
+        admission::{Owner, Permit, Quota, Rate, RateLimiter, Shares, Turns},
         arguments::BoxFuture,
         config::LONGEST,
         connection::Principal,
@@ -51,11 +50,11 @@ const SHORTEST_LIFETIME: Duration = Duration::from_secs(60);
 const ROTATION: Duration = Duration::from_secs(5 * 60);
 /// How long an endpoint that has repeated a challenge needs no other one.
 const VERIFIED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// Challenges for one host that one principal causes in a minute.
-const CHALLENGES: u32 = 20;
+/// Challenges that one principal causes in a minute, whatever their hosts are.
+const CHALLENGES: u32 = 60;
 /// Challenges for one host that all principals cause in a minute.
 const HOST_CHALLENGES: u32 = 600;
-/// Hosts whose challenges are counted, and hosts of a principal.
+/// Hosts whose challenges are counted, and principals.
 const MAX_HOSTS: usize = 16_384;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -133,8 +132,8 @@ impl EventLimits {
         self
     }
 
-    /// Sets how often one principal may have the server send challenges to the endpoints of one host, such as `"20/1m"`, which
-    /// is the default. An endpoint needs a challenge before its first subscription, and again a day later; subscriptions
+    /// Sets how often one principal may have the server send challenges, to the endpoints of all hosts together; `"60/1m"` by
+    /// default. An endpoint needs a challenge before its first subscription, and again a day later; subscriptions
     /// that need more of them are refused.
     ///
     /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
@@ -165,9 +164,9 @@ pub(super) struct Webhooks {
     endpoints: Arc<Endpoints>,
     /// Subscriptions, and bytes of messages on their way.
     shares: Arc<Shares>,
-    bytes: Arc<Shares>,
+    bytes: Arc<Turns>,
     table: Mutex<WebhookTable>,
-    /// By principal and host.
+    /// By principal.
     challenges: RateLimiter,
     /// By host.
     host_challenges: RateLimiter,
@@ -376,7 +375,7 @@ impl Webhooks {
         Self {
             endpoints: Arc::new(Endpoints::new(reach, limits.roots.clone().unwrap_or_default())),
             shares: Shares::new(quota),
-            bytes: Shares::new(Quota::half(limits.max_bytes)),
+            bytes: Turns::of_units(limits.max_bytes, 50, delivery::MAX_BODY),
             table: Mutex::default(),
             challenges: limiter(&limits.challenges, CHALLENGES),
             host_challenges: limiter(&limits.host_challenges, HOST_CHALLENGES),

@@ -454,12 +454,12 @@ impl EventCall<Subscribe> {
         }
         let host = self.own.url.host_str().unwrap_or_default();
         let Webhooks { challenges, host_challenges, .. } = &*self.own.webhooks;
-        let of_principal = Owner::principal(format!("{caller} {host}").into());
-        let may_send = challenges.take(&of_principal).is_ok()
-            && host_challenges.take(&Owner::principal(host.into())).is_ok();
-        if !may_send {
-            let text = "too many challenges for this host; try again in a minute";
-            return Err(resource_exhausted("challenges", text));
+        let exhausted = |text| Err(resource_exhausted("challenges", text));
+        if challenges.take(&Owner::principal(caller)).is_err() {
+            return exhausted("too many challenges for this principal; try again in a minute");
+        }
+        if host_challenges.take(&Owner::principal(host.into())).is_err() {
+            return exhausted("too many challenges for this host; try again in a minute");
         }
         let random = |_| ProtocolError::internal("the operating system provides no randomness");
         let challenge = random_id().map_err(random)?;
@@ -468,7 +468,7 @@ impl EventCall<Subscribe> {
         let mut object = Object::new(&mut body);
         object.str("type", "verification").str("challenge", &challenge);
         object.end();
-        let secrets = [Some(self.own.secret.clone()), None];
+        let (body, secrets) = ([body.into()], [Some(self.own.secret.clone()), None]);
         let message = Message { id: &message_id, subscription: id, body: &body, secrets };
         let answered =
             self.own.webhooks.endpoints.challenge(&self.own.url, &self.owner, message, &challenge).await;

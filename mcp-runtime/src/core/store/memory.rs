@@ -142,6 +142,17 @@ impl Memory {
     }
 }
 
+#[cfg(test)]
+impl Memory {
+    /// Loses everything; a store that was started again tells its subscribers that they may have missed something.
+    pub(super) fn forget(&self, is_restarted: bool) {
+        self.0.tables.lock().clear();
+        if is_restarted {
+            self.0.topics.lock().values().flatten().for_each(Publisher::missed);
+        }
+    }
+}
+
 fn done<'a, T: Send + 'a>(value: T) -> Stored<'a, T> {
     let value: Ready<Result<T, _>> = ready(Ok(value));
     Box::pin(value)

@@ -8,7 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::{Instant, timeout};
@@ -31,8 +31,12 @@ const PURPOSE: &str = "mcp-runtime shared store 1";
 const FORMAT: u8 = 1;
 /// How long an operation may take.
 const OPERATION: Duration = Duration::from_millis(1900);
-/// For how long the probe is kept, and after which time it is renewed.
-const PROBE: [Duration; 2] = [Duration::from_secs(30 * 24 * 60 * 60), Duration::from_secs(60 * 60)];
+/// For how long the probe is kept, and after which time it is renewed: the store may lose it.
+const PROBE: [Duration; 2] = [Duration::from_secs(30 * 24 * 60 * 60), Duration::from_secs(60)];
+/// A topic to which nothing is published: its subscriber learns that the store was away.
+const PROBE_TOPIC: &str = "keys";
+/// By how much the clocks of replicas may differ without a warning.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(30);
 
 /// How often a probe is written that other replicas write at the same time.
 const PROBE_TRIES: u8 = 4;
@@ -44,10 +48,50 @@ struct Sealing {
     keys: KeyRing,
     /// The prefix of the names of tables and topics.
     server: Box<str>,
-    /// When a value in the store was last found to be sealed with these keys, and which these were.
-    probed: Mutex<Option<(Instant, u64)>>,
+    probed: Mutex<Option<Probed>>,
+    /// To the topic of the probe.
+    interruptions: Mutex<Option<Subscription>>,
     has_warned: AtomicBool,
     other_versions: LogLimit,
+    other_clocks: LogLimit,
+}
+
+/// A probe that was made.
+#[derive(Clone, Copy)]
+struct Probed {
+    /// When it was, unless the store was away since then.
+    at: Option<Instant>,
+    /// Which keys the server had.
+    generation: u64,
+    since: u64,
+}
+
+/// What the probe says of the replicas that have its keys, in milliseconds since 1970.
+#[derive(Clone, Copy)]
+struct ProbeTimes {
+    /// When the first of them began. This is known to replicas with other keys, too: when the store has lost its data, the
+    /// ones that were there first are right.
+    since: u64,
+    /// When one of them wrote this last.
+    written: u64,
+}
+
+impl ProbeTimes {
+    const SINCE: usize = size_of::<u64>();
+
+    fn to_bytes(self) -> [u8; 2 * Self::SINCE] {
+        let mut bytes = [0; 2 * Self::SINCE];
+        let (since, written) = bytes.split_at_mut(Self::SINCE);
+        since.copy_from_slice(&self.since.to_le_bytes());
+        written.copy_from_slice(&self.written.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (since, written) = bytes.split_at_checked(Self::SINCE)?;
+        let time = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+        Some(Self { since: time(since)?, written: time(written)? })
+    }
 }
 
 impl SealedStore {
@@ -65,45 +109,107 @@ impl Sealing {
             keys: keys.clone(),
             server: plain_name(server).into(),
             probed: Mutex::default(),
+            interruptions: Mutex::default(),
             has_warned: AtomicBool::new(false),
             other_versions: LogLimit::new(),
+            other_clocks: LogLimit::new(),
         }
     }
 
-    /// Checks that what replicas have in the store is sealed with the keys of this one, unless that was done.
+    /// Checks that what replicas have in the store is sealed with the keys of this one, unless that was done. A store that
+    /// was away may have lost it, and be filled by replicas with other keys: if these began later, they are wrong.
     async fn probe(&self) -> Result<(), ProbeError> {
         let [kept, renewed] = PROBE;
         let generation = self.seal.generation();
-        let is_known = |(at, known): (Instant, u64)| known == generation && at.elapsed() < renewed;
-        if self.probed.lock().is_some_and(is_known) {
+        let known = {
+            let mut probed = self.probed.lock();
+            if let (Some(probed), true) = (&mut *probed, self.was_interrupted()) {
+                probed.at = None;
+            }
+            probed.filter(|probed| probed.generation == generation)
+        };
+        if known.and_then(|known| known.at).is_some_and(|at| at.elapsed() < renewed) {
             return Ok(());
         }
-        let (table, key) = self.names(&Table::new("keys", 1, 1024, 100), "probe");
         let unreachable = ProbeError::Unreachable;
+        if self.interruptions.lock().is_none() {
+            let topic = self.topic(PROBE_TOPIC);
+            let subscribed = limited(self.backend.subscribe(topic.name())).await.map_err(unreachable)?;
+            *self.interruptions.lock() = Some(subscribed);
+        }
+        let (table, key) = self.names(&Table::new("keys", 1, 1024, 100), "probe");
+        let now = unix_millis();
+        let mut since = known.map(|known| known.since);
         let mut tries = PROBE_TRIES;
         loop {
             let found = limited(self.backend.get(&table, &key)).await.map_err(unreachable)?;
-            // sealed for the same version each time
-            if found.as_ref().is_some_and(|found| self.open_bytes(&table, &key, 1, &found.bytes).is_none()) {
-                return Err(ProbeError::OtherKeys);
+            let opened = found.as_ref().map(|found| self.open_probe(&table, &key, &found.bytes));
+            match &opened {
+                None => {}
+                Some(Ok(times)) => {
+                    self.check_clock(times.written, now);
+                    since = Some(since.map_or(times.since, |since| since.min(times.since)));
+                }
+                Some(Err(theirs)) if since.is_some_and(|since| since < *theirs) => {}
+                Some(Err(_)) => return Err(ProbeError::OtherKeys),
             }
-            let condition = found.map_or(Condition::Absent, |found| Condition::Version(found.version));
-            if tries == 0 && condition != Condition::Absent {
+            if tries == 0 && matches!(opened, Some(Ok(_))) {
                 // many renew it at once, and these keys open it
                 break;
             }
             tries = tries.saturating_sub(1);
-            // sealed with the first of the keys, since the one that had sealed it may go
-            let sealed = self.seal(&table, &key, 1, b"").map_err(unreachable)?;
-            let write = Write { bytes: &sealed, owner: "local", expires_in: kept, condition };
+            let condition = found.map_or(Condition::Absent, |found| Condition::Version(found.version));
+            let times = ProbeTimes { since: *since.get_or_insert(now), written: now };
+            let bytes = self.seal_probe(&table, &key, times).map_err(unreachable)?;
+            let write = Write { bytes: &bytes, owner: "local", expires_in: kept, condition };
             // a conflict is another replica, which may have other keys
             if limited(self.backend.put(&table, &key, write)).await.map_err(unreachable)? != Written::Conflict
             {
                 break;
             }
         }
-        *self.probed.lock() = Some((Instant::now(), generation));
+        let since = since.unwrap_or(now);
+        *self.probed.lock() = Some(Probed { at: Some(Instant::now()), generation, since });
         Ok(())
+    }
+
+    /// Whether the store was away since this was asked last.
+    fn was_interrupted(&self) -> bool {
+        self.interruptions.lock().as_mut().is_some_and(Subscription::has_missed)
+    }
+
+    /// The value of the probe. It is sealed for the same version each time, with the first of the keys, since the one that
+    /// had sealed it may go.
+    fn seal_probe(&self, table: &Table, key: &str, times: ProbeTimes) -> Result<Vec<u8>, StoreError> {
+        let sealed = self.seal(table, key, 1, &times.to_bytes())?;
+        Ok([&times.since.to_le_bytes()[..], &sealed].concat())
+    }
+
+    /// Opens the value of the probe.
+    ///
+    /// # Errors
+    /// Replicas with other keys have sealed it; since when they are there.
+    fn open_probe(&self, table: &Table, key: &str, bytes: &[u8]) -> Result<ProbeTimes, u64> {
+        let (since, sealed) = bytes.split_at_checked(ProbeTimes::SINCE).unwrap_or_default();
+        let opened = self.open_bytes(table, key, 1, sealed);
+        let opened = opened.and_then(|opened| ProbeTimes::from_bytes(opened.get(1..)?));
+        opened.ok_or_else(|| since.try_into().map_or(0, u64::from_le_bytes))
+    }
+
+    /// Warns if another replica has written at a time that has not come yet.
+    fn check_clock(&self, written: u64, now: u64) {
+        let ahead = Duration::from_millis(written.saturating_sub(now));
+        if ahead > CLOCK_DIFFERENCE
+            && let Some(LogLine { suppressed }) = self.other_clocks.line()
+        {
+            tracing::warn!(
+                suppressed,
+                "the clock of this replica is {} s behind that of another one: what the others keep may expire here \
+                 too late, and what this one keeps may be gone there\n\
+                 synchronize the clocks of all replicas",
+                ahead.as_secs()
+            );
+        }
     }
 
     /// Checks that the store may be used.
@@ -316,6 +422,12 @@ impl fmt::Display for ProbeError {
 }
 
 impl std::error::Error for ProbeError {}
+
+/// The time of this process, in milliseconds since 1970.
+fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Runs an operation for as long as it may take.
 async fn limited<T>(operation: Stored<'_, T>) -> Result<T, StoreError> {
@@ -547,6 +659,56 @@ mod tests {
             let (first, second) = join!(one.open(), two.open());
             let started = [first.is_ok(), second.is_ok()].into_iter().filter(|is_ok| *is_ok).count();
             assert_eq!(started, expected, "{first:?} {second:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_the_store_has_lost_its_data_the_replicas_that_were_there_are_right() {
+        for is_restarted in [true, false] {
+            let memory = Memory::default();
+            let replica = |key| {
+                let keys = KeyRing::new(vec![Key::new(test_key(key))]);
+                SealedStore::shared(Arc::new(memory.clone()), &keys, "test")
+            };
+            let uses = async |store: &SealedStore| store.get(&Table::new("values", 10, 10, 50), "a").await;
+            let (right, wrong) = (replica(1), replica(2));
+            right.open().await.unwrap();
+            assert!(wrong.open().await.is_err());
+            // the clock of the process cannot be paused
+            std::thread::sleep(Duration::from_millis(5));
+            memory.forget(is_restarted);
+            wrong.open().await.expect("no one else is there yet");
+            if !is_restarted {
+                tokio::time::advance(PROBE[1]).await;
+            }
+            uses(&right).await.expect("its keys were right");
+            replica(1).open().await.expect("as one that starts again");
+            assert!(replica(2).open().await.is_err());
+            tokio::time::advance(PROBE[1]).await;
+            assert!(uses(&wrong).await.is_err());
+            uses(&right).await.unwrap();
+            // those with the right keys come first
+            memory.forget(is_restarted);
+            tokio::time::advance(PROBE[1]).await;
+            uses(&right).await.unwrap();
+            assert!(replica(2).open().await.is_err() && uses(&wrong).await.is_err());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_replica_whose_clock_is_behind_says_so() {
+        let keys = KeyRing::new(vec![Key::new(test_key(1))]);
+        for (seconds, warns) in [(0, false), (10, false), (24 * 60 * 60, true)] {
+            let memory = Arc::new(Memory::default());
+            let this = Sealing::new(memory.clone(), &keys, "test");
+            let (table, key) = this.names(&Table::new("keys", 1, 1024, 100), "probe");
+            let times = ProbeTimes { since: unix_millis(), written: unix_millis() + seconds * 1000 };
+            let bytes = this.seal_probe(&table, &key, times).unwrap();
+            let expires_in = Duration::from_secs(60);
+            let write = Write { bytes: &bytes, owner: "local", expires_in, condition: Condition::Absent };
+            memory.put(&table, &key, write).await.unwrap();
+            this.open().await.unwrap();
+            assert_eq!(this.other_clocks.line().is_none(), warns, "{seconds}");
         }
     }
 

@@ -373,6 +373,11 @@ impl Subscription {
             else => None,
         }
     }
+
+    /// Whether messages may have been lost, which is not told again.
+    pub(super) fn has_missed(&mut self) -> bool {
+        self.missed.try_recv().is_ok()
+    }
 }
 
 impl Publisher {

@@ -333,6 +333,12 @@ fn a_planted_secret_is_in_no_output() {
         Box::new(|| Probe::new().set("PROBE_HOSTS", "planted-5ecret")),
         Box::new(|| Probe::new().set("PROBE_PROXY_PASSWORD", PLANTED)),
         Box::new(move || Probe::new().set("PROBE_TOKEN", short)),
+        // keys of a map that is secret
+        Box::new(|| Probe::new().set("PROBE_GRANTS", r#"{"planted-5ecret":1}"#)),
+        Box::new(|| Probe::new().set("PROBE_GRANTS", r#"{"planted-5ecret":"many"}"#)),
+        Box::new(|| Probe::new().arg(&["--grants", r#"{"planted-5ecret":{"of":[1]}}"#])),
+        Box::new(|| Probe::new().file("grants = { planted-5ecret = -1 }")),
+        Box::new(|| Probe::new().file("[grants]\nplanted-5ecret = 1\nplanted-5ecret = 2")),
     ];
     let commands: [&[&str]; 12] = [
         &["--help"],
@@ -358,6 +364,9 @@ fn a_planted_secret_is_in_no_output() {
             }
         }
     }
+    let grants = Probe::complete().set("PROBE_GRANTS", r#"{"planted-5ecret":"many"}"#).arg(&["config"]);
+    let grants = grants.failure();
+    assert!(grants.contains("- grants: a value in it, which is secret, is not accepted"), "{grants}");
     let short = Probe::new().set("PROBE_TOKEN", short).arg(&["config"]).failure();
     assert!(
         short.contains("- token: the value, which is secret, is not") && !short.contains("plant"),

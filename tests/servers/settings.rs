@@ -47,6 +47,9 @@ struct Settings {
     hosts: Vec<Host>,
     #[mcp(default)]
     labels: HashMap<String, String>,
+    /// What each key is worth
+    #[mcp(secret, default)]
+    grants: Option<Secret<HashMap<String, u32>>>,
     #[serde(flatten)]
     common: Common,
 }
@@ -106,7 +109,8 @@ struct Index(usize);
 /// Shows everything.
 #[mcp_tool]
 fn show(settings: &Settings) -> String {
-    format!("{settings:?} {} {}", settings.token, settings.token.expose().len())
+    let grants = settings.grants.as_ref().map_or(0, |grants| grants.expose().len());
+    format!("{settings:?} {} {} {grants}", settings.token, settings.token.expose().len())
 }
 
 /// Shows everything as JSON.

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    env, fmt, fs,
+    env, fmt,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use super::{Client, ClientBuilder, Error, agent::Toolset, connect::target::IntoTarget};
+use crate::core::whole_file::read_text;
 
 /// Members under which hosts keep servers.
 const KEYS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
@@ -61,7 +62,7 @@ impl McpServers {
     /// [`Error::Invalid`]: it cannot be read, or has no servers.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path)
+        let text = read_text(path, u64::MAX)
             .map_err(|error| Error::invalid(format!("`{}` cannot be read: {error}", path.display())))?;
         Self::parse(&text)
     }
@@ -219,7 +220,7 @@ impl ServerEntry<'_> {
         let dir = self.text("cwd")?.map(PathBuf::from);
         if let Some(file) = self.text("envFile")? {
             let file = dir.as_deref().unwrap_or(Path::new("")).join(file);
-            let text = fs::read_to_string(&file)
+            let text = read_text(&file, u64::MAX)
                 .map_err(|error| format!("its `envFile` cannot be read: {error}"))?;
             command.envs(variables_of(&text));
         }

@@ -11,7 +11,7 @@ use super::{
     duration::{read_durations, show_durations, show_schema, without_null},
     secret::REDACTED,
     secret_texts::SecretTexts,
-    setting::{Setting, check_names, has_secret, is_table, settings_of, variable_prefix},
+    setting::{Setting, check_names, has_secret, is_secret, is_table, settings_of, variable_prefix},
     sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set, take_unknown_keys_of},
 };
 #[cfg(feature = "install")]
@@ -221,6 +221,7 @@ impl Reading {
             }
             if let Some(value) = value.as_ref().filter(|_| setting.is_secret) {
                 self.secrets.add(value);
+                add_secret_keys(&mut self.secrets, &setting.schema, value, false);
             }
             #[cfg(feature = "install")]
             let given = value
@@ -330,10 +331,10 @@ impl Reading {
         if is_missing && path == setting.name() {
             return self.missing(line, setting, settings, surroundings);
         }
-        let line = if is_secret_at(setting, path) && !is_missing {
-            hidden(path, expected)
-        } else {
-            self.without_secrets(line)
+        let line = match secret_at(setting, path).filter(|_| !is_missing) {
+            Some(shown) if shown == path => hidden(path, expected),
+            Some(shown) => format!("{shown}: a value in it, which is secret, is not accepted"),
+            None => self.without_secrets(line),
         };
         let source = match source {
             Source::Flag => format!("`--{}`", setting.flag),
@@ -416,15 +417,16 @@ fn is_missing_setting(line: &str, settings: &[ReadSetting]) -> bool {
     })
 }
 
-/// Whether the part of a setting at this path has something secret in it: `hosts[0].name` may have nothing, and `hosts[0]` a
-/// key.
-fn is_secret_at(setting: &Setting, path: &str) -> bool {
+/// As much of a path as may be shown, if the part of a setting there has something secret in it: `hosts[0].name` may have
+/// nothing, and `hosts[0]` a key. Of what is secret as a whole, the keys are secret as well.
+fn secret_at<'p>(setting: &Setting, path: &'p str) -> Option<&'p str> {
     let name = setting.name();
     let (mut schema, mut rest) = (&setting.schema, path.strip_prefix(&*name).unwrap_or_default());
     while !rest.is_empty() {
         let own = without_null(schema);
-        if [schema, own].iter().any(|schema| schema.get("writeOnly") == Some(&Value::Bool(true))) {
-            return true;
+        let shown = path.strip_suffix(rest);
+        if is_secret(schema) {
+            return shown;
         }
         let (part, behind) = match (rest.strip_prefix('.'), rest.strip_prefix('[')) {
             (Some(inside), _) => {
@@ -438,10 +440,32 @@ fn is_secret_at(setting: &Setting, path: &str) -> bool {
             (None, None) => (None, ""),
         };
         // of what is not known, all may be
-        let Some(part) = part else { return setting.is_secret };
+        let Some(part) = part else { return shown.filter(|_| setting.is_secret) };
         (schema, rest) = (part, behind);
     }
-    has_secret(schema)
+    has_secret(schema).then_some(path)
+}
+
+/// Adds the keys of maps that are secret as a whole.
+fn add_secret_keys(secrets: &mut SecretTexts, schema: &Value, value: &Value, is_inside: bool) {
+    let (own, is_inside) = (without_null(schema), is_inside || is_secret(schema));
+    match value {
+        Value::Array(items) => {
+            let schema = own.get("items").unwrap_or(&Value::Null);
+            items.iter().for_each(|item| add_secret_keys(secrets, schema, item, is_inside));
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                let property = own.get("properties").and_then(|properties| properties.get(key));
+                if is_inside && property.is_none() {
+                    secrets.add(&Value::from(key.as_str()));
+                }
+                let schema = property.or_else(|| own.get("additionalProperties")).unwrap_or(&Value::Null);
+                add_secret_keys(secrets, schema, member, is_inside);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A line about a value that is not shown.
@@ -518,8 +542,7 @@ fn inner(schema: &mut Value) -> &mut Value {
 
 /// A value for people: secret parts are masked.
 fn shown(schema: &Value, value: &Value) -> Value {
-    let schema = without_null(schema);
-    let is_masked = schema.get("writeOnly").is_some_and(|secret| *secret == true);
+    let (schema, is_masked) = (without_null(schema), is_secret(schema));
     match value {
         _ if is_masked => REDACTED.into(),
         Value::Array(items) if has_secret(schema) => match schema.get("items") {

@@ -152,6 +152,11 @@ pub(super) fn is_table(property: &Value) -> bool {
         && own.get("writeOnly").is_none()
 }
 
+/// Whether a value of this schema is secret as a whole.
+pub(super) fn is_secret(schema: &Value) -> bool {
+    [schema, without_null(schema)].iter().any(|schema| schema.get("writeOnly") == Some(&Value::Bool(true)))
+}
+
 /// Whether a value of this schema may have something secret in it.
 pub(super) fn has_secret(schema: &Value) -> bool {
     match schema {

@@ -4,9 +4,7 @@
 use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
-    fs::File,
-    io::Read as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use serde_json::{Map, Number, Value};
@@ -14,9 +12,13 @@ use serde_json::{Map, Number, Value};
 use super::{
     descriptor::expand_path,
     duration::{is_duration, without_null},
-    setting::{Setting, is_table, variable_prefix},
+    secret::REDACTED,
+    setting::{Setting, is_secret, is_table, variable_prefix},
 };
-use crate::schema::{nearest, truncate};
+use crate::{
+    core::whole_file::read_text,
+    schema::{nearest, truncate},
+};
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 1 << 20;
@@ -292,7 +294,7 @@ impl SettingsFile {
                 None => return Self::default(),
             },
         };
-        let text = match read_text(&path) {
+        let text = match read_text(&path, MAX_FILE) {
             Ok(text) => text,
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
                 return Self { path: Some(path), ..Self::default() };
@@ -375,6 +377,11 @@ fn parts_of<'s>(schemas: &[&'s Value], keyword: &str) -> Option<Vec<&'s Value>> 
 /// In the tables of a value: it is one, or a list or a map of some.
 fn take_unknown_inside(schemas: &[&Value], value: &mut Value, path: &str, report: ReportKey<'_>) {
     let inside: Vec<&Value> = schemas.iter().map(|schema| without_null(schema)).collect();
+    let hidden = schemas.iter().any(|schema| is_secret(schema)).then(|| format!("{path}.{REDACTED}"));
+    let report: ReportKey<'_> = &mut |path, near| match &hidden {
+        Some(hidden) => report(hidden, None),
+        None => report(path, near),
+    };
     match value {
         Value::Object(members) if schemas.iter().all(|schema| is_table(schema)) => {
             take_unknown(&inside, members, path, report);
@@ -400,16 +407,6 @@ fn to_file_name(name: &str) -> String {
     let is_kept = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let name: String = name.chars().map(|c| if is_kept(c) { c } else { '-' }).collect();
     name.trim_start_matches('.').to_owned()
-}
-
-/// The text of a file of bounded size.
-fn read_text(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let read = File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
-    if read as u64 > MAX_FILE {
-        return Err(std::io::Error::other("it is larger than 1 MiB"));
-    }
-    Ok(text)
 }
 
 /// The members of a document, as JSON.

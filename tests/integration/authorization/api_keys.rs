@@ -35,6 +35,42 @@ async fn a_key_names_its_caller_and_scopes_and_another_is_401() {
     .await;
 }
 
+/// Knows a caller, and one without a name.
+struct Known;
+
+impl Verifier for Known {
+    async fn verify(&self, token: &str, _: &axum::http::request::Parts) -> Result<Principal, Denied> {
+        match token {
+            "0123456789abcdef" => Ok(Principal::new("https://example.com", "ada")),
+            "nameless" => Ok(Principal::new("https://example.com", "")),
+            _ => Err(Denied::invalid_token("unknown")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_does_not_pass_as_a_token_that_is_bound_to_a_key_and_no_caller_is_nameless() {
+    within(async {
+        let ada = Principal::new("https://example.com", "ada");
+        let keys = ApiKeys::new([("0123456789abcdef", ada)]);
+        for builder in [items().auth(keys), items().auth(Known)] {
+            let served = HttpServer::start(builder.state(state())).await;
+            for (scheme, token, status) in [
+                ("Bearer", "0123456789abcdef", 200),
+                ("DPoP", "0123456789abcdef", 401),
+                ("dpop", "0123456789abcdef", 401),
+                ("Bearer", "0123456789abcdef", 200),
+                ("Bearer", "nameless", 401),
+            ] {
+                let request = call("whoami").header("Authorization", &format!("{scheme} {token}"));
+                let reply = request.send(served.address).await;
+                assert_eq!(reply.status, status, "{scheme} {token}");
+            }
+        }
+    })
+    .await;
+}
+
 /// A file that is removed at the end.
 struct KeyFile(std::path::PathBuf);
 

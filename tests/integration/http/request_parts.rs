@@ -1,6 +1,6 @@
 //! What functions see of the HTTP request: its headers and its trace context.
 
-use mcp_runtime::{ServerBuilder, prelude::*};
+use mcp_runtime::{Principal, ServerBuilder, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 
@@ -11,6 +11,12 @@ use crate::common::serve;
 #[mcp_tool]
 fn header(name: String, ctx: &Context) -> String {
     ctx.header(&name).unwrap_or("none").to_owned()
+}
+
+/// Returns the caller
+#[mcp_tool]
+fn who(caller: Option<&Principal>) -> String {
+    caller.map_or("anonymous", Principal::subject).to_owned()
 }
 
 /// Returns the trace context
@@ -39,12 +45,37 @@ async fn headers_are_available_over_http_only() {
         ];
         for request in asks {
             assert_eq!(text_of(&request.send(server.address).await.json()), "none");
-            let reply = request.header("X-Team", "a").header("X-Team", "b").send(server.address).await;
-            assert_eq!(text_of(&reply.json()), "a");
+            let request = request.header("X-Team", "a");
+            assert_eq!(text_of(&request.clone().send(server.address).await.json()), "a");
+            // which of them is whose cannot be told
+            let reply = request.header("X-Team", "b").send(server.address).await;
+            assert_eq!(text_of(&reply.json()), "none");
         }
     })
     .await;
     serve(builder()).call("header", json!({ "name": "host" })).await.expect_text("none");
+}
+
+#[tokio::test]
+async fn a_caller_whom_a_header_names_is_neither_nameless_nor_named_twice() {
+    let named = builder().tool::<who>().http(|http| {
+        http.caller(|parts| Some(Principal::new("proxy", parts.headers.get("x-user")?.to_str().ok()?)))
+    });
+    let server = HttpServer::start(named).await;
+    within(async {
+        for (users, expected) in [
+            (&["ada"][..], "ada"),
+            (&[], "anonymous"),
+            (&[""], "anonymous"),
+            // of the client, and of the proxy
+            (&["eve", "ada"], "anonymous"),
+        ] {
+            let request = HttpRequest::modern(1, "tools/call", json!({ "name": "who" }));
+            let request = users.iter().fold(request, |request, user| request.header("X-User", user));
+            assert_eq!(text_of(&request.send(server.address).await.json()), expected, "{users:?}");
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

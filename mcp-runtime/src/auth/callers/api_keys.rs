@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    env, fmt, fs,
+    env, fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -12,7 +12,9 @@ use ring::digest::{SHA256, digest as hash};
 use serde_json::{Map, Value};
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
-use crate::core::{connection::Principal, crypto::GENERATE, reason::Refusal, sync::RwLock};
+use crate::core::{
+    connection::Principal, crypto::GENERATE, reason::Refusal, sync::RwLock, whole_file::read_text,
+};
 
 /// The issuer of callers with API keys.
 pub(super) const ISSUER: &str = "urn:mcp-runtime:api-keys";
@@ -78,7 +80,7 @@ impl KeyList {
 }
 
 fn read_file(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("`{}` cannot be read: {error}", path.display()))
+    read_text(path, u64::MAX).map_err(|error| format!("`{}` cannot be read: {error}", path.display()))
 }
 
 /// Reads the entries of a list. Errors do not contain keys.
@@ -276,7 +278,10 @@ impl Method for ApiKeys {
     fn verify<'a>(&'a self, token: PresentedToken<'a>, _request: &'a Parts) -> Verdict<'a> {
         // the time that it takes to find a digest says nothing about a key
         let found = self.known.as_ref().ok().and_then(|known| known.read().get(&digest(token.text)).cloned());
-        Verdict::Ready(found.ok_or_else(|| Denied::token(Refusal::TokenUnknown, "the API key is unknown")))
+        Verdict::Ready(match found {
+            Some(principal) => token.require_bearer(principal),
+            None => Err(Denied::token(Refusal::TokenUnknown, "the API key is unknown")),
+        })
     }
 
     #[cfg(feature = "events-webhook")]

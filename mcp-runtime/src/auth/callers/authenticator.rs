@@ -377,6 +377,9 @@ impl Authenticator {
             Ok(principal) if principal.has_expired() => {
                 Err(self.refuse(Denied::token(Refusal::TokenExpired, "the token has expired")))
             }
+            Ok(principal) if principal.subject().is_empty() => {
+                Err(self.refuse(Denied::invalid_token("the token has an empty subject")))
+            }
             Ok(principal) => Ok(principal),
             Err(denied) => Err(self.refuse(denied)),
         }

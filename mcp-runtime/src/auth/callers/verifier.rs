@@ -40,7 +40,8 @@ pub trait Verifier: Send + Sync + 'static {
     /// Returns the principal that calls with this token. `request` is the head of the request, whose body has not been read
     /// yet. The method runs for every request, so cache results of slow look-ups.
     ///
-    /// A principal that has [expired](Principal::with_expiry) is refused like one with an invalid token.
+    /// A principal that has [expired](Principal::with_expiry), or whose subject is empty, is refused like one with an invalid
+    /// token, and so is a token that is sent with another scheme than `Bearer`.
     ///
     /// # Errors
     /// The token is refused, or that cannot be decided now.
@@ -220,6 +221,19 @@ pub(super) struct PresentedToken<'a> {
     pub(super) text: &'a str,
 }
 
+impl PresentedToken<'_> {
+    /// The principal of a token that is not bound to a key, for a method that checks no proofs of possession.
+    pub(super) fn require_bearer(self, principal: Arc<Principal>) -> Result<Arc<Principal>, Denied> {
+        match self.scheme {
+            Scheme::Bearer => Ok(principal),
+            Scheme::Dpop => {
+                let text = "the token is not bound to a key\nsend it with the scheme Bearer";
+                Err(Denied::token(Refusal::TokenBinding, text).of_genuine_token().for_now())
+            }
+        }
+    }
+}
+
 pub(super) type VerdictFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<Principal>, Denied>> + Send + 'a>>;
 
 /// The verdict of an authentication method on a token.
@@ -268,7 +282,9 @@ pub(super) struct CustomVerifier<V>(pub(super) V);
 
 impl<V: Verifier> Method for CustomVerifier<V> {
     fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a> {
-        Verdict::Pending(Box::pin(async move { self.0.verify(token.text, request).await.map(Arc::new) }))
+        Verdict::Pending(Box::pin(async move {
+            token.require_bearer(self.0.verify(token.text, request).await?.into())
+        }))
     }
 }
 

@@ -83,10 +83,10 @@ impl FileTokens {
             return Ok(entries);
         }
         let aside = whole_file::with_ending(&self.0, ".broken");
-        fs::rename(&self.0, &aside)?;
         // it may have tokens all the same
         #[cfg(unix)]
-        fs::set_permissions(&aside, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        fs::set_permissions(&self.0, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        fs::rename(&self.0, &aside)?;
         tracing::warn!(
             aside = %aside.display(),
             "the file of tokens is broken and was set aside: servers are authorized again"

@@ -446,7 +446,8 @@ impl HttpOptions {
     /// from whom everything with `scopes` is hidden.
     ///
     /// It runs before the body is read. Sessions belong to the caller that started them. A principal that has
-    /// [expired](Principal::with_expiry) is an anonymous caller.
+    /// [expired](Principal::with_expiry), or whose subject is empty, is an anonymous caller. `find` does not see a header
+    /// that a request has several times: one of them may be a proxy's, and another the client's.
     pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Principal> + Send + Sync + 'static) -> Self {
         self.caller = Some(Arc::new(find));
         self

@@ -183,8 +183,8 @@ impl Context {
         &self.call().client_requests
     }
 
-    /// The value of the first HTTP header of that name, in any case; `None` over other transports, or if it is not
-    /// text.
+    /// The value of the HTTP header of that name, in any case; `None` over other transports, if it is not text, or if the
+    /// request has it several times, since one of them may be a proxy's and another the client's.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.0.request.connection.as_deref()?.header(name)

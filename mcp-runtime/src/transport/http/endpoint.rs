@@ -3,6 +3,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc,
@@ -11,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use http::request::Parts;
+use http::{HeaderName, request::Parts};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -148,9 +149,11 @@ impl Endpoint {
             return Ok(());
         }
         let Some(find) = &self.options.caller else { return Ok(()) };
-        if let Some(caller) = find(connection.parts()) {
+        if let Some(caller) = find(&without_repeated_headers(connection.parts())) {
             if caller.has_expired() {
                 tracing::debug!("the caller's authentication has expired");
+            } else if caller.subject().is_empty() {
+                tracing::debug!("the caller has an empty subject");
             } else {
                 connection.set_caller(Arc::new(caller));
             }
@@ -341,4 +344,18 @@ impl Budgets {
             None => false,
         })
     }
+}
+
+/// The head of a request without headers that it has several times: one of them may be a proxy's, and another the client's.
+fn without_repeated_headers(head: &Parts) -> Cow<'_, Parts> {
+    if head.headers.keys_len() == head.headers.len() {
+        return Cow::Borrowed(head);
+    }
+    let mut head = head.clone();
+    let is_repeated = |name: &&HeaderName| head.headers.get_all(*name).iter().nth(1).is_some();
+    let repeated: Vec<_> = head.headers.keys().filter(is_repeated).cloned().collect();
+    for name in repeated {
+        head.headers.remove(name);
+    }
+    Cow::Owned(head)
 }

@@ -130,7 +130,9 @@ impl ClientConnection for RequestConnection {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.parts.headers.get(name)?.to_str().ok()
+        let mut values = self.parts.headers.get_all(name).iter();
+        let value = values.next()?;
+        values.next().is_none().then(|| value.to_str().ok())?
     }
 
     fn compare_headers(

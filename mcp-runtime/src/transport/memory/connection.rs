@@ -75,8 +75,9 @@ impl ClientConnection for MemoryRequestClient {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        let mut values = self.headers.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+        let (_, value) = values.next()?;
+        values.next().is_none().then_some(value)
     }
 
     fn session(&self) -> Option<&dyn SessionState> {

@@ -15,3 +15,4 @@ mod server_card;
 mod sessions;
 mod shutdown;
 mod skills;
+mod tower_layers;

@@ -120,10 +120,7 @@ missing! {
         "this method needs the feature `config` of `mcp-runtime`",
         "the feature `config` is off",
         "add it to the dependency in Cargo.toml: `features = [\"config\"]`";
-    crate::ServerBuilder {
-        fn config<S>(Self) -> Self;
-        fn state_from<A>(Self, A) -> Self;
-    }
+    crate::ServerBuilder { fn config<S>(Self) -> Self; }
 }
 
 #[cfg(not(feature = "metrics"))]

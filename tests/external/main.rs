@@ -9,6 +9,7 @@
 //! | `licences` | Python |
 //! | `nginx` | nginx |
 //! | `packages` | tar |
+//! | `postgres` | PostgreSQL |
 //! | `prometheus` | promtool; Prometheus, if asked for |
 //! | `redis`, `shared` | Redis; Valkey, if there is one |
 //! | `tls` | aws-lc, which takes long to compile |
@@ -20,6 +21,8 @@ mod licences;
 #[cfg(unix)]
 mod nginx;
 mod packages;
+#[cfg(unix)]
+mod postgres;
 mod prometheus;
 #[cfg(unix)]
 mod redis;

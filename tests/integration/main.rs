@@ -17,6 +17,7 @@ mod install;
 mod layers;
 mod limits;
 mod logging;
+mod made_state;
 mod matrix;
 mod metadata;
 mod own_results;

@@ -257,7 +257,8 @@ fn over_http_a_server_with_wrong_settings_does_not_start() {
     assert!(text.contains("- token: is missing") && !text.contains("serving"), "{text}");
     // neither if only what is made of them fails
     let text = Probe::complete().arg(&["--database=refused", "--http", "0"]).failure();
-    assert!(text.contains("- `Store`: cannot log in") && !text.contains(PLANTED), "{text}");
+    assert!(text.contains("the state `Store` cannot be made: cannot log in"), "{text}");
+    assert!(!text.contains(PLANTED), "{text}");
 }
 
 #[tokio::test]
@@ -296,14 +297,39 @@ fn resources_and_prompts_say_it_too_and_items_are_listed() {
 }
 
 #[test]
-fn state_that_cannot_be_made_fails_only_those_that_take_it() {
-    let probe = || Probe::complete().arg(&["--database=refused", "call"]);
-    let text = probe().arg(&["place"]).failure();
-    let line = "the state of `probe` could not be made:\n- `Store`: cannot log in to refused with ****";
-    assert!(text.contains(line), "{text}");
-    assert!(probe().arg(&["show"]).stdout().contains("database: \"refused\""));
-    // no state is made for a command that calls nothing
-    assert!(Probe::complete().arg(&["--database=refused", "config"]).stdout().contains("refused"));
+fn run_ends_with_the_error_of_state_that_cannot_be_made_whatever_it_serves() {
+    for (database, line) in [
+        ("refused", "the state `Store` cannot be made: cannot log in to refused with ****"),
+        ("unreachable", "the state `Connections` cannot be made: no answer to ****"),
+    ] {
+        for command in [&["call", "place"][..], &["call", "show"], &["stdio"], &[], &["--http", "0"]] {
+            let text = Probe::complete().arg(&["--database", database]).arg(command).failure();
+            assert!(text.contains(line) && !text.contains("closed"), "{command:?}: {text}");
+        }
+        // commands that call nothing make no state
+        for command in
+            [&["list"][..], &["schema"], &["config"], &["--help"], &["--version"], &["install", "--help"]]
+        {
+            Probe::complete().arg(&["--database", database]).arg(command).stdout();
+        }
+    }
+}
+
+#[test]
+fn state_is_made_for_a_call_alone_and_its_end_is_awaited() {
+    let run = |command: &[&str]| {
+        let output = Probe::complete().arg(command).run();
+        assert!(output.status.success(), "{command:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let both = "the connections are open\nthe connections are closed: 1\n";
+    assert_eq!(run(&["call", "connections"]), both);
+    // stdin is at its end
+    assert!(run(&["stdio"]).ends_with(both));
+    for command in [&["list"][..], &["list", "--json"], &["schema"], &["config"], &["--help"], &["--version"]]
+    {
+        assert_eq!(run(command), "", "{command:?}");
+    }
 }
 
 #[test]
@@ -386,11 +412,6 @@ fn an_error_of_state_made_of_loaded_settings_has_no_secret_alone_and_in_a_server
             text.contains("cannot log in to /refused with ****") && !text.contains(PLANTED),
             "{way}: {text}"
         );
-        assert_eq!(
-            text.contains("the server that is mounted as `inner`: `Store`"),
-            way == "mounted",
-            "{text}"
-        );
         let text = probe().set("PROBE_PROXY_PASSWORD", "a1").set("PROBE_PROXY_URL", "u").failure();
         assert!(text.contains("the message is withheld") && !text.contains("cannot log in"), "{way}: {text}");
     }
@@ -403,7 +424,9 @@ fn an_error_of_the_program_is_withheld_if_a_secret_is_too_short_to_be_found_in_i
     for (short, is_withheld) in [("a1", true), ("é", true), ("longer", false)] {
         let text = probe().set("PROBE_PROXY_PASSWORD", short).failure();
         assert_eq!(
-            text.contains("- `Store`: the message is withheld: it may contain a secret"),
+            text.contains(
+                "the state `Store` cannot be made: the message is withheld: it may contain a secret"
+            ),
             is_withheld,
             "{text}"
         );

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    convert::Infallible,
     io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
@@ -12,6 +11,7 @@ use mcp_runtime::{
     config::{Config as _, Secret},
     prelude::*,
 };
+use tokio::runtime::Handle;
 
 /// How much is logged.
 #[mcp_type]
@@ -106,6 +106,20 @@ impl Store {
 /// State that is made of state.
 struct Index(usize);
 
+/// State that is made in the runtime.
+struct Connections(usize);
+
+impl Connections {
+    async fn open(settings: &Settings) -> Result<Self, io::Error> {
+        tokio::task::yield_now().await;
+        if settings.database.ends_with("unreachable") {
+            return Err(io::Error::other(format!("no answer to {}", settings.token.expose())));
+        }
+        writeln!(io::stderr(), "the connections are open")?;
+        Ok(Self(1))
+    }
+}
+
 /// Shows everything.
 #[mcp_tool]
 fn show(settings: &Settings) -> String {
@@ -135,6 +149,12 @@ fn fails(settings: &Settings) -> Result<String, io::Error> {
 #[mcp_tool]
 fn place(store: &Store, index: &Index) -> String {
     format!("{} {}", store.0, index.0)
+}
+
+/// Uses what was made in the runtime.
+#[mcp_tool]
+fn connections(open: &Connections) -> usize {
+    open.0
 }
 
 /// Does without settings.
@@ -169,7 +189,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let made = |server: mcp_runtime::ServerBuilder| {
         server
             .state_from(|settings: &Settings| Store::open(&settings.database, &settings.token))
-            .state_from(|store: &Store| Ok::<_, Infallible>(Index(store.0.len())))
+            // what many libraries need
+            .state_from(|store: &Store| Handle::try_current().map(|_| Index(store.0.len())))
+            .state_async(Connections::open)
+            .end_state(async |open: &Connections| {
+                tokio::task::yield_now().await;
+                let _written = writeln!(io::stderr(), "the connections are closed: {}", open.0);
+            })
             .discover()
     };
     let named = mcp_runtime::server!().info(|info| info.name("probe"));

@@ -92,17 +92,7 @@ impl ServerBuilder {
             Some(settings) => settings.take_flags(&server, arguments),
             None => arguments,
         };
-        let command = parse(arguments.into_iter())?;
-        let calls_nothing = match &command {
-            Command::Help | Command::Version | Command::Config => true,
-            #[cfg(feature = "install")]
-            Command::Install(_) => true,
-            _ => false,
-        };
-        if let (Some(settings), true) = (&mut self.settings, calls_nothing) {
-            settings.skip_state();
-        }
-        Ok((command, self))
+        Ok((parse(arguments.into_iter())?, self))
     }
 }
 

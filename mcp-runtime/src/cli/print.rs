@@ -4,6 +4,7 @@ use std::{
     future::poll_fn,
     io::{self, Write},
     sync::Arc,
+    time::Duration,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -42,6 +43,9 @@ trying it out
   --help, --version
 
 Logs go to stderr; MCP_LOG=debug shows more of them.";
+
+/// How long the state may take to end after a command, unless another time is set.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prints text and a line end to stdout.
 pub(super) fn print_line(text: &str) -> Result<()> {
@@ -131,11 +135,15 @@ pub(super) async fn run_action(
         server.server_settings().filter(|settings| !settings.is_empty()).map(|settings| settings.schema());
     #[cfg(not(feature = "config"))]
     let settings_schema = None;
-    let mut client = terminal::answer_in_terminal(MemoryClient::modern(server));
+    let serving = match action {
+        Action::List { .. } | Action::Schema => None,
+        _ => Some(server.open_state().await?),
+    };
+    let mut client = terminal::answer_in_terminal(MemoryClient::modern(server.clone()));
     if caller.is_some() {
         client.connection.set_caller(caller);
     }
-    match action {
+    let printed = match action {
         Action::List { json: true } => {
             let lists = fetch_lists(&client).await?;
             let mut all = Map::new();
@@ -160,7 +168,11 @@ pub(super) async fn run_action(
             )
         }
         Action::Events { name, arguments } => print_events(&client, name, arguments.clone()).await,
+    };
+    if let Some(serving) = serving {
+        server.end_state(serving, server.options().limits.shutdown_timeout.unwrap_or(END_TIMEOUT)).await;
     }
+    printed
 }
 
 /// Calls a tool, and waits for its task if the call becomes one. The server limits how long that takes, and ending the program

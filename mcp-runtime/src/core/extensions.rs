@@ -5,17 +5,25 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     fmt,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-/// Why a value that was to be made for the server does not exist; functions that take it answer with this text.
-#[cfg(feature = "config")]
-#[derive(Debug, Clone)]
-pub(crate) struct Unmade(pub(crate) Arc<str>);
+/// An `Arc` of a value, without its type.
+pub(crate) type AnyValue = Arc<dyn Any + Send + Sync>;
+
+/// A value, or the reason why it does not exist; functions that take it answer with this text.
+type Made = Result<AnyValue, Arc<str>>;
+
+/// A value, or the place of one that is made when the server opens.
+#[derive(Clone)]
+enum Entry {
+    Present(AnyValue),
+    Later(Arc<OnceLock<Made>>),
+}
 
 /// Values by type. The key of a `T` is the `TypeId` of `Arc<T>`.
 #[derive(Default, Clone)]
-pub(crate) struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct Extensions(HashMap<TypeId, Entry>);
 
 impl Extensions {
     /// Inserts a value; one of the same type is replaced.
@@ -25,20 +33,51 @@ impl Extensions {
 
     /// Inserts a shared value; one of the same type is replaced.
     pub(crate) fn insert_arc<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
-        self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(value));
+        self.0.insert(TypeId::of::<Arc<T>>(), Entry::Present(Arc::new(value)));
     }
 
     /// Records why a value of this type does not exist.
     #[cfg(feature = "config")]
-    pub(crate) fn insert_unmade<T: Any>(&mut self, unmade: Unmade) {
-        self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(unmade));
+    pub(crate) fn insert_unmade<T: Any>(&mut self, reason: Arc<str>) {
+        let made = OnceLock::from(Err(reason));
+        self.0.insert(TypeId::of::<Arc<T>>(), Entry::Later(Arc::new(made)));
     }
 
-    /// Why a value for `T` does not exist, if that was recorded.
-    #[cfg(feature = "config")]
-    pub(crate) fn unmade<T: ?Sized + 'static>(&self) -> Option<&Unmade> {
+    /// Reserves the place of a value that is made later: a second one of its type is refused as if it existed.
+    pub(crate) fn reserve(&mut self, key: TypeId) {
+        self.0.insert(key, Entry::Later(Arc::default()));
+    }
+
+    /// Fills a place that was reserved, once.
+    pub(crate) fn fill(&self, key: TypeId, made: Made) {
+        if let Some(Entry::Later(place)) = self.0.get(&key) {
+            // only one attempt runs at a time, and it leaves out what is made
+            let _filled = place.set(made);
+        }
+    }
+
+    /// Whether a place that was reserved is filled.
+    pub(crate) fn is_filled(&self, key: TypeId) -> bool {
+        matches!(self.0.get(&key), Some(Entry::Later(place)) if place.get().is_some())
+    }
+
+    /// Why a value for `T`, which was to be made, does not exist.
+    pub(crate) fn unmade<T: ?Sized + 'static>(&self) -> Option<Arc<str>> {
         let keys = [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()];
-        keys.iter().find_map(|key| self.0.get(key)?.downcast_ref())
+        let Entry::Later(place) = keys.iter().find_map(|key| self.0.get(key))? else { return None };
+        match place.get() {
+            Some(Ok(_)) => None,
+            Some(Err(reason)) => Some(reason.clone()),
+            None => Some("state is made when the server is served, and not for this command".into()),
+        }
+    }
+
+    /// The value of a key, if it exists.
+    fn value(&self, key: TypeId) -> Option<&(dyn Any + Send + Sync)> {
+        match self.0.get(&key)? {
+            Entry::Present(value) => Some(&**value),
+            Entry::Later(place) => place.get()?.as_ref().ok().map(|value| &**value),
+        }
     }
 
     /// The value for `T`.
@@ -47,15 +86,20 @@ impl Extensions {
         if self.0.is_empty() {
             return None;
         }
-        if let Some(value) = self.0.get(&TypeId::of::<Arc<T>>()) {
+        if let Some(value) = self.value(TypeId::of::<Arc<T>>()) {
             return value.downcast_ref::<Arc<T>>().map(|v| &**v);
         }
-        self.0.get(&TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
+        self.value(TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
     }
 
     /// Whether a value would provide what another one of these provides: the same type, or an `Arc` of it.
     pub(crate) fn provides_like<T: Any>(&self) -> bool {
-        self.contains_any(&[TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>(), TypeId::of::<T>()])
+        self.contains_any(&Self::keys_like::<T>())
+    }
+
+    /// The keys of such values; the first is that of `T` itself.
+    pub(crate) fn keys_like<T: Any>() -> [TypeId; 3] {
+        [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>(), TypeId::of::<T>()]
     }
 
     /// The values of both; those of `self` take precedence.
@@ -69,7 +113,7 @@ impl Extensions {
     /// The values of both; those of `others` take precedence.
     pub(crate) fn with(&self, others: &Self) -> Self {
         let mut merged = self.0.clone();
-        merged.extend(others.0.iter().map(|(key, value)| (*key, value.clone())));
+        merged.extend(others.0.iter().map(|(key, entry)| (*key, entry.clone())));
         Self(merged)
     }
 

@@ -30,8 +30,9 @@ pub(crate) mod reason;
 pub(crate) mod recent_map;
 #[cfg(any(feature = "_fetch", feature = "redis"))]
 pub(crate) mod resolver;
+#[cfg(feature = "config")]
+pub(crate) mod secret_texts;
 pub(crate) mod server;
-#[cfg(feature = "http")]
 pub(crate) mod single_flight;
 pub(crate) mod sort;
 pub(crate) mod spawn;

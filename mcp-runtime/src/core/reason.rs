@@ -85,7 +85,7 @@ mod list {
         RateLimited = "rate_limited", TOO_MANY_REQUESTS;
         /// That of an item, whose call fails: `core/admission/call_limits.rs`, `CallerConcurrency`
         Concurrency = "concurrency";
-        /// `transport/http/endpoint.rs`, `busy`, and `too_many_streams` and `sessions_unavailable` of
+        /// `transport/http/endpoint.rs`, `busy` and `make_state`, and `too_many_streams` and `sessions_unavailable` of
         /// `transport/http/http_error.rs`, `unavailable`; of a method: `core/dispatch/response.rs`, `unavailable`
         Busy = "busy", SERVICE_UNAVAILABLE;
         /// `transport/http/serve.rs`, `stopping`

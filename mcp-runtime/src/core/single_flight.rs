@@ -18,7 +18,7 @@ impl<T> Default for SingleFlight<T> {
     }
 }
 
-impl<T: Copy + Send + Sync + 'static> SingleFlight<T> {
+impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     /// The run in progress; `work` begins one if there is none.
     pub(crate) fn join<F: Future<Output = T> + Send + 'static>(&self, work: impl FnOnce() -> F) -> Flight<T> {
         let mut current = self.0.lock();
@@ -36,10 +36,10 @@ impl<T: Copy + Send + Sync + 'static> SingleFlight<T> {
     }
 }
 
-impl<T: Copy> Flight<T> {
+impl<T: Clone> Flight<T> {
     /// The result of the run; `None` if it has panicked, or was dropped with its runtime.
     pub(crate) async fn outcome(mut self) -> Option<T> {
-        self.0.wait_for(Option::is_some).await.ok().and_then(|outcome| *outcome)
+        self.0.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone())
     }
 }
 

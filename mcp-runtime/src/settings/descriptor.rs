@@ -13,14 +13,16 @@ use serde_json::{Map, Value};
 
 use super::{
     duration::{read_durations, without_null},
-    reading::short_name,
-    secret::REDACTED,
     setting::{PATH, is_table},
 };
 use crate::{
-    core::arguments::{
-        AnyArg, AnyLiteral, ArgDescriptor, Call, DeclaredResult, HandlerResult, TextValue,
-        declaration_errors, decode_object, object_errors,
+    core::{
+        arguments::{
+            AnyArg, AnyLiteral, ArgDescriptor, Call, DeclaredResult, HandlerResult, TextValue,
+            declaration_errors, decode_object, object_errors,
+        },
+        secret_texts::REDACTED,
+        server::short_name,
     },
     schema::{generator, hoist_defs},
 };

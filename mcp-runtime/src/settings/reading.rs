@@ -9,8 +9,6 @@ use super::{
     Config,
     descriptor::{DECLARATION_ERRORS, add_tables, args, decode_members, root_schema},
     duration::{read_durations, show_durations, show_schema, without_null},
-    secret::REDACTED,
-    secret_texts::SecretTexts,
     setting::{Setting, check_names, has_secret, is_secret, is_table, settings_of, variable_prefix},
     sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set, take_unknown_keys_of},
 };
@@ -19,8 +17,9 @@ use crate::core::server::SettingToInstall;
 use crate::{
     core::{
         arguments::object_errors,
-        extensions::{Extensions, Unmade},
-        server::ServerSettings,
+        extensions::Extensions,
+        secret_texts::{REDACTED, SecretTexts},
+        server::{ServerSettings, short_name},
     },
     schema::{Direction, ValidationError, Validator, coerce, minimize},
 };
@@ -43,7 +42,7 @@ pub(super) struct ConfigType {
     errors: ErrorsFn,
     /// Makes a value state of the server.
     pub(super) insert: fn(AnyValue, &mut Extensions),
-    pub(super) insert_unmade: fn(&mut Extensions, Unmade),
+    pub(super) insert_unmade: fn(&mut Extensions, Arc<str>),
     /// Whether the program has such a value already.
     pub(super) is_given: fn(&Extensions) -> bool,
 }
@@ -71,13 +70,6 @@ impl ConfigType {
     pub(super) fn short_name(&self) -> &'static str {
         short_name(self.type_name)
     }
-}
-
-/// The name of a type without paths of modules.
-pub(super) fn short_name(name: &'static str) -> &'static str {
-    let end = name.find('<').unwrap_or(name.len());
-    let start = name.get(..end).and_then(|path| path.rfind("::")).map_or(0, |at| at + 2);
-    name.get(start..).unwrap_or(name)
 }
 
 /// A struct of settings with what its schema says.
@@ -196,6 +188,7 @@ impl Reading {
             configs.push(read.unwrap_or_else(|| ReadConfig::Problems(Vec::new())));
         }
         reading.common = reading.common.iter().map(|line| reading.without_secrets(line)).collect();
+        reading.secrets.remember();
         (reading, configs)
     }
 
@@ -379,31 +372,13 @@ impl Reading {
         self.secrets.mask(text)
     }
 
-    /// The text of an error of the program's own code, which may quote any value.
-    pub(super) fn error_of_program(&self, text: &str) -> String {
-        self.secrets.mask_error(text)
-    }
-
-    /// Remembers the secrets for every server of this process.
-    pub(super) fn remember_secrets(self) {
-        self.secrets.remember();
-    }
-
-    /// The missing and invalid settings as a text, with the state that could not be made; `None` without any.
-    pub(super) fn report(&self, own: &[String], state: &[String]) -> Option<Arc<str>> {
-        let mut lines = self.common.clone();
-        lines.extend(own.iter().cloned());
-        let what = if lines.is_empty() {
-            "state of `{}` could not be made"
-        } else {
-            "settings of `{}` are missing or wrong"
-        };
-        lines.extend(state.iter().cloned());
+    /// The missing and invalid settings as a text; `None` without any.
+    pub(super) fn report(&self, own: &[String]) -> Option<Arc<str>> {
+        let lines: Vec<String> = self.common.iter().chain(own).map(|line| format!("\n- {line}")).collect();
         if lines.is_empty() {
             return None;
         }
-        let lines: Vec<String> = lines.iter().map(|line| format!("\n- {line}")).collect();
-        Some(format!("the {}:{}", what.replace("{}", &self.server), lines.concat()).into())
+        Some(format!("the settings of `{}` are missing or wrong:{}", self.server, lines.concat()).into())
     }
 }
 
@@ -677,7 +652,7 @@ impl ServerSettings for Reading {
 
     #[cfg(feature = "install")]
     fn wrong(&self) -> Option<Arc<str>> {
-        self.report(&self.wrong, &[])
+        self.report(&self.wrong)
     }
 
     #[cfg(feature = "install")]

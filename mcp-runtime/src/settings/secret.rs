@@ -5,10 +5,10 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::core::arguments::{Length, OneOf, Patterned, Ranged, Within};
-
-/// The replacement for a secret value.
-pub(super) const REDACTED: &str = "****";
+use crate::core::{
+    arguments::{Length, OneOf, Patterned, Ranged, Within},
+    secret_texts::REDACTED,
+};
 
 /// A secret: a password, a key, a token. `Debug`, `Display` and `Serialize` write `****`; [`expose`](Self::expose) is the
 /// only way to the value.

@@ -12,11 +12,10 @@ use serde_json::{Map, Number, Value};
 use super::{
     descriptor::expand_path,
     duration::{is_duration, without_null},
-    secret::REDACTED,
     setting::{Setting, is_secret, is_table, variable_prefix},
 };
 use crate::{
-    core::whole_file::read_text,
+    core::{secret_texts::REDACTED, whole_file::read_text},
     schema::{nearest, truncate},
 };
 

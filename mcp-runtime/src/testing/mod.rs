@@ -21,13 +21,13 @@ pub use shared_check::check_shared;
 
 use crate::{
     capability::events::PayloadOf,
-    client::exchange::{ListedKind, MemoryClient, prompt_arguments},
+    client::exchange::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
     core::{
         admission::Owner,
         changes::ListChanges,
         connection::Principal,
         invoke::private_causes,
-        protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
+        protocol::{INTERNAL_ERROR, META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
         server::{Result, Server, ServerBuilder},
     },
 };
@@ -248,6 +248,9 @@ impl TestServer {
         if !arguments.is_null() {
             params["arguments"] = arguments;
         }
+        if let Err(reply) = self.ready().await {
+            return reply;
+        }
         let (reply, causes) = private_causes::collect(self.run_task(params)).await;
         Reply { causes, ..reply }
     }
@@ -303,10 +306,11 @@ impl TestServer {
     }
 
     async fn list(&self, kind: ListedKind) -> Vec<Value> {
-        match self.client.list(kind).await {
-            Ok(entries) => entries,
-            Err(reply) => panic!("`{}` was refused: {}", kind.method(), Reply::from(reply)),
-        }
+        let listed = match self.ready().await {
+            Ok(()) => self.client.list(kind).await.map_err(Reply::from),
+            Err(reply) => Err(reply),
+        };
+        listed.unwrap_or_else(|reply| panic!("`{}` was refused: {reply}", kind.method()))
     }
 
     /// Subscribes to changes: `filter` is `notifications` on the wire of `subscriptions/listen`.
@@ -393,7 +397,7 @@ impl TestServer {
     /// The server refuses the request.
     pub async fn events(&self, name: &str, arguments: Value) -> Changes {
         let params = Map::from_iter([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
-        let opened = self.open_stream("events/stream", params);
+        let opened = self.open_stream("events/stream", params).await;
         let mut changes = opened.unwrap_or_else(|reply| panic!("`events/stream` was refused: {reply}"));
         changes.receive_first().await;
         changes
@@ -401,6 +405,9 @@ impl TestServer {
 
     /// Sends any request; members of `_meta` that the revision requires are added where they are missing.
     pub async fn request(&self, method: &str, params: Value) -> Reply {
+        if let Err(reply) = self.ready().await {
+            return reply;
+        }
         let (reply, causes) = private_causes::collect(self.client.request(method, params)).await;
         Reply { reply, causes }
     }
@@ -412,6 +419,18 @@ impl TestServer {
 }
 
 impl TestServer {
+    /// Makes the state of the server, as transports do before the first message.
+    ///
+    /// # Errors
+    /// The reply with the error.
+    async fn ready(&self) -> Result<(), Reply> {
+        self.client.connection.server.made_state().make().await.map_err(|error| {
+            let error = json!({ "code": INTERNAL_ERROR, "message": &*error });
+            let message = json!({ "jsonrpc": "2.0", "id": 0, "error": error });
+            Reply::from(MemoryReply { message, notifications: Vec::new() })
+        })
+    }
+
     /// Subscribes to the changes of the filter.
     ///
     /// # Errors
@@ -421,12 +440,13 @@ impl TestServer {
             return Ok(self.subscribe_legacy(&filter).await);
         }
         let params = Map::from_iter([("notifications".to_owned(), filter)]);
-        let mut changes = self.open_stream("subscriptions/listen", params)?;
+        let mut changes = self.open_stream("subscriptions/listen", params).await?;
         changes.receive_acknowledgement();
         Ok(changes)
     }
 
-    fn open_stream(&self, method: &str, params: Map<String, Value>) -> Result<Changes, Reply> {
+    async fn open_stream(&self, method: &str, params: Map<String, Value>) -> Result<Changes, Reply> {
+        self.ready().await?;
         let subscription = self.client.listen(method, params).map_err(Reply::from)?;
         Ok(Changes::new(ChangeSource::Stream(Box::new(subscription)), Value::Null))
     }

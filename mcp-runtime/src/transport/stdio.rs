@@ -53,7 +53,7 @@ impl Server {
         self.keys().warn_of_unread_environment();
         #[cfg(feature = "config")]
         self.log_settings();
-        self.open_store().await?;
+        let serving = self.open().await?;
         #[cfg(feature = "metrics")]
         let _metrics = self.serve_metrics().await?;
         let input = open_stdin()?;
@@ -92,6 +92,7 @@ impl Server {
             () = ended => {}
         }
         self.stop_background().await;
+        self.end_state(serving, shutdown_timeout).await;
         Ok(())
     }
 }

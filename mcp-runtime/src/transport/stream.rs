@@ -58,7 +58,7 @@ async fn serve_until_end(
     reader: Pin<&mut (dyn AsyncRead + Send + '_)>,
     mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>,
 ) -> Result<()> {
-    server.open_store().await?;
+    let _serving = server.open().await?;
     let writer = ConnectionWriter::new(WriteMode::Async);
     let (connection, scheduler) = StreamConnection::new(ConnectionParts {
         server: server.clone(),

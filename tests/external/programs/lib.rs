@@ -1,10 +1,12 @@
-//! Third-party programs (SDKs, the conformance suite, a browser, Redis, nginx): installed once, killed when they are dropped,
+//! Third-party programs (SDKs, the conformance suite, a browser, PostgreSQL, Redis, nginx): installed once, killed when they are dropped,
 //! and skipped visibly where something is missing.
 
 pub mod browser;
 #[cfg(unix)]
 pub mod nginx;
 pub mod package;
+#[cfg(unix)]
+pub mod postgres;
 #[cfg(unix)]
 pub mod redis;
 pub mod replicas;

@@ -2,10 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::{Router, extract::Request, middleware, middleware::Next, response::Response, routing::get};
-use mcp_runtime::{Server, prelude::*};
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    middleware,
+    middleware::Next,
+    response::Response,
+    routing::get,
+};
+use mcp_runtime::{Server, ServerBuilder, prelude::*};
 use mcp_tests::support::{EventStream, HttpRequest, HttpSse, serve_router, text_of, within};
 use serde_json::json;
+use tokio::net::TcpListener;
+use tower::ServiceExt as _;
 
 #[derive(Clone)]
 struct Principal(String);
@@ -34,9 +44,13 @@ async fn identify(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn server() -> Server {
+fn builder() -> ServerBuilder {
     let builder = Server::builder("router", "1").tool::<serves>();
-    builder.http(|http| http.from_request::<Principal>().from_request::<Tenant>()).build().expect("a server")
+    builder.http(|http| http.from_request::<Principal>().from_request::<Tenant>())
+}
+
+fn server() -> Server {
+    builder().build().expect("a server")
 }
 
 fn call() -> HttpRequest {
@@ -59,6 +73,60 @@ async fn a_server_works_next_to_other_routes_and_under_layers() {
         let reply = call().send(at).await.json();
         assert_eq!((&reply["result"]["isError"], text_of(&reply)), (&json!(true), "tool 'serves' failed"));
         assert_eq!(call().with("Host", "evil.example").send(at).await.status, 403);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_is_merged_into_a_router_with_any_state_and_served_without_one() {
+    #[derive(Clone)]
+    struct AppState(&'static str);
+
+    within(async {
+        let app: Router<AppState> = Router::new()
+            .route("/state", get(async |State(state): State<AppState>| state.0))
+            .merge(server().into_router().expect("a router"))
+            .merge(builder().http(|http| http.path("/two").without_health()).into_router().expect("a router"))
+            .merge(server().into_service().expect("a service").metadata_router());
+        let at = serve_router(app.with_state(AppState("well"))).await;
+        assert_eq!(HttpRequest::new("GET").path("/state").send(at).await.text(), "well");
+        for path in ["/mcp", "/two"] {
+            assert_eq!(call().path(path).send(at).await.status, 200);
+        }
+        // the type is inferred
+        let router = server().into_router().expect("a router");
+        let request = Request::get("/healthz").body(Body::empty()).expect("a request");
+        assert_eq!(router.oneshot(request).await.expect("a response").status(), 200);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let router = server().into_router().expect("a router");
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+        assert_eq!(call().send(at).await.status, 200);
+        serving.abort();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_port_alone_is_one_of_the_loopback_interface() {
+    within(async {
+        let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = taken.local_addr().expect("an address").port();
+        let text = format!("127.0.0.1:{port}");
+        let address = taken.local_addr().expect("an address");
+        let built = server();
+        for error in [
+            builder().serve_http(port).await,
+            built.clone().serve_http(port).await,
+            built.clone().serve_http(&*text).await,
+            built.clone().serve_http(text.clone()).await,
+            built.clone().serve_http(("127.0.0.1", port)).await,
+            built.serve_http(address).await,
+        ] {
+            assert!(error.expect_err("it is taken").to_string().contains("cannot listen"));
+        }
+        // another port can be had, and the task may be moved to another thread
+        drop(tokio::spawn(server().serve_http(0)));
     })
     .await;
 }
@@ -118,7 +186,7 @@ async fn a_service_is_one_endpoint_at_any_path() {
 async fn a_graceful_shutdown_ends_listen_streams() {
     within(async {
         let service = server().into_service().expect("a service");
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("an address");
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let app = service.clone().into_router();

@@ -127,10 +127,10 @@ async fn listed(at: SocketAddr, path: &str) -> Vec<String> {
 async fn a_server_that_trusts_all_callers_lists_everything() {
     within(async {
         let builder = || mcp_runtime::server!().tool::<here>().tool::<purge>();
-        let error = builder().into_router().expect_err("it is refused").to_string();
+        let error = builder().into_router::<()>().expect_err("it is refused").to_string();
         assert!(error.contains("`purge`") && error.contains("trust_all_callers"), "{error}");
         let server = builder().build().expect("a server");
-        assert!(server.clone().into_router().is_err());
+        assert!(server.clone().into_router::<()>().is_err());
         assert!(server.into_service().is_err());
 
         let served = HttpServer::start(builder().http(|http| http.trust_all_callers())).await;

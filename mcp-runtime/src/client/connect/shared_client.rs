@@ -373,7 +373,9 @@ impl SharedClient {
                 tokio::spawn(async move {
                     let (reader, writer) = tokio::io::split(theirs);
                     tokio::select! {
-                        served = server.serve(reader, writer) => drop(served),
+                        served = server.serve(reader, writer) => if let Err(error) = served {
+                            tracing::error!(%error, "the server in this process is not served");
+                        },
                         () = ended.cancelled() => {}
                     }
                 });

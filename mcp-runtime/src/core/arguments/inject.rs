@@ -9,12 +9,10 @@ use std::{
 };
 
 use super::Claims;
-#[cfg(feature = "config")]
-use crate::core::error::ToolError;
 use crate::core::{
     connection::Principal,
     context::Context,
-    error::{Failure, IntoFailure},
+    error::{Failure, IntoFailure, ToolError},
     extensions::Extensions,
     server::Open,
 };
@@ -72,6 +70,11 @@ impl Inject {
         }
     }
 
+    /// The same as a parameter `Option<&T>`.
+    pub(crate) const fn or_none(self) -> Self {
+        Self { optional: true, ..self }
+    }
+
     /// The type's name, for messages.
     pub(crate) fn name(&self) -> &'static str {
         self.source_name.unwrap_or_else(self.type_name)
@@ -80,7 +83,7 @@ impl Inject {
     /// A parameter `Option<&T>`.
     #[must_use]
     pub const fn optional<T: ?Sized + 'static>(name: &'static str) -> Self {
-        Self { optional: true, ..Self::of::<T>(name) }
+        Self::of::<T>(name).or_none()
     }
 
     /// The `U` of a parameter `&Arc<U>`, for messages.
@@ -174,11 +177,9 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
-#[cfg_attr(not(feature = "config"), expect(unused_variables, reason = "only settings may be missing"))]
 fn missing_value<T: ?Sized + 'static>(context: &Context) -> Failure {
-    #[cfg(feature = "config")]
-    if let Some(unmade) = context.inner().state.unmade::<T>() {
-        return ToolError::new(unmade.0.to_string()).into();
+    if let Some(reason) = context.inner().state.unmade::<T>() {
+        return ToolError::new(reason.to_string()).into();
     }
     if TypeId::of::<T>() == TypeId::of::<Principal>() {
         return Failure::private(

@@ -17,6 +17,7 @@ use super::{
     assemble::{ItemDefaults, assemble},
     item::{AnnotatedItem, BuilderItem, IntoAddition, ItemSource, Named},
     service_block::ServiceBlock,
+    state::StateFns,
     transform::{FoundService, ItemChanges, Transform, Transformed},
 };
 #[cfg(feature = "http")]
@@ -92,6 +93,7 @@ pub struct ServerBuilder {
     #[cfg(feature = "auth")]
     pub(crate) set_up_authentication: Option<SetUpAuthentication>,
     audit: Option<OpenAudit>,
+    pub(super) state_fns: StateFns,
     #[cfg(feature = "config")]
     pub(crate) settings: Option<Box<dyn PendingSettings>>,
 }
@@ -121,6 +123,7 @@ impl ServerBuilder {
             #[cfg(feature = "auth")]
             set_up_authentication: None,
             audit: None,
+            state_fns: StateFns::default(),
             #[cfg(feature = "config")]
             settings: None,
         }
@@ -276,9 +279,7 @@ impl ServerBuilder {
     ///
     /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
     /// name. Its identity and options have no effect, except for its [rate](Limits::rate), which all its items share.
-    pub fn mount(mut self, prefix: &str, other: Self) -> Self {
-        #[cfg(feature = "config")]
-        let mut other = other;
+    pub fn mount(mut self, prefix: &str, mut other: Self) -> Self {
         #[cfg(feature = "auth")]
         if other.set_up_authentication.is_some() {
             self.errors.push(BuildError::new(format!(
@@ -293,10 +294,12 @@ impl ServerBuilder {
         };
         #[cfg(feature = "config")]
         if let Some(settings) = other.settings.take() {
-            settings.mount(prefix, &mut other.state, &mut other.errors);
+            settings.mount(prefix, &other.state, &mut other.errors);
         }
+        other.state_fns.declare(&mut other.state, &mut other.errors);
         self.errors.extend(other.errors);
         let state = Arc::new(other.state);
+        self.state_fns.mount(other.state_fns, &state);
         let limits = &other.options.limits;
         let rate = match &limits.rate {
             None => None,
@@ -489,12 +492,13 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server> {
         #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only what HTTP serves is set up"))]
         let mut options = self.options;
-        #[cfg_attr(not(feature = "config"), expect(unused_mut, reason = "only settings add to them"))]
         let (mut state, mut errors) = (self.state, self.errors);
         #[cfg(feature = "config")]
         let server_settings =
             self.settings.map(|settings| settings.read(&self.info.name, &mut state, &mut errors));
+        self.state_fns.declare(&mut state, &mut errors);
         let (state, requested) = (Arc::new(state), options.request_type_ids());
+        let made_state = self.state_fns.bind(&state);
         let layers: Arc<[ItemLayer]> = self.layers.into();
         let transforms: Arc<[Transform]> = self.transforms.into();
         let items = self.items.into_iter();
@@ -645,6 +649,7 @@ impl ServerBuilder {
                 caller_concurrency,
                 items: RwLock::new(items),
                 state,
+                made_state,
                 opens: RwLock::new(opens),
                 differs_by_caller: registry.differs_by_caller(),
                 registry: RwLock::new(Arc::new(registry)),

@@ -18,6 +18,7 @@ mod service_block;
 mod setting_to_install;
 #[cfg(feature = "config")]
 mod settings;
+mod state;
 mod transform;
 
 use std::sync::{
@@ -53,6 +54,9 @@ pub use service_block::ServiceBlock;
 pub(crate) use setting_to_install::SettingToInstall;
 #[cfg(feature = "config")]
 pub(crate) use settings::{PendingSettings, ServerSettings};
+pub(crate) use state::MadeState;
+#[cfg(feature = "config")]
+pub(crate) use state::short_name;
 pub(crate) use transform::Transform;
 pub use transform::{ItemChanges, Transformed};
 
@@ -119,6 +123,8 @@ struct ServerInner {
     opens: RwLock<Vec<Open>>,
     /// The builder's, for items that are added later.
     state: Arc<Extensions>,
+    /// What of the state of all builders is made when the server opens.
+    made_state: Arc<MadeState>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
     /// Set if replicas share a store.
@@ -136,6 +142,7 @@ struct ServerInner {
 
 impl Drop for ServerInner {
     fn drop(&mut self) {
+        self.made_state.end_later();
         // no client can get them any more
         for capability in self.registry.read().capabilities.iter() {
             capability.stop();
@@ -277,7 +284,7 @@ impl Server {
     ///
     /// # Errors
     /// It refuses this server, or the server has no keys, or other keys than the replicas.
-    pub(crate) async fn open_store(&self) -> Result<()> {
+    async fn open_store(&self) -> Result<()> {
         if let Some(relay) = &self.0.relay {
             relay.connect().await.map_err(|error| Error::serve(error.to_string()))?;
             self.join_replicas();

@@ -325,7 +325,7 @@ mod tests {
         let builder = Server::builder("late", "1").shared(store.clone());
         let server = builder.stores(|stores| stores.keys([test_key(1)])).build().unwrap();
         let handle = server.handle();
-        server.open_store().await.unwrap();
+        server.open().await.unwrap();
         let of_tasks = || store.1.lock().iter().any(|topic| topic.contains("task-changes"));
         for _ in 0..100 {
             tokio::task::yield_now().await;

@@ -13,18 +13,13 @@ use super::Server;
 use super::{Error, Result};
 use crate::core::{extensions::Extensions, item::BuildError};
 
-/// Settings and what is made of them, before the server is built.
+/// The settings of a builder.
 pub(crate) trait PendingSettings: Any + Send {
     /// Takes the flags of settings from the program's arguments; returns the others. `server` is the server's name.
     #[cfg(feature = "cli")]
     fn take_flags(&mut self, server: &str, arguments: Vec<OsString>) -> Vec<OsString>;
 
-    /// Makes no state of the settings: for commands that call nothing.
-    #[cfg(feature = "cli")]
-    fn skip_state(&mut self);
-
-    /// Reads the settings, makes what is made of them, and adds all of it to the state: in place of what cannot be made,
-    /// the reason.
+    /// Reads the settings, and adds them to the state: in place of those that are missing or wrong, the reason.
     fn read(
         self: Box<Self>,
         server: &str,
@@ -32,8 +27,8 @@ pub(crate) trait PendingSettings: Any + Send {
         errors: &mut Vec<BuildError>,
     ) -> Box<dyn ServerSettings>;
 
-    /// Makes what a builder that is mounted as `prefix` makes of its state.
-    fn mount(self: Box<Self>, prefix: &str, state: &mut Extensions, errors: &mut Vec<BuildError>);
+    /// Reports those of a builder that is mounted as `prefix`, which are not read.
+    fn mount(self: Box<Self>, prefix: &str, state: &Extensions, errors: &mut Vec<BuildError>);
 }
 
 /// The settings of a server.
@@ -45,7 +40,7 @@ pub(crate) trait ServerSettings: Send + Sync {
     /// Whether the program's arguments have flags that cannot be read.
     fn has_wrong_flags(&self) -> bool;
 
-    /// Whether there are none: there may be state that is made of other state only.
+    /// Whether there are none: the program may have passed the values with `.state(..)`.
     fn is_empty(&self) -> bool;
 
     /// Whether a flag, without `--`, is one of them.
@@ -78,7 +73,7 @@ impl Server {
     /// Checks whether everything that functions need is there.
     ///
     /// # Errors
-    /// Settings, or what is made of them, are missing or wrong.
+    /// Settings are missing or wrong.
     #[cfg(any(feature = "cli", feature = "http"))]
     pub(crate) fn check_settings(&self) -> Result<()> {
         match self.server_settings().and_then(ServerSettings::problems) {

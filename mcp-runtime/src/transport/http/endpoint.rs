@@ -29,6 +29,7 @@ use crate::core::{
     connection::{AccessRules, ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
+    log_limit::{LogLimit, LogLine},
     reason::Refusal,
     server::Server,
 };
@@ -159,6 +160,21 @@ impl Endpoint {
             }
         }
         Ok(())
+    }
+
+    /// Makes the state of a server that other code than its own accept loop serves.
+    ///
+    /// # Errors
+    /// `503`: it cannot be made at the moment.
+    #[cold]
+    pub(super) async fn make_state(&self) -> Result<(), HttpError> {
+        static LIMIT: LogLimit = LogLimit::new();
+        self.server.made_state().make().await.map_err(|error| {
+            if let Some(LogLine { suppressed }) = LIMIT.line() {
+                tracing::error!(suppressed, %error, "requests are refused");
+            }
+            HttpError::not_ready()
+        })
     }
 
     /// Completes when a stream of that caller must end: at its maximum age, when the caller's authentication expires, or

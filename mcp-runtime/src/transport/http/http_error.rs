@@ -137,6 +137,11 @@ impl HttpError {
         Self { closes: true, ..Self::unavailable("too many event streams are open\ntry again") }
     }
 
+    /// `503`: the state of the server cannot be made.
+    pub(super) fn not_ready() -> Self {
+        Self::unavailable("the server is not ready\ntry again")
+    }
+
     pub(super) fn sessions_unavailable() -> Self {
         Self::unavailable("sessions cannot be looked up at the moment\ntry again")
     }

@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     future::poll_fn,
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -72,13 +72,13 @@ impl Server {
         Ok(HttpService(HttpHandler::new(&self)))
     }
 
-    /// This server as a router with everything that it serves over HTTP; see [`HttpService::into_router`], where
-    /// the service beside the router can stop it.
+    /// This server as a router with everything that it serves over HTTP, to merge into a router with any axum state; see
+    /// [`HttpService::into_router`], where the service beside the router can stop it.
     ///
     /// # Errors
     /// Returns the errors of [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
-    pub fn into_router(self) -> Result<axum::Router> {
+    pub fn into_router<S>(self) -> Result<axum::Router<S>> {
         let warnings = self.warnings_of_urls();
         let service = self.into_service()?;
         for warning in warnings {
@@ -92,7 +92,8 @@ impl Server {
         &self.options().http.path
     }
 
-    /// Serves over HTTP on an address until the process receives SIGTERM or Ctrl-C.
+    /// Serves over HTTP on a port of `127.0.0.1`, such as `8080`, or on an address, such as `"0.0.0.0:8080"`, until the
+    /// process receives SIGTERM or Ctrl-C.
     ///
     /// From then on every response says `Connection: close`. After the
     /// [shutdown delay](crate::config::HttpOptions::shutdown_delay) the server accepts no more connections, closes those
@@ -105,9 +106,9 @@ impl Server {
     /// [`allowed_hosts`](crate::config::HttpOptions::allowed_hosts) nor
     /// [`any_host`](crate::config::HttpOptions::any_host) is used; or items have `scopes`, and callers are not
     /// identified.
-    pub fn serve_http(self, address: impl ToSocketAddrs) -> impl Future<Output = Result<()>> {
+    pub fn serve_http<M>(self, address: impl ListenAddress<M>) -> impl Future<Output = Result<()>> {
         let serve = serve_later(self);
-        async move { serve(TcpListener::bind(address).await).await }
+        async move { serve(address.bind().await).await }
     }
 
     /// Serves over HTTP on a listener until SIGTERM or Ctrl-C; see [`serve_http`](Self::serve_http).
@@ -135,7 +136,7 @@ impl Server {
     async fn serve_until(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> Result<()> {
         let address = listener.local_addr()?;
         self.check_before_serving(address)?;
-        self.open_store().await?;
+        let serving = self.open().await?;
         self.warn_of_unused_callers();
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
         let handler = HttpHandler::accepting(&self, connections);
@@ -167,6 +168,8 @@ impl Server {
             }
         });
         accept(handler, listener, connections, stop).await;
+        let limit = self.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
+        self.end_state(serving, limit).await;
         Ok(())
     }
 }
@@ -201,6 +204,39 @@ fn serve_until_signal(server: Server, listener: TcpListener) -> ServingFuture<'s
             () = second => Ok(()),
         }
     })
+}
+
+/// Where a server listens: a port of the loopback interface, or an address. `M` tells the two apart.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an address to listen on",
+    label = "neither a port nor an address",
+    note = "write a port of 127.0.0.1, such as `8080`, or an address, such as `\"0.0.0.0:8080\"`"
+)]
+pub trait ListenAddress<M> {
+    #[doc(hidden)]
+    fn bind(self) -> impl Future<Output = io::Result<TcpListener>>;
+}
+
+/// Marks a port.
+#[derive(Debug)]
+pub struct LoopbackPort;
+
+/// Marks an address.
+#[derive(Debug)]
+pub struct SocketAddress;
+
+#[diagnostic::do_not_recommend]
+impl ListenAddress<LoopbackPort> for u16 {
+    fn bind(self) -> impl Future<Output = io::Result<TcpListener>> {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, self))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<A: ToSocketAddrs> ListenAddress<SocketAddress> for A {
+    fn bind(self) -> impl Future<Output = io::Result<TcpListener>> {
+        TcpListener::bind(self)
+    }
 }
 
 /// Serves until a signal, once there is a listener.
@@ -359,7 +395,7 @@ impl ServerBuilder {
     /// # Errors
     /// Returns the errors of [`build`](Self::build) and [`Server::into_router`].
     #[cfg(feature = "axum")]
-    pub fn into_router(self) -> Result<axum::Router> {
+    pub fn into_router<S>(self) -> Result<axum::Router<S>> {
         self.build()?.into_router()
     }
 
@@ -368,7 +404,7 @@ impl ServerBuilder {
     /// # Errors
     /// Returns the errors of [`build`](Self::build) and [`Server::serve_http`].
     #[doc(alias("address", "bind", "listen", "port"))]
-    pub fn serve_http(self, address: impl ToSocketAddrs) -> impl Future<Output = Result<()>> {
+    pub fn serve_http<M>(self, address: impl ListenAddress<M>) -> impl Future<Output = Result<()>> {
         let build = build_later(self);
         async move { build()?.serve_http(address).await }
     }
@@ -380,7 +416,7 @@ impl HttpService {
     /// [`path`](crate::config::HttpOptions::path) sets another path, HTTP+SSE if it is enabled, and the paths for
     /// [probes](crate::config::HttpOptions::health_paths).
     ///
-    /// Its paths are absolute: merge it into a router with your own routes. To mount only the endpoint, or under
+    /// Its paths are absolute: merge it into a router with your own routes, of any axum state `S`. To mount only the endpoint, or under
     /// another path, mount the service itself.
     ///
     /// A clone of the service [stops](Self::stop) the router: its streams, and what probes are told.
@@ -389,14 +425,14 @@ impl HttpService {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> mcp_runtime::Result<()> {
     /// let mcp = mcp_runtime::server!().into_service()?;
-    /// let app = mcp.clone().into_router();
+    /// let app: axum::Router = mcp.clone().into_router();
     /// // when the program is told to stop, before the graceful shutdown of its HTTP server
     /// mcp.stop();
     /// # drop(app);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn into_router(self) -> axum::Router {
+    pub fn into_router<S>(self) -> axum::Router<S> {
         let handler = self.0;
         let handle = |route| {
             let handler = handler.clone();
@@ -407,7 +443,7 @@ impl HttpService {
             })
         };
         let add = |router: axum::Router, (path, route): (&str, Route)| router.route(path, handle(route));
-        handler.routes.iter().fold(axum::Router::new(), add)
+        handler.routes.iter().fold(axum::Router::new(), add).with_state(())
     }
 
     /// A router with what the server publishes at the root of its host, wherever the service itself is mounted: with
@@ -427,7 +463,7 @@ impl HttpService {
     /// ```
     ///
     /// [`into_router`](Self::into_router) contains these routes.
-    pub fn metadata_router(&self) -> axum::Router {
+    pub fn metadata_router<S>(&self) -> axum::Router<S> {
         // the card is beside the endpoint, which answers for it
         let is_metadata = |(path, route): &(&str, Route)| match route {
             Route::Document(_) => path.starts_with("/.well-known/"),
@@ -435,14 +471,16 @@ impl HttpService {
             Route::ResourceMetadata => true,
             _ => false,
         };
-        self.0.routes.iter().filter(is_metadata).fold(axum::Router::new(), |router, (path, route)| {
+        let routes = self.0.routes.iter().filter(is_metadata);
+        let router = routes.fold(axum::Router::new(), |router, (path, route)| {
             let handler = self.0.clone();
             let answer = move |request: axum::extract::Request| async move {
                 let (parts, body) = request.into_parts();
                 handler.handle(parts, IncomingBody::Axum(body), route, None).await.map(axum::body::Body::new)
             };
             router.route(path, axum::routing::any(answer))
-        })
+        });
+        router.with_state(())
     }
 }
 

@@ -33,7 +33,8 @@ use super::{
 };
 use crate::{
     core::{
-        config::HttpOptions,
+        arguments::BoxFuture,
+        config::{HttpOptions, ReadinessCheck},
         connection::ClientData,
         dispatch::{
             Calls, NotificationStream, RefusedRequest, Request, StartedRequest, declared_version,
@@ -134,7 +135,16 @@ impl HttpHandler {
         let endpoint = Endpoint::new(server, connections);
         let (guard, legacy) = (Guard::new(&endpoint.options), Legacy::new(server, &endpoint.options));
         let routes = Routes::new(&endpoint.options, server);
-        let health = Health::new(&endpoint.options.health);
+        let mut health = endpoint.options.health.clone();
+        if !server.made_state().is_made() {
+            let endpoint = endpoint.clone();
+            let run: Arc<dyn Fn() -> BoxFuture<bool> + Send + Sync> = Arc::new(move || {
+                let endpoint = endpoint.clone();
+                Box::pin(async move { endpoint.make_state().await.is_ok() })
+            });
+            health.checks.push(ReadinessCheck { name: "state", run });
+        }
+        let health = Health::new(&health);
         Arc::new(Self { endpoint, routes, guard, legacy, health })
     }
 
@@ -222,7 +232,12 @@ impl HttpHandler {
             (Route::Mcp | Route::HttpSse, _) => {
                 let identified = endpoint.identify(connection).await;
                 // guesses count towards the rate of their address
-                endpoint.take_rate(connection).await.and(identified)
+                match endpoint.take_rate(connection).await.and(identified) {
+                    Ok(()) if !endpoint.server.made_state().is_made() => {
+                        Box::pin(endpoint.make_state()).await
+                    }
+                    admitted => admitted,
+                }
             }
             _ => Ok(()),
         };

@@ -3,31 +3,33 @@
 
 use serde_json::Value;
 
-use super::secret::REDACTED;
-use crate::core::sync::Mutex;
+use super::sync::Mutex;
+
+/// What replaces a secret in texts.
+pub(crate) const REDACTED: &str = "****";
 
 /// The length in bytes of the shortest text that is searched for: shorter ones occur by chance.
 const SHORTEST: usize = 4;
 /// The largest number of texts.
 const MAX_TEXTS: usize = 4096;
 
-/// The secrets that `Settings::load()` has read in this process: the program may give them to any server.
-static LOADED: Mutex<SecretTexts> = Mutex::new(SecretTexts::new());
+/// The secrets of the settings that this process has read: the program may give them to any server.
+static READ: Mutex<SecretTexts> = Mutex::new(SecretTexts::new());
 
 /// Without `Debug`, like everything that holds values.
-pub(super) struct SecretTexts {
+pub(crate) struct SecretTexts {
     texts: Vec<String>,
     /// The reason why other texts may have a secret that is not found in them.
     is_incomplete: Option<&'static str>,
 }
 
 impl SecretTexts {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { texts: Vec::new(), is_incomplete: None }
     }
 
     /// Adds the texts in a value that is secret.
-    pub(super) fn add(&mut self, value: &Value) {
+    pub(crate) fn add(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
                 let escaped = Value::from(text.as_str()).to_string();
@@ -55,53 +57,48 @@ impl SecretTexts {
     }
 
     /// Remembers these secrets for every server of this process.
-    pub(super) fn remember(self) {
-        let mut loaded = LOADED.lock();
-        self.texts.iter().for_each(|text| loaded.add_text(text));
-        loaded.is_incomplete = loaded.is_incomplete.or(self.is_incomplete);
+    pub(crate) fn remember(&self) {
+        let mut read = READ.lock();
+        self.texts.iter().for_each(|text| read.add_text(text));
+        read.is_incomplete = read.is_incomplete.or(self.is_incomplete);
     }
 
-    /// A text without these secrets.
-    pub(super) fn mask(&self, text: &str) -> String {
-        mask_all(text, &[self])
-    }
-
-    /// The text of an error of the program's own code, without these secrets and those that the program has loaded.
-    pub(super) fn mask_error(&self, text: &str) -> String {
-        let loaded = LOADED.lock();
-        match self.is_incomplete.or(loaded.is_incomplete) {
+    /// The text of an error of the program's own code, without the secrets that the process has read.
+    pub(crate) fn mask_error(text: &str) -> String {
+        let read = READ.lock();
+        match read.is_incomplete {
             Some(reason) => format!("the message is withheld: it may contain a secret, and {reason}"),
-            None => mask_all(text, &[self, &loaded]),
+            None => read.mask(text),
         }
     }
-}
 
-/// A text without the secrets of all of these: one may be a part of another, or overlap with it.
-fn mask_all(text: &str, sets: &[&SecretTexts]) -> String {
-    let mut is_secret = vec![false; text.len()];
-    for secret in sets.iter().flat_map(|set| &set.texts) {
-        let mut from = 0;
-        while let Some(at) = text.get(from..).and_then(|rest| rest.find(secret.as_str())) {
-            let start = from + at;
-            if let Some(found) = is_secret.get_mut(start..start + secret.len()) {
-                found.fill(true);
+    /// A text without these secrets: one may be a part of another, or overlap with it.
+    pub(crate) fn mask(&self, text: &str) -> String {
+        let mut is_secret = vec![false; text.len()];
+        for secret in &self.texts {
+            let mut from = 0;
+            while let Some(at) = text.get(from..).and_then(|rest| rest.find(secret.as_str())) {
+                let start = from + at;
+                if let Some(found) = is_secret.get_mut(start..start + secret.len()) {
+                    found.fill(true);
+                }
+                // the next one may begin in this one
+                from = start + secret.chars().next().map_or(1, char::len_utf8);
             }
-            // the next one may begin in this one
-            from = start + secret.chars().next().map_or(1, char::len_utf8);
         }
-    }
-    let mut masked = String::new();
-    let mut was_secret = false;
-    for (at, c) in text.char_indices() {
-        let is_secret = is_secret.get(at) == Some(&true);
-        match is_secret {
-            true if was_secret => {}
-            true => masked.push_str(REDACTED),
-            false => masked.push(c),
+        let mut masked = String::new();
+        let mut was_secret = false;
+        for (at, c) in text.char_indices() {
+            let is_secret = is_secret.get(at) == Some(&true);
+            match is_secret {
+                true if was_secret => {}
+                true => masked.push_str(REDACTED),
+                false => masked.push(c),
+            }
+            was_secret = is_secret;
         }
-        was_secret = is_secret;
+        masked
     }
-    masked
 }
 
 #[cfg(test)]
@@ -126,8 +123,5 @@ mod tests {
         ] {
             assert_eq!(of(secrets).mask(text), masked);
         }
-        // one that the program has loaded may be longer
-        let (own, loaded) = (of(&["planted1"]), of(&["planted1-REST"]));
-        assert_eq!(mask_all("planted1-REST", &[&own, &loaded]), "****");
     }
 }

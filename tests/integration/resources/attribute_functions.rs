@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_runtime::{
-    Completion, ProtocolError, Server, ServerBuilder,
+    Completion, Principal, ProtocolError, Server, ServerBuilder,
     prelude::*,
     resource::{ListedPage, ListedResource, PageRequest, Subscription},
     testing::{Reply, TestServer},
@@ -20,6 +20,59 @@ use serde_json::{Value, json};
 use crate::common::{LEGACY, build_error, refusal, serve};
 
 struct Shelf(Vec<&'static str>);
+
+/// Their parameters may be there or not, in any order.
+async fn own(caller: Option<&Principal>, shelf: &Shelf, missing: Option<&Pending>) -> Vec<String> {
+    let name = caller.map_or("anyone", |caller| caller.subject());
+    shelf.0.iter().filter(|_| missing.is_none()).map(|title| format!("own://{name}-{title}")).collect()
+}
+
+fn own_titles(_: &Completion, shelf: Option<&Shelf>, caller: Option<&Principal>) -> [String; 1] {
+    [format!(
+        "{} {}",
+        caller.map_or("anyone", |caller| caller.subject()),
+        shelf.map_or(0, |shelf| shelf.0.len())
+    )]
+}
+
+fn may_follow_own(_: &Subscription, caller: Option<&Principal>) -> bool {
+    caller.is_some()
+}
+
+fn of_caller(caller: &Principal) -> [String; 1] {
+    [format!("mine://{}", caller.subject())]
+}
+
+#[mcp_resource(uri = "own://{title}", list = own, subscribe = may_follow_own)]
+fn own_book(#[mcp(complete = own_titles)] title: String) -> String {
+    title
+}
+
+#[mcp_resource(uri = "mine://{title}", list = of_caller)]
+fn my_book(title: String) -> String {
+    title
+}
+
+#[tokio::test]
+async fn named_functions_take_the_caller_and_what_may_be_absent() {
+    let server = mcp_runtime::server!().resource::<own_book>().resource::<my_book>().with_handle(drop);
+    let server = server.state(Shelf(vec!["Emma"])).build().expect("a server");
+    let ada = Principal::new("https://example.com", "ada");
+    for (caller, name, may_follow) in [(None, "anyone", false), (Some(ada), "ada", true)] {
+        let client = TestServer::of(&server).caller(caller);
+        let listed = client.list_resources().await;
+        let uris: Vec<_> = listed.iter().map(|entry| entry["uri"].as_str().expect("a URI")).collect();
+        let mine = format!("mine://{name}");
+        let expected = [format!("own://{name}-Emma"), mine];
+        // without a caller, the one that needs it has failed
+        assert_eq!(uris, expected[..if may_follow { 2 } else { 1 }]);
+        let reply = client.complete("own://{title}", "title", "").await;
+        assert_eq!(reply.value()["completion"]["values"], json!([format!("{name} 1")]));
+        let legacy = client.legacy(LEGACY[3]);
+        let reply = legacy.request("resources/subscribe", json!({ "uri": "own://1" })).await;
+        assert_eq!(!reply.is_error(), may_follow, "{reply}");
+    }
+}
 
 fn titles(typed: &Completion, shelf: &Shelf, ctx: &Context) -> Vec<String> {
     assert!(!ctx.is_cancelled());

@@ -1,6 +1,6 @@
 //! `resources/list` and `resources/templates/list`: entries, instances of templates, duplicates.
 
-use mcp_runtime::{Revision, prelude::*, resource::ListedResource};
+use mcp_runtime::{Revision, ServerBuilder, prelude::*, resource::ListedResource};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, build_error, refusal, result, serve};
@@ -255,8 +255,55 @@ fn broken(id: String) -> String {
     id
 }
 
+fn refuses() -> Result<Vec<String>, ToolError> {
+    Err("the shelf is closed".into())
+}
+
+#[mcp_resource(uri = "refused://{id}", list = refuses)]
+fn refused(id: String) -> String {
+    id
+}
+
+async fn hangs() -> Vec<String> {
+    std::future::pending().await
+}
+
+#[mcp_resource(uri = "hangs://{id}", list = hangs)]
+fn hanging(id: String) -> String {
+    id
+}
+
+fn works() -> [&'static str; 2] {
+    ["works://1", "works://2"]
+}
+
+#[mcp_resource(uri = "works://{id}", list = works)]
+fn working(id: String) -> String {
+    id
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lister_that_fails_leaves_out_its_instances_and_nothing_else() {
+    let builder = mcp_runtime::server!()
+        .resource::<broken>()
+        .resource::<hanging>()
+        .resource::<today>()
+        .resource::<working>()
+        .resource::<refused>();
+    let builder = builder.limits(|limits| limits.timeout(std::time::Duration::from_secs(1)));
+    let uris = async |builder: ServerBuilder| {
+        let listed = serve(builder).list_resources().await;
+        listed.iter().map(|entry| entry["uri"].as_str().expect("a URI").to_owned()).collect::<Vec<_>>()
+    };
+    let all = ["logs://today", "works://1", "works://2"];
+    // the pages that follow the one on which it fails, too
+    assert_eq!(uris(builder.lists(|lists| lists.page_size(1))).await, all);
+    let builder = mcp_runtime::server!().resource::<refused>().resource::<working>();
+    assert_eq!(uris(builder).await, all[1..]);
+}
+
 #[tokio::test]
-async fn a_panic_in_a_lister_fails_only_its_list() {
+async fn a_panic_in_the_only_lister_fails_its_list() {
     let server = serve(mcp_runtime::server!().resource::<broken>());
     let reply = server.request("resources/list", json!({})).await;
     assert_eq!(refusal(&reply).0, -32603);

@@ -133,6 +133,39 @@ async fn a_uri_that_matches_no_template_is_not_found() {
 }
 
 #[tokio::test]
+async fn an_encoded_slash_is_named_in_the_error_of_a_resource_that_is_unknown() {
+    let server = all();
+    for uri in ["slash://h/a%2Fb", "slash://h/a%2fb"] {
+        let (_, message) = refusal(&server.read(uri).await);
+        assert!(message.contains("`%2F` is a slash, which only `{+x}` in a template matches"), "{message}");
+    }
+    let (_, message) = refusal(&server.read("slash://h/a/b").await);
+    assert!(!message.contains("%2F"), "{message}");
+}
+
+#[tokio::test]
+async fn a_path_without_segments_matches_a_variable_of_segments() {
+    #[mcp_resource(uri = "tree://top{/path*}")]
+    fn tree(path: Vec<String>) -> String {
+        format!("{path:?}")
+    }
+    #[mcp_resource(uri = "text://top{/path*}")]
+    fn text(path: String) -> String {
+        format!("{path:?}")
+    }
+    let server = serve(mcp_runtime::server!().resource::<tree>().resource::<text>());
+    for (uri, seen) in [
+        ("tree://top", "[]"),
+        ("tree://top/a/b", r#"["a", "b"]"#),
+        ("text://top", r#""""#),
+        ("text://top/a/b", r#""a/b""#),
+    ] {
+        server.read(uri).await.expect_text(seen);
+    }
+    assert_eq!(refusal(&server.read("tree://toped").await).0, -32602);
+}
+
+#[tokio::test]
 async fn dot_segments_are_refused() {
     let server = all();
     let secrets = [

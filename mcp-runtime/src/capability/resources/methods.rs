@@ -1,13 +1,6 @@
 //! `resources/read`, and `resources/list` of a server with templates that list their instances.
 
-use std::{
-    borrow::Cow,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 
@@ -27,13 +20,15 @@ use crate::core::{
     },
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Invocation, StartOptions},
+    invoke::{self, ClientError, Invocation, StartOptions, contain, with_timeout},
     item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError},
+    log_limit::LogLine,
     protocol::{self, Revision},
     reason::Reason,
     server::{EncodedPage, Server, page_of},
+    sync::Mutex,
 };
 
 impl Resources {
@@ -84,7 +79,8 @@ impl Resources {
             entries,
             templates,
             first,
-            running: Arc::default(),
+            is_first_page: cursor.is_none(),
+            failures: Arc::default(),
             scope,
             state: Arc::default(),
             timeout: server.options().limits.timeout,
@@ -331,36 +327,46 @@ struct ListInstances {
     /// The templates from the first of the page on, and the context of each, since each has its own state.
     templates: Vec<(Context, Arc<ResourceEntry>)>,
     first: Option<InstancesPosition>,
-    /// The index of the template whose `list` function runs, for an error.
-    running: Arc<AtomicUsize>,
+    is_first_page: bool,
+    /// The templates whose `list` functions have failed, for the log.
+    failures: Failures,
     scope: CursorScope,
     state: Arc<Extensions>,
     timeout: Option<Duration>,
 }
 
-/// Calls the templates' `list` functions, each at most once, until the page is full. It begins with these `entries`.
+/// Failures, with the templates that they are of.
+type Failures = Arc<Mutex<Vec<(Arc<ResourceEntry>, Failure)>>>;
+
+/// Calls the templates' `list` functions, each at most once and for as long as a call may take, until the page is full. It
+/// begins with these `entries`. A template whose function fails has no instances.
 async fn list_page(
     templates: Vec<(Context, Arc<ResourceEntry>)>,
     mut first: Option<InstancesPosition>,
     mut room: usize,
-    running: Arc<AtomicUsize>,
+    timeout: Option<Duration>,
+    failures: Failures,
     mut entries: Vec<Vec<u8>>,
 ) -> Result<ItemOutput, Failure> {
     let mut next = None;
-    for (index, (context, template)) in templates.into_iter().enumerate() {
+    for (context, template) in templates.into_iter() {
         let position = first.take().unwrap_or_else(|| InstancesPosition::start_of(&template));
         if room == 0 {
             next = Some(position);
             break;
         }
         let Some(list) = &template.list else { continue };
-        running.store(index, Ordering::Relaxed);
         let request = PageRequest { cursor: position.cursor.clone(), limit: position.skip + room };
         let revision = context.revision();
-        let ListedPage { mut instances, next_cursor } = list(request, context).await?;
-        if let Some(cursor) = &next_cursor {
-            check_next_cursor(cursor, position.cursor.as_deref())?;
-        }
+        let listed = with_timeout(timeout, contain(list(request, context.clone()), &context)).await;
+        let listed = listed.and_then(|listed| checked_page(listed?, position.cursor.as_deref()));
+        let ListedPage { mut instances, next_cursor } = match listed {
+            Ok(page) => page,
+            Err(failure) => {
+                failures.lock().push((template, failure));
+                continue;
+            }
+        };
         let shown = position.skip.saturating_add(room).min(instances.len());
         let has_more = instances.len() > shown;
         instances.truncate(shown);
@@ -384,15 +390,28 @@ async fn list_page(
 }
 
 /// Checks the cursor that a `list` function returned, so that a client which follows it comes to an end.
-fn check_next_cursor(cursor: &str, last: Option<&str>) -> Result<(), Failure> {
-    let text = if cursor.len() > ListedPage::MAX_CURSOR {
-        format!("its `next_cursor` is longer than {} bytes", ListedPage::MAX_CURSOR)
-    } else if last == Some(cursor) {
-        "its `next_cursor` is the cursor of this page, so the list would not end\ntake a `&PageRequest` and continue at its `cursor`".to_owned()
-    } else {
-        return Ok(());
+fn checked_page(page: ListedPage, last: Option<&str>) -> Result<ListedPage, Failure> {
+    let text = match page.next_cursor.as_deref() {
+        Some(cursor) if cursor.len() > ListedPage::MAX_CURSOR => {
+            format!("its `next_cursor` is longer than {} bytes", ListedPage::MAX_CURSOR)
+        }
+        Some(cursor) if last == Some(cursor) => {
+            "its `next_cursor` is the cursor of this page, so the list would not end\ntake a `&PageRequest` and continue at its `cursor`".to_owned()
+        }
+        _ => return Ok(page),
     };
     Err(Failure::private(text))
+}
+
+/// Logs a failure, which leaves the instances of a template out of a list.
+fn log_failure(server: &Server, template: &ResourceEntry, failure: Failure, revision: Revision) {
+    let name = &*template.item.name;
+    // the causes of private failures are in the log then
+    let error = failure.into_client_error(server.error_context("list of", name), revision);
+    let error = into_protocol_error(error).message;
+    if let Some(LogLine { suppressed }) = server.log_limits().failures.line("instances of", name) {
+        tracing::warn!(name, suppressed, %error, "`resources/list` has no instances of this template");
+    }
 }
 
 impl ItemCall for ListInstances {
@@ -409,14 +428,28 @@ impl ItemCall for ListInstances {
     }
 
     fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        let (running, entries) = (self.running.clone(), self.entries.clone());
-        let page = list_page(self.templates.clone(), self.first.clone(), self.room, running, entries);
-        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), self.timeout)
+        let (failures, entries) = (self.failures.clone(), self.entries.clone());
+        let (templates, first) = (self.templates.clone(), self.first.clone());
+        let page = list_page(templates, first, self.room, self.timeout, failures, entries);
+        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), None)
     }
 
     fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {
+        let mut failures = std::mem::take(&mut *self.failures.lock());
+        let mut name = "resources".to_owned();
         let failure = match result {
+            // an empty list would hide the failure
+            Ok(ItemOutput::Entries(entries, None))
+                if self.is_first_page && entries.is_empty() && !failures.is_empty() =>
+            {
+                let (template, failure) = failures.remove(0);
+                name.clone_from(&template.item.name);
+                failure
+            }
             Ok(ItemOutput::Entries(entries, next)) => {
+                for (template, failure) in failures {
+                    log_failure(server, &template, failure, revision);
+                }
                 let cursor = next.map(|next| server.seal_cursor(&next, &self.scope)).transpose();
                 let page = EncodedPage::of(&entries).into();
                 let reply: Reply = match cursor {
@@ -428,9 +461,7 @@ impl ItemCall for ListInstances {
             Ok(_) => wrong_kind(),
             Err(failure) => failure,
         };
-        let running = self.templates.get(self.running.load(Ordering::Relaxed));
-        let name = running.map_or("resources", |(_, template)| &template.item.name);
-        let subject = server.error_context("list of", name);
+        let subject = server.error_context("list of", &name);
         let reason = failure.reason();
         Reply::from(match failure.into_client_error(subject, revision) {
             // the client has not sent any
@@ -445,5 +476,7 @@ impl ItemCall for ListInstances {
 /// `-32602` in 2026-07-28, `-32002` before.
 pub(super) fn unknown_resource(uri: &str, revision: Revision) -> ProtocolError {
     let code = if revision.is_modern() { protocol::INVALID_PARAMS } else { protocol::RESOURCE_NOT_FOUND };
-    ProtocolError::new(code, format!("unknown resource `{uri}`")).with_data(json!({ "uri": uri }))
+    let has_slash = uri.as_bytes().windows(3).any(|escape| escape.eq_ignore_ascii_case(b"%2F"));
+    let hint = if has_slash { "\n`%2F` is a slash, which only `{+x}` in a template matches" } else { "" };
+    ProtocolError::new(code, format!("unknown resource `{uri}`{hint}")).with_data(json!({ "uri": uri }))
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::core::{
     arguments::attribute_fn::{
-        AttributeFn, InjectedFn, InjectedValues, IntoOutput, Itself, Plain, for_each_arity,
+        AttributeFn, InjectedFn, InjectedValues, IntoOutput, Itself, Plain, StartsWith,
     },
     context::Context,
     error::Failure,
@@ -54,28 +54,23 @@ pub trait SubscriptionCheck<M>: Copy + Send + Sync + 'static {
     fn erase(self) -> AttributeFn<DynSubscribe>;
 }
 
-macro_rules! impl_subscription_check {
-    ($($(($s:ident $v:ident))*;)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<F, N, $($s),*> SubscriptionCheck<(N, ($(fn(&$s),)*))> for F
-        where
-            F: for<'a> InjectedFn<'a, bool, Plain, N, (fn(&Subscription), $(fn(&$s),)*)>,
-            N: 'static,
-            $($s: ?Sized + 'static),*
-        {
-            fn erase(self) -> AttributeFn<DynSubscribe> {
-                let mut injects = F::injects();
-                // it is given the subscription
-                injects.remove(0);
-                let call = Arc::new(move |subscription: Subscription, context: Context| {
-                    self.call(&InjectedValues::new(context, subscription))
-                });
-                AttributeFn { injects, call }
-            }
-        }
-    )*};
+#[diagnostic::do_not_recommend]
+impl<F, N, A> SubscriptionCheck<(N, A)> for F
+where
+    F: for<'a> InjectedFn<'a, bool, Plain, N, A>,
+    N: 'static,
+    A: StartsWith<Subscription>,
+{
+    fn erase(self) -> AttributeFn<DynSubscribe> {
+        let mut injects = F::injects();
+        // it is given the subscription
+        injects.remove(0);
+        let call = Arc::new(move |subscription: Subscription, context: Context| {
+            self.call(&InjectedValues::new(context, subscription))
+        });
+        AttributeFn { injects, call }
+    }
 }
-for_each_arity!(impl_subscription_check);
 
 impl IntoOutput<Self, Itself> for bool {
     fn into_output(self) -> Result<Self, Failure> {

@@ -16,6 +16,8 @@ enum Part {
         name: String,
         reserved: bool,
         explode: bool,
+        /// `{/x*}`: a `/` is before each segment, and no segment matches as well.
+        path: bool,
     },
 }
 
@@ -57,14 +59,15 @@ impl Template {
             match inside.chars().next() {
                 Some('?' | '&') => query.extend(inside[1..].split(',').map(|name| name.trim().to_owned())),
                 Some(operator @ ('+' | '/')) => {
-                    for name in inside[1..].split(',') {
-                        if operator == '/' {
+                    for name in inside[1..].split(',').map(str::trim) {
+                        let path = operator == '/' && name.ends_with('*');
+                        if operator == '/' && !path {
                             push_literal(&mut parts, "/");
                         }
-                        push_variable(&mut parts, name.trim(), operator == '+');
+                        push_variable(&mut parts, name, operator == '+', path);
                     }
                 }
-                Some(_) => push_variable(&mut parts, inside.trim(), false),
+                Some(_) => push_variable(&mut parts, inside.trim(), false, false),
                 None => return Err("a `{}` names no variable".into()),
             }
             rest = &rest[close + 1..];
@@ -82,6 +85,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Literal(literal) => text.push_str(literal),
+                Part::Variable { path: true, .. } => text.push_str("/{*}"),
                 Part::Variable { reserved, explode, .. } => {
                     text.push_str(match (reserved, explode) {
                         (false, false) => "{}",
@@ -148,7 +152,7 @@ impl Template {
             match part {
                 Part::Literal(text) if at == 0 => rest = strip_scheme_and_host(rest, text)?,
                 Part::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
-                Part::Variable { name, reserved, explode } => {
+                Part::Variable { name, reserved, explode, path } => {
                     let value = match parts.peek() {
                         None => std::mem::take(&mut rest),
                         Some((next, Part::Literal(text))) => {
@@ -170,6 +174,11 @@ impl Template {
                             value
                         }
                     };
+                    if *path && value.is_empty() {
+                        variables.push((name.clone(), TextArgument::Many(Vec::new())));
+                        continue;
+                    }
+                    let value = if *path { value.strip_prefix('/')? } else { value };
                     if value.is_empty() || (!reserved && !explode && value.contains(['/', '?', '#'])) {
                         return None;
                     }
@@ -222,9 +231,9 @@ fn push_literal(parts: &mut Vec<Part>, text: &str) {
     }
 }
 
-fn push_variable(parts: &mut Vec<Part>, name: &str, reserved: bool) {
+fn push_variable(parts: &mut Vec<Part>, name: &str, reserved: bool, path: bool) {
     let explode = name.ends_with('*');
-    parts.push(Part::Variable { name: name.trim_end_matches('*').to_owned(), reserved, explode });
+    parts.push(Part::Variable { name: name.trim_end_matches('*').to_owned(), reserved, explode, path });
 }
 
 /// Scheme and host match ignoring case, the rest exactly.
@@ -309,6 +318,17 @@ mod tests {
         assert_eq!(one("repo:///{+path}", "repo:///src/lib.rs").as_deref(), Some("src/lib.rs"));
         assert_eq!(one("x://{/a}", "x:///7").as_deref(), Some("7"));
         assert_eq!(one("x://h{/path*}", "x://h/a/b").as_deref(), Some("a|b"));
+        assert_eq!(one("x://h{/path*}/raw{?a}", "x://h/a/b/raw?a=1").as_deref(), Some("a|b"));
+        for (template, uri) in [
+            ("x://h{/path*}", "x://h"),
+            ("x://h{/path*}{?a}", "x://h?b=1"),
+            ("x://h{/path*}/raw", "x://h/raw"),
+        ] {
+            assert_eq!(one(template, uri).as_deref(), Some(""), "{uri}");
+        }
+        for uri in ["x://h/", "x://ha", "x://hraw"] {
+            assert_eq!(one("x://h{/path*}", uri), None, "{uri}");
+        }
         assert_eq!(one("x://{name}.json", "x://a.b.json").as_deref(), Some("a.b"));
         assert_eq!(
             bind("x://s{?a,b}", "x://s?b=2&a=1"),

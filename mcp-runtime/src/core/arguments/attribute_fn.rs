@@ -15,19 +15,6 @@ use crate::core::{
     extensions::Extensions,
 };
 
-/// Calls a macro with the type and variable of each injected parameter, for every number of them that is supported.
-macro_rules! for_each_arity {
-    ($implement:ident) => {
-        $implement! {
-            ;
-            (A a);
-            (A a)(B b);
-            (A a)(B b)(C c);
-        }
-    };
-}
-pub(crate) use for_each_arity;
-
 /// A function that an attribute names, without its type.
 pub struct AttributeFn<F: ?Sized> {
     pub(crate) injects: Vec<Inject>,
@@ -52,6 +39,9 @@ impl InjectedValues {
         let mut values = Extensions::default();
         values.insert(context.clone());
         values.insert(given);
+        if let Some(caller) = &context.inner().request.caller {
+            values.insert_arc(caller.clone());
+        }
         Self { context, given: values }
     }
 
@@ -59,6 +49,10 @@ impl InjectedValues {
     /// No value of this type came with the request.
     fn find<S: ?Sized + 'static>(&self) -> Result<&S, Failure> {
         self.given.get().map_or_else(|| ProbeDyn::find(&Probe::<S>::new(), &self.context), Ok)
+    }
+
+    fn find_optional<S: ?Sized + 'static>(&self) -> Option<&S> {
+        self.given.get().or_else(|| ProbeDyn::find_optional(&Probe::<S>::new(), &self.context))
     }
 }
 
@@ -142,56 +136,84 @@ pub trait InjectedFn<'a, T: 'a, K: FnKind, N, A>: Copy + Send + Sync + 'static {
     fn call(self, values: &'a InjectedValues) -> K::Returned<'a, T>;
 }
 
+/// The parameters of which the first is a `&T`.
+pub trait StartsWith<T: ?Sized>: 'static {}
+
+/// What a parameter `&A` (`required`) or `Option<&A>` (`optional`) is in code.
+macro_rules! parameter {
+    (required marker $s:ident) => { fn(&$s) };
+    (optional marker $s:ident) => { fn(Option<&$s>) };
+    (required type $life:lifetime $s:ident) => { &$life $s };
+    (optional type $life:lifetime $s:ident) => { Option<&$life $s> };
+    (required inject $s:ident) => { Inject::of_attribute_fn::<$s>() };
+    (optional inject $s:ident) => { Inject::of_attribute_fn::<$s>().or_none() };
+    (required find $values:ident $s:ident) => { $values.find::<$s>() };
+    (optional find $values:ident $s:ident) => { Ok::<_, Failure>($values.find_optional::<$s>()) };
+}
+
 macro_rules! impl_injected_fn {
-    ($($(($s:ident $v:ident))*;)*) => {$(
+    ($($how:ident $s:ident $v:ident)*) => {
         impl<'a, F, T, R, N, $($s: ?Sized + Sync + 'static),*>
-            InjectedFn<'a, T, Plain, N, ($(fn(&$s),)*)> for F
+            InjectedFn<'a, T, Plain, N, ($(parameter!($how marker $s),)*)> for F
         where
-            F: Fn($(&'a $s),*) -> R + Copy + Send + Sync + 'static,
+            F: Fn($(parameter!($how type 'a $s)),*) -> R + Copy + Send + Sync + 'static,
             R: IntoOutput<T, N>,
             T: 'a,
         {
             fn injects() -> Vec<Inject> {
-                vec![$(Inject::of_attribute_fn::<$s>()),*]
+                vec![$(parameter!($how inject $s)),*]
             }
 
             #[allow(unused_variables)]
             fn call(self, values: &'a InjectedValues) -> Result<T, Failure> {
-                $(let $v = values.find::<$s>()?;)*
+                $(let $v = parameter!($how find values $s)?;)*
                 self($($v),*).into_output()
             }
         }
 
         impl<'a, F, T, R, N, $($s: ?Sized + Sync + 'static),*>
-            InjectedFn<'a, T, Async, N, ($(fn(&$s),)*)> for F
+            InjectedFn<'a, T, Async, N, ($(parameter!($how marker $s),)*)> for F
         where
-            F: Fn($(&'a $s),*) -> R + Copy + Send + Sync + 'static,
+            F: Fn($(parameter!($how type 'a $s)),*) -> R + Copy + Send + Sync + 'static,
             R: Future<Output: IntoOutput<T, N>> + Send + 'a,
             T: 'a,
         {
             fn injects() -> Vec<Inject> {
-                vec![$(Inject::of_attribute_fn::<$s>()),*]
+                vec![$(parameter!($how inject $s)),*]
             }
 
             #[allow(unused_variables)]
             fn call(self, values: &'a InjectedValues) -> BorrowingFuture<'a, Result<T, Failure>> {
                 // outside of the future, so that whether it is `Send` does not depend on all that a context holds
-                $(let $v = match values.find::<$s>() {
+                $(let $v = match parameter!($how find values $s) {
                     Ok(value) => value,
                     Err(failure) => return Box::pin(async move { Err(failure) }),
                 };)*
                 Box::pin(async move { self($($v),*).await.into_output() })
             }
         }
-    )*};
+    };
 }
-impl_injected_fn! {
-    ;
-    (A a);
-    (A a)(B b);
-    (A a)(B b)(C c);
-    (A a)(B b)(C c)(D d);
+
+/// Implements the trait for parameters each of which is a `&A` or an `Option<&A>`.
+macro_rules! for_each_choice {
+    ([$($chosen:ident)*]) => { impl_injected_fn! { $($chosen)* } };
+    ([$($chosen:ident)*] ($s:ident $v:ident) $($rest:tt)*) => {
+        for_each_choice! { [$($chosen)* required $s $v] $($rest)* }
+        for_each_choice! { [$($chosen)* optional $s $v] $($rest)* }
+    };
 }
+
+for_each_choice! { [] }
+for_each_choice! { [] (A a) }
+for_each_choice! { [] (A a) (B b) }
+for_each_choice! { [] (A a) (B b) (C c) }
+for_each_choice! { [] (A a) (B b) (C c) (D d) }
+
+impl<T: ?Sized + 'static> StartsWith<T> for (fn(&T),) {}
+impl<T: ?Sized + 'static, B: 'static> StartsWith<T> for (fn(&T), B) {}
+impl<T: ?Sized + 'static, B: 'static, C: 'static> StartsWith<T> for (fn(&T), B, C) {}
+impl<T: ?Sized + 'static, B: 'static, C: 'static, D: 'static> StartsWith<T> for (fn(&T), B, C, D) {}
 
 /// The return types of a function that an attribute names, for a `T`; `N` marks the conversion.
 pub trait IntoOutput<T, N> {

@@ -9,7 +9,7 @@ use super::{
     AnyArg, BoxFuture,
     arg::choices,
     attribute_fn::{
-        AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoOutput, Iterated, for_each_arity,
+        AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoOutput, Iterated, StartsWith,
     },
 };
 use crate::{
@@ -105,29 +105,24 @@ pub trait Completer<M>: Copy + Send + Sync + 'static {
     fn erase(self, blocking: bool) -> AttributeFn<DynComplete>;
 }
 
-macro_rules! impl_completer {
-    ($($(($s:ident $v:ident))*;)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<F, K, N, $($s),*> Completer<(K, N, ($(fn(&$s),)*))> for F
-        where
-            F: for<'a> InjectedFn<'a, Vec<String>, K, N, (fn(&Completion), $(fn(&$s),)*)>,
-            K: FnKind,
-            N: 'static,
-            $($s: ?Sized + 'static),*
-        {
-            fn erase(self, blocking: bool) -> AttributeFn<DynComplete> {
-                let mut injects = F::injects();
-                // it is given the completion
-                injects.remove(0);
-                let call = Arc::new(move |completion: Completion, context: Context| {
-                    K::run(self, InjectedValues::new(context, completion), blocking)
-                });
-                AttributeFn { injects, call }
-            }
-        }
-    )*};
+#[diagnostic::do_not_recommend]
+impl<F, K, N, A> Completer<(K, N, A)> for F
+where
+    F: for<'a> InjectedFn<'a, Vec<String>, K, N, A>,
+    K: FnKind,
+    N: 'static,
+    A: StartsWith<Completion>,
+{
+    fn erase(self, blocking: bool) -> AttributeFn<DynComplete> {
+        let mut injects = F::injects();
+        // it is given the completion
+        injects.remove(0);
+        let call = Arc::new(move |completion: Completion, context: Context| {
+            K::run(self, InjectedValues::new(context, completion), blocking)
+        });
+        AttributeFn { injects, call }
+    }
 }
-for_each_arity!(impl_completer);
 
 impl<R: IntoIterator<Item: Into<String>>> IntoOutput<Vec<String>, Iterated> for R {
     fn into_output(self) -> Result<Vec<String>, Failure> {

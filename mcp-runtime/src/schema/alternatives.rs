@@ -1,13 +1,109 @@
-//! Reports why a value matches none of the alternatives of `anyOf` or `oneOf`.
+//! The alternative of `anyOf` or `oneOf` that a value was intended for, and why it matches none of them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::check::{Validation, choice_mismatch, describe_choices, type_mismatch};
+use super::check::{Validation, choice_mismatch, describe_choices, key_mismatch, type_mismatch};
+use super::equality;
 use super::error::{Mismatch, ValuePath, summarize};
 use super::node::{Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
 
 /// How deep alternatives inside alternatives are described.
 const MAX_DESCRIPTION_DEPTH: usize = 4;
+
+/// The alternative that a value was intended for.
+pub(super) enum Intended<'n> {
+    One(NodeId),
+    /// The tag that tells them apart is absent, or not one of these values.
+    NoTag(&'n str, Vec<&'n Value>),
+    /// Any of these.
+    Several(Vec<NodeId>),
+    /// None has the type of the value.
+    NoneOfType,
+}
+
+/// The alternative that a value was probably intended for: the only one of its type, with its tag, or with its constants and
+/// required members.
+pub(super) fn intended<'n>(nodes: &'n [SchemaNode], ids: &[NodeId], value: &Value) -> Intended<'n> {
+    let own = TypeSet::of(value);
+    let is_of_type = |id: &NodeId| nodes.get(*id).is_some_and(|node| !node.refuses.contains(own));
+    let mut candidates: Vec<NodeId> = not_null(nodes, ids);
+    if candidates.len() > 1 {
+        candidates.retain(is_of_type);
+    }
+    if let (Value::Object(members), true) = (value, candidates.len() > 1) {
+        if let Some(tag) = tag(nodes, &candidates) {
+            let choices = tag_choices(nodes, &candidates, tag);
+            let Some(sent) = members.get(tag) else { return Intended::NoTag(tag, choices) };
+            candidates.retain(|id| {
+                let of_variant = property_choices(nodes, *id, tag);
+                of_variant
+                    .is_some_and(|of_variant| of_variant.values.iter().any(|one| equality::equal(one, sent)))
+            });
+            if candidates.is_empty() {
+                return Intended::NoTag(tag, choices);
+            }
+        }
+        // a variant that is named by its key has it as a required member
+        let complete = candidates.iter().copied().filter(|id| has_members(nodes, *id, members));
+        let complete: Vec<NodeId> = complete.collect();
+        if let [only] = complete.as_slice() {
+            return Intended::One(*only);
+        }
+    }
+    match candidates.as_slice() {
+        [] => Intended::NoneOfType,
+        [only] => Intended::One(*only),
+        _ => Intended::Several(candidates),
+    }
+}
+
+/// Alternatives besides `null`.
+fn not_null(nodes: &[SchemaNode], ids: &[NodeId]) -> Vec<NodeId> {
+    ids.iter().copied().filter(|id| !nodes.get(*id).is_some_and(SchemaNode::is_null)).collect()
+}
+
+/// Whether an object has the required members of a node, and its constants.
+fn has_members(nodes: &[SchemaNode], id: NodeId, members: &Map<String, Value>) -> bool {
+    let Some(rules) = nodes.get(id).and_then(|node| node.object.as_deref()) else { return true };
+    rules.properties.iter().all(|property| {
+        let Some(member) = members.get(&property.name) else { return !property.required };
+        let choices = nodes.get(property.schema).and_then(|node| node.choices.as_ref());
+        choices
+            .filter(|choices| choices.is_const)
+            .is_none_or(|choices| choices.values.iter().any(|constant| equality::equal(constant, member)))
+    }) && rules.required.iter().all(|name| members.contains_key(name))
+}
+
+/// The required property whose value distinguishes several object alternatives.
+fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str> {
+    let (first, rest) = ids.split_first()?;
+    let required =
+        nodes.get(*first)?.object.as_deref()?.properties.iter().filter(|property| property.required);
+    let mut names = required.map(|property| property.name.as_str());
+    names.find(|name| !rest.is_empty() && ids.iter().all(|id| property_choices(nodes, *id, name).is_some()))
+}
+
+/// The values of a tag that tell the alternatives apart.
+fn tag_choices<'n>(nodes: &'n [SchemaNode], ids: &[NodeId], tag: &str) -> Vec<&'n Value> {
+    let choices = ids.iter().filter_map(|id| property_choices(nodes, *id, tag));
+    choices.flat_map(|choices| &choices.values).collect()
+}
+
+/// The choices of a required property.
+fn property_choices<'n>(nodes: &'n [SchemaNode], id: NodeId, name: &str) -> Option<&'n Choices> {
+    let (_, property) = nodes.get(id)?.object.as_deref()?.property(name)?;
+    nodes.get(property.schema).filter(|_| property.required)?.choices.as_ref()
+}
+
+/// The names of variants that are named by their only key; `None` unless all are.
+fn variant_names<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<Vec<&'n str>> {
+    ids.iter()
+        .map(|id| match nodes.get(*id)?.object.as_deref()?.properties.as_slice() {
+            [property] if property.required => Some(property.name.as_str()),
+            _ => None,
+        })
+        .collect()
+}
 
 impl<'n> Validation<'n> {
     /// Reports the errors of the alternative that was probably intended, or that none matches.
@@ -21,47 +117,32 @@ impl<'n> Validation<'n> {
         if self.fail_fast {
             return false;
         }
-        let alternatives: Vec<NodeId> =
-            ids.iter().copied().filter(|id| !self.target(*id).is_some_and(SchemaNode::is_null)).collect();
-        if let [only] = alternatives.as_slice() {
-            return self.check(*only, value, path, depth);
-        }
-        let mut candidates: Vec<NodeId> =
-            alternatives.iter().copied().filter(|id| self.types(*id).contains(TypeSet::of(value))).collect();
-        if value.is_object() {
-            if let Some(tag) = self.tag(&candidates) {
-                let choices = self.tag_choices(&candidates, tag);
-                let Some(tag_value) = value.get(tag) else {
-                    let mismatch = Mismatch::missing(describe_choices(&choices, false));
-                    return self.fail(&ValuePath::Key(path, tag), || mismatch);
-                };
-                candidates.retain(|id| {
-                    self.property_choices(*id, tag).is_some_and(|choices| choices.values.contains(tag_value))
-                });
-                if candidates.is_empty() {
-                    let mismatch = choice_mismatch(&choices, false, tag_value);
-                    return self.fail(&ValuePath::Key(path, tag), || mismatch);
-                }
-            } else {
-                // an externally tagged variant has its tag as a key
-                let has_required = |rules: &ObjectRules| {
-                    let mut required = rules.properties.iter().filter(|property| property.required);
-                    required.all(|property| value.get(&property.name).is_some())
-                };
-                let complete: Vec<NodeId> = candidates
-                    .iter()
-                    .copied()
-                    .filter(|id| self.object_rules(*id).is_some_and(has_required))
-                    .collect();
-                if complete.len() == 1 {
-                    candidates = complete;
-                }
+        let alternatives = not_null(self.nodes, ids);
+        match intended(self.nodes, ids, value) {
+            // one of some names, and other forms
+            Intended::One(id)
+                if alternatives.len() > 1
+                    && let Some(choices) = self.nodes.get(id).and_then(|node| node.choices.as_ref())
+                    && !choices.has_near(value) =>
+            {
+                self.fail_all(&alternatives, false, value, path)
             }
-        }
-        match candidates.as_slice() {
-            [only] => self.check(*only, value, path, depth),
-            [] => self.fail_all(&alternatives, true, value, path),
-            several => self.fail_all(several, false, value, path),
+            Intended::One(id) => self.check(id, value, path, depth),
+            Intended::NoTag(tag, choices) => {
+                let mismatch = || match value.get(tag) {
+                    None => Mismatch::missing(describe_choices(&choices, false)),
+                    Some(sent) => choice_mismatch(&choices, false, sent),
+                };
+                self.fail(&ValuePath::Key(path, tag), mismatch)
+            }
+            Intended::Several(candidates) => match (value, variant_names(self.nodes, &candidates)) {
+                (Value::Object(members), Some(names)) if members.len() == 1 => {
+                    let key = members.keys().next().map(String::as_str).unwrap_or_default();
+                    self.fail(path, || key_mismatch(key, &names))
+                }
+                _ => self.fail_all(&candidates, false, value, path),
+            },
+            Intended::NoneOfType => self.fail_all(&alternatives, true, value, path),
         }
     }
 
@@ -73,8 +154,10 @@ impl<'n> Validation<'n> {
         value: &Value,
         path: &ValuePath<'_>,
     ) -> bool {
-        let choices: Option<Vec<&Choices>> =
-            alternatives.iter().map(|id| self.target(*id).and_then(|node| node.choices.as_ref())).collect();
+        let choices: Option<Vec<&Choices>> = alternatives
+            .iter()
+            .map(|id| self.nodes.get(*id).and_then(|node| node.choices.as_ref()))
+            .collect();
         if let Some(choices) = choices.filter(|choices| !choices.is_empty()) {
             let values: Vec<&Value> = choices.into_iter().flat_map(|choices| &choices.values).collect();
             return self.fail(path, || choice_mismatch(&values, false, value));
@@ -82,7 +165,7 @@ impl<'n> Validation<'n> {
         let types = alternatives.iter().fold(TypeSet::NONE, |types, id| types.union(self.types(*id)));
         let is_by_type = |id: &NodeId| {
             self.types(*id) == types
-                || self.target(*id).is_some_and(|node| node.types.is_some() && node.object.is_none())
+                || self.nodes.get(*id).is_some_and(|node| node.types.is_some() && node.object.is_none())
         };
         if none_of_type && alternatives.iter().all(is_by_type) {
             return self.fail(path, || type_mismatch(types, value));
@@ -110,7 +193,7 @@ impl<'n> Validation<'n> {
     }
 
     fn describe_within(&self, id: NodeId, levels: usize) -> String {
-        let Some(node) = self.target(id).filter(|_| levels > 0) else { return "a value".to_owned() };
+        let Some(node) = self.nodes.get(id).filter(|_| levels > 0) else { return "a value".to_owned() };
         if let Some(choices) = &node.choices {
             return describe_choices(&choices.values.iter().collect::<Vec<_>>(), choices.is_const);
         }
@@ -133,8 +216,8 @@ impl<'n> Validation<'n> {
         }
         for applicator in &node.applicators {
             if let Applicator::AnyOf(ids) | Applicator::OneOf(ids) = applicator {
-                if let Some(tag) = self.tag(ids) {
-                    let choices = describe_choices(&self.tag_choices(ids, tag), false);
+                if let Some(tag) = tag(self.nodes, ids) {
+                    let choices = describe_choices(&tag_choices(self.nodes, ids, tag), false);
                     return format!("an object with `{tag}`: {choices}");
                 }
                 return self.describe_each(ids, levels - 1).join(" or ");
@@ -143,50 +226,8 @@ impl<'n> Validation<'n> {
         "a value".to_owned()
     }
 
-    /// The node itself, or the one that it refers to if it consists of a reference.
-    fn target(&self, id: NodeId) -> Option<&'n SchemaNode> {
-        let mut node = self.nodes.get(id)?;
-        // this terminates: compilation rejects reference cycles
-        while let ([Applicator::Ref(next)], true) = (node.applicators.as_slice(), node.is_unconstrained()) {
-            node = self.nodes.get(*next)?;
-        }
-        Some(node)
-    }
-
-    fn object_rules(&self, id: NodeId) -> Option<&'n ObjectRules> {
-        self.target(id).and_then(|node| node.object.as_deref())
-    }
-
     /// The types that a node allows.
     fn types(&self, id: NodeId) -> TypeSet {
-        let Some(node) = self.target(id) else { return TypeSet::ANY };
-        let of_choices = node.choices.as_ref().map_or(TypeSet::ANY, |choices| {
-            choices.values.iter().fold(TypeSet::NONE, |types, value| types.union(TypeSet::of(value)))
-        });
-        node.types.unwrap_or(TypeSet::ANY).intersection(of_choices)
-    }
-
-    /// The required property whose value distinguishes several object alternatives.
-    fn tag(&self, ids: &[NodeId]) -> Option<&'n str> {
-        let (first, rest) = ids.split_first()?;
-        let required = self.object_rules(*first)?.properties.iter().filter(|property| property.required);
-        let mut names = required.map(|property| property.name.as_str());
-        names.find(|name| {
-            !rest.is_empty()
-                && self.property_choices(*first, name).is_some()
-                && rest.iter().all(|id| self.property_choices(*id, name).is_some())
-        })
-    }
-
-    /// The values of a tag that tell the alternatives apart.
-    fn tag_choices(&self, ids: &[NodeId], tag: &str) -> Vec<&'n Value> {
-        let choices = ids.iter().filter_map(|id| self.property_choices(*id, tag));
-        choices.flat_map(|choices| &choices.values).collect()
-    }
-
-    /// The choices of a required property.
-    fn property_choices(&self, id: NodeId, name: &str) -> Option<&'n Choices> {
-        let (_, property) = self.object_rules(id)?.property(name)?;
-        self.target(property.schema).filter(|_| property.required)?.choices.as_ref()
+        self.nodes.get(id).map_or(TypeSet::ANY, |node| TypeSet::ANY.without(node.refuses))
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Number, Value};
 
-use super::error::{Mismatch, ValidationError, ValuePath, summarize};
+use super::error::{Mismatch, ValidationError, ValuePath, summarize, truncate};
 use super::format::StringFormat;
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
@@ -448,6 +448,12 @@ pub(super) fn type_mismatch(types: TypeSet, value: &Value) -> Mismatch {
 }
 
 impl Choices {
+    /// Whether a text is near one of the choices.
+    pub(super) fn has_near(&self, value: &Value) -> bool {
+        let names = self.values.iter().filter_map(|choice| choice.as_str());
+        value.as_str().is_some_and(|text| nearest(text, names).is_some())
+    }
+
     /// The mismatch of a value that is not one of the choices.
     fn mismatch(&self, value: &Value) -> Mismatch {
         choice_mismatch(&self.values.iter().collect::<Vec<_>>(), self.is_const, value)
@@ -464,6 +470,17 @@ pub(super) fn choice_mismatch(choices: &[&Value], is_const: bool, value: &Value)
         && let Some(suggestion) = nearest(text, names)
     {
         message.push_str(&format!("; did you mean {}?", Value::from(suggestion)));
+    }
+    Mismatch::new(expected, message)
+}
+
+/// The mismatch of an object whose only key names no variant.
+pub(super) fn key_mismatch(key: &str, names: &[&str]) -> Mismatch {
+    let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let expected = format!("an object with one of {}", listed.join(", "));
+    let mut message = format!("the key `{}` is not one of {}", truncate(key), listed.join(", "));
+    if let Some(suggestion) = nearest(key, names.iter().copied()) {
+        message.push_str(&format!("; did you mean `{suggestion}`?"));
     }
     Mismatch::new(expected, message)
 }

@@ -130,6 +130,13 @@ pub(super) fn compile_all(root: &Value) -> Result<CompiledSchema, UnsupportedKey
     Ok(CompiledSchema { nodes: compiler.nodes, ids: compiler.ids })
 }
 
+/// Whether the value at a JSON pointer of a schema is an object, so that text for it is read as one.
+pub(crate) fn reads_objects(root: &Value, pointer: &str) -> bool {
+    let Ok(CompiledSchema { nodes, ids }) = compile_by_pointer(root) else { return false };
+    let node = ids.get(pointer).and_then(|id| nodes.get(*id));
+    node.is_some_and(|node| TypeSet::ANY.without(node.refuses).without(TypeSet::NULL) == TypeSet::OBJECT)
+}
+
 /// Replaces the nodes that consist of a reference by what they refer to, wherever they are applied.
 fn follow_references(nodes: &mut [SchemaNode]) {
     let mut targets: Vec<NodeId> = (0..nodes.len()).collect();
@@ -506,7 +513,9 @@ impl Compiler<'_> {
             let schema =
                 self.node(&format!("{}/properties/{}", subschema.pointer, walk::escape(name)), schema);
             let required = rules.required.contains(name);
-            rules.properties.push(Property { name: name.clone(), schema, required });
+            // beside a reference, which is followed
+            let default = subschema.map["properties"][name].get("default").cloned();
+            rules.properties.push(Property { name: name.clone(), schema, required, default });
         }
         sort_by(&mut rules.properties, |a, b| a.name.cmp(&b.name));
         let mut undeclared = std::mem::take(&mut rules.required);

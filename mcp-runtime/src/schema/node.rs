@@ -194,6 +194,7 @@ pub(super) struct Property {
     pub(super) name: String,
     pub(super) schema: NodeId,
     pub(super) required: bool,
+    pub(super) default: Option<Value>,
 }
 
 impl ObjectRules {

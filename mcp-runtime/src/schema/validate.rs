@@ -6,10 +6,10 @@ use super::check::Validation;
 use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
 use super::pattern::link_patterns;
+use super::repair::{Changes, Repair};
 use super::stream_check::TextRules;
 use super::trusted::{EnforceablePart, enforceable_part};
 use super::value_hash::ValueHasher;
-use super::whole_numbers::WholeNumbers;
 use super::{compile, stream_check};
 
 pub(crate) use super::compile::UnsupportedKeyword;
@@ -98,9 +98,32 @@ impl Validator {
         validation
     }
 
-    /// Replaces floats such as `1.0` by integers where the schema has integers only, in a value that conforms.
-    pub(crate) fn replace_whole_numbers(&self, value: &mut Value) {
-        WholeNumbers::new(&self.nodes).replace(0, value, 0);
+    /// The errors as for a type that reads the value: a text has its `format`.
+    pub(crate) fn errors_of_type(&self, value: &Value, null_is_absent: bool) -> Vec<ValidationError> {
+        let mut validation = self.validation();
+        (validation.null_is_absent, validation.check_formats) = (null_is_absent, true);
+        validation.collect_errors(value)
+    }
+
+    /// Repairs harmless mistakes: text for another type unless `strict`, and `1.0` for an integer. Returns whether anything
+    /// changed.
+    pub(crate) fn repair(&self, value: &mut Value, strict: bool) -> bool {
+        let changes = if strict { Changes::WholeNumbers } else { Changes::Texts };
+        Repair::new(&self.nodes, changes).run(value).unwrap_or_default()
+    }
+
+    /// Adds the absent members that have a default to a value that conforms.
+    ///
+    /// # Errors
+    /// Too many members are absent.
+    pub(crate) fn add_defaults(&self, value: &mut Value) -> Result<(), String> {
+        let has_defaults = |node: &SchemaNode| {
+            node.object.iter().flat_map(|rules| &rules.properties).any(|property| property.default.is_some())
+        };
+        if self.nodes.iter().any(has_defaults) {
+            Repair::new(&self.nodes, Changes::Defaults).run(value)?;
+        }
+        Ok(())
     }
 
     /// Whether JSON text conforms, found without building a value where the schema allows. A text that conforms may be
@@ -428,16 +451,14 @@ mod tests {
                 assert_eq!(validator.errors(value).is_empty(), is_valid);
             }
             let mut repaired = bad;
-            crate::schema::coerce(&schema, &schema, &mut repaired, false);
+            validator.repair(&mut repaired, false);
             let depth = |value: &Value| value.to_string().matches("\"a\"").count();
             assert_eq!(depth(&repaired), 100);
             let mut with_default = schema.clone();
             with_default["$defs"] = json!({"D": {"properties": {"c": {"default": 1}}}});
             with_default["properties"]["d"] = json!({"$ref": "#/$defs/D"});
-            let filled = crate::schema::fill_defaults(&with_default, &mut repaired);
-            // these follow the properties of all parts, and no patterns
-            let is_refused = schema.get("allOf").is_some();
-            assert_eq!(filled.is_err_and(|error| error.contains("too many values")), is_refused);
+            let validator = Validator::compile(&with_default).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(validator.add_defaults(&mut repaired), Ok(()));
         }
     }
 

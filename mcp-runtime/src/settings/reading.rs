@@ -21,7 +21,7 @@ use crate::{
         secret_texts::{REDACTED, SecretTexts},
         server::{ServerSettings, short_name},
     },
-    schema::{Direction, ValidationError, Validator, coerce, minimize},
+    schema::{Direction, ValidationError, Validator, minimize},
 };
 
 /// A value of a type that is not known here.
@@ -231,7 +231,10 @@ impl Reading {
         let mut value = Value::Object(members);
         add_tables(schema, &mut value);
         let durations = read_durations(schema, &mut value, "");
-        coerce(schema, schema, &mut value, false);
+        let validator = Validator::compile(schema).ok().map(Validator::null_is_absent);
+        if let Some(validator) = &validator {
+            validator.repair(&mut value, false);
+        }
         for ReadSetting { setting, source, .. } in self.settings.get(first..).unwrap_or_default() {
             let place = match source {
                 Source::Flag => format!("--{}", setting.flag),
@@ -254,7 +257,6 @@ impl Reading {
         }
         let Value::Object(mut members) = value else { return ReadConfig::Problems(problems) };
         let own = self.settings.get(first..).unwrap_or_default();
-        let validator = Validator::compile(schema).ok().map(Validator::null_is_absent);
         let object = Value::Object(members.clone());
         let violations = validator.map(|validator| validator.validate(&object)).unwrap_or_default();
         if problems.is_empty()

@@ -9,6 +9,7 @@ mod content;
 mod duplicate_keys;
 mod failures;
 mod flattening;
+mod forms;
 mod headers;
 mod injection;
 mod limits;

@@ -741,8 +741,15 @@ impl ValueError {
         error: &serde_json::Error,
         decode: fn(&str) -> Option<serde_json::Error>,
     ) -> Self {
-        let Place { path, value } = locate(json, error, &decode);
+        let Place { mut path, mut value } = locate(json, error, &decode);
         let text = without_position(error);
+        // what is read into a buffer is refused where its reader has got to, which may be at the tag
+        if value.as_deref().is_some_and(|value| !is_about(&text, value))
+            && key_error(&path, value.as_deref(), &text).is_none()
+        {
+            path.truncate(path.rfind(['.', '[']).unwrap_or(0));
+            value = None;
+        }
         let message = value
             .as_deref()
             .and_then(|number| wide_integer_error(json, &path, number, &text, decode))
@@ -777,6 +784,24 @@ fn integer_bounds(name: &str) -> Option<(String, String)> {
         };
     }
     bounds!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize)
+}
+
+/// Whether serde's own message can be about a scalar: it names what it is about.
+fn is_about(message: &str, value: &str) -> bool {
+    if message.starts_with("missing field `") {
+        return false;
+    }
+    let text = value.strip_prefix('"').map(|text| text.trim_end_matches('"').trim_end_matches('…'));
+    if let Some(name) = message.strip_prefix("unknown variant `") {
+        return text.is_some_and(|text| name.starts_with(text));
+    }
+    let prefixes = ["invalid type: ", "invalid value: "];
+    let Some(found) = prefixes.iter().find_map(|prefix| message.strip_prefix(prefix)) else { return true };
+    match (found.strip_prefix("string \""), text) {
+        (Some(found), Some(text)) => found.starts_with(text),
+        (None, None) => !found.starts_with("map") && !found.starts_with("sequence"),
+        _ => false,
+    }
 }
 
 /// A number that is not in its type, in the words of other reports, if serde's message is about one: it names types of Rust.

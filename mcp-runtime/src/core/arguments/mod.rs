@@ -37,7 +37,7 @@ pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Opens, Probe, ProbeDyn, from_context_fn};
 #[cfg(feature = "config")]
 pub(crate) use object::{decode_object, object_errors};
-pub(crate) use report::{MAX_VALUES, ToolInput, has_too_many_values, normalize_integers, repair_untyped};
+pub(crate) use report::{MAX_VALUES, ToolInput, has_too_many_values};
 pub(crate) use rule_fn::BoundRule;
 pub use rule_fn::{ArgumentRule, ItemRules, RuleDescriptor, RuleParam, RuleValues, rule_result, rule_value};
 #[cfg(feature = "config")]

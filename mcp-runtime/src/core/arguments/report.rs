@@ -13,7 +13,7 @@ use super::{
 use crate::{
     core::error::Failure,
     schema::{
-        Attempts, ValidationError, Validator, coerce, consists_of_more_values, fill_defaults, has_defaults,
+        Attempts, ValidationError, Validator, consists_of_more_values, duplicate_keys, has_duplicate_keys,
         has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
     },
 };
@@ -49,7 +49,7 @@ const MAX_REPAIRED: usize = 4_000;
 /// .. one more for each of this many bytes.
 const BYTES_PER_REPAIRED: usize = 64;
 
-/// Name and input schema of a tool. The schema is compiled when a call is rejected for the first time.
+/// Name and input schema of a tool. The schema of typed parameters is compiled when a call is rejected for the first time.
 #[derive(Debug)]
 pub(crate) struct ToolInput {
     pub(crate) name: String,
@@ -63,13 +63,9 @@ pub(crate) struct ToolInput {
     published: Option<Value>,
     /// Whether some arguments are out of the reach of clients, so that reports are about the schema that they see.
     has_hidden: bool,
-    /// Whether `null` means an absent member, as it does for typed parameters.
-    null_is_absent: bool,
-    /// Whether absent members with a `default` are added, which typed decoding does by itself.
-    adds_defaults: bool,
-    /// Whether `format` is an assertion, which it is where a schema was written by hand: types check it themselves.
-    pub(crate) checks_formats: bool,
     compiled: OnceLock<Option<Validator>>,
+    /// The published schema, if more is accepted: names that clients do not see are not suggested.
+    compiled_published: OnceLock<Option<Validator>>,
     /// The descriptions of the rules over several arguments.
     pub(crate) rules: Vec<&'static str>,
     /// The alternatives of its types, if they contain each other.
@@ -79,16 +75,15 @@ pub(crate) struct ToolInput {
 impl ToolInput {
     /// The input of an annotated tool.
     pub(crate) fn from_parameters(name: String, schema: Value) -> Self {
-        Self::new(name, schema, true, false)
+        Self::new(name, schema, OnceLock::new())
     }
 
-    /// The input of a tool whose schema was written by hand.
-    pub(crate) fn from_schema(name: String, schema: Value) -> Self {
-        let adds_defaults = has_defaults(&schema);
-        Self::new(name, schema, false, adds_defaults)
+    /// The input of a tool whose schema was written by hand, with its validator.
+    pub(crate) fn from_schema(name: String, schema: Value, validator: Validator) -> Self {
+        Self::new(name, schema, OnceLock::from(Some(validator)))
     }
 
-    fn new(name: String, schema: Value, null_is_absent: bool, adds_defaults: bool) -> Self {
+    fn new(name: String, schema: Value, compiled: OnceLock<Option<Validator>>) -> Self {
         Self {
             name,
             noun: "tool",
@@ -96,10 +91,8 @@ impl ToolInput {
             accepted: None,
             published: None,
             has_hidden: false,
-            null_is_absent,
-            adds_defaults,
-            checks_formats: false,
-            compiled: OnceLock::new(),
+            compiled,
+            compiled_published: OnceLock::new(),
             rules: Vec::new(),
             attempts: None,
         }
@@ -174,26 +167,39 @@ impl ToolInput {
         bytes <= most || !has_more_values(arguments, most)
     }
 
-    /// Adds the absent members that have a default.
+    /// The arguments of a tool without typed parameters: repaired where they do not conform, and with the defaults of absent
+    /// members.
     ///
     /// # Errors
-    /// The report of a value with too many absent members: adding them would need too much memory.
-    pub(crate) fn add_defaults(&self, arguments: &mut Value) -> Result<(), Failure> {
-        if !self.adds_defaults {
-            return Ok(());
+    /// The report of everything that is invalid.
+    pub(crate) fn read_untyped(&self, text: &str, strict: bool) -> Result<Value, Failure> {
+        let report = |errors: &[String]| Failure::Arguments(tool_report(self, &[], errors, &[]));
+        let mut arguments: Value =
+            serde_json::from_str(text).map_err(|error| report(&[unreadable_message(&error)]))?;
+        let Some(validator) = self.validator() else { return Ok(arguments) };
+        let has_duplicates = has_duplicate_keys(text);
+        if has_duplicates || !validator.is_valid(&arguments) {
+            let large = if self.repairs_all(text) {
+                Map::new()
+            } else {
+                take_large(&mut arguments, self.max_repaired(text.len()))
+            };
+            validator.repair(&mut arguments, strict);
+            if let Some(members) = arguments.as_object_mut() {
+                members.extend(large);
+            }
+            let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
+            let violations = validator.errors(&arguments);
+            if !duplicates.is_empty() || !violations.is_empty() {
+                let errors: Vec<String> =
+                    duplicates.iter().chain(&violations).map(ToString::to_string).collect();
+                return Err(report(&errors));
+            }
+        } else if may_have_float(text) && has_float(&arguments) {
+            validator.repair(&mut arguments, true);
         }
-        fill_defaults(&self.schema, arguments)
-            .map_err(|error| Failure::Arguments(tool_report(self, &[], &[error], &[])))
-    }
-
-    fn compile(&self) -> Option<Validator> {
-        self.compile_schema(self.checked())
-    }
-
-    fn compile_schema(&self, schema: &Value) -> Option<Validator> {
-        let validator = Validator::compile_generated(schema).ok()?;
-        let validator = if self.null_is_absent { validator.null_is_absent() } else { validator };
-        Some(if self.checks_formats { validator.check_formats() } else { validator })
+        validator.add_defaults(&mut arguments).map_err(|error| report(&[error]))?;
+        Ok(arguments)
     }
 
     /// The schema that arguments are checked against.
@@ -205,7 +211,7 @@ impl ToolInput {
     fn errors(&self, value: &Value) -> Vec<ValidationError> {
         let mut errors = self.validator().map_or_else(Vec::new, |validator| validator.validate(value));
         if self.accepted.is_some() && !errors.is_empty() {
-            let published = self.compile_schema(&self.schema);
+            let published = self.compiled_published.get_or_init(|| compile(&self.schema)).as_ref();
             let published = published.map_or_else(Vec::new, |validator| validator.validate(value));
             let only_at = |errors: &[ValidationError], path: &str| {
                 let mut at = errors.iter().filter(|error| error.path == path);
@@ -220,16 +226,25 @@ impl ToolInput {
         errors
     }
 
-    fn validator(&self) -> Option<&Validator> {
-        self.compiled.get_or_init(|| self.compile()).as_ref()
+    /// The validator of all arguments, by the schema of typed parameters or the one that was written by hand.
+    pub(crate) fn validator(&self) -> Option<&Validator> {
+        self.compiled.get_or_init(|| compile(self.checked())).as_ref()
     }
 
-    /// The values that do not have the `format` of their schema.
-    fn format_errors(&self, arguments: &str) -> Vec<ValidationError> {
+    /// What a type that reads the arguments may refuse, though the schema does not: texts without their `format`, and `null`
+    /// where it is not read as absence.
+    fn errors_of_type(&self, arguments: &str, null_is_absent: bool) -> Vec<ValidationError> {
         let value = serde_json::from_str(arguments).ok();
-        let validator = self.compile().map(Validator::check_formats);
-        validator.zip(value).map(|(validator, value)| validator.validate(&value)).unwrap_or_default()
+        self.validator()
+            .zip(value)
+            .map(|(validator, value)| validator.errors_of_type(&value, null_is_absent))
+            .unwrap_or_default()
     }
+}
+
+/// Compiles a schema of typed parameters.
+fn compile(schema: &Value) -> Option<Validator> {
+    Validator::compile_generated(schema).ok().map(Validator::null_is_absent)
 }
 
 /// The arguments with harmless mistakes repaired, unless there are none, and the violations that remain.
@@ -242,7 +257,7 @@ pub(super) fn repair(
     strict: bool,
 ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
     let mut value: Value = serde_json::from_str(text)?;
-    let changed = coerce(tool.checked(), tool.checked(), &mut value, strict);
+    let changed = tool.validator().is_some_and(|validator| validator.repair(&mut value, strict));
     let errors = tool.errors(&value);
     Ok((changed.then(|| rewrite(text, &value)), errors))
 }
@@ -292,9 +307,9 @@ pub(super) fn decode_errors(
             }
             Ok(_) => {}
             Err(first) => {
-                // what is refused, or a part of it, is probably what does not have its format
-                let formats = if tool.repairs_all(slots.object) {
-                    tool.format_errors(slots.object)
+                // by the schema, if that can tell
+                let by_schema = if tool.repairs_all(slots.object) {
+                    tool.errors_of_type(slots.object, first.is_whole_object)
                 } else {
                     Vec::new()
                 };
@@ -302,7 +317,7 @@ pub(super) fn decode_errors(
                     within(error)
                         .is_some_and(|place| is_within(&place, &first.path) && !reported.contains(&place))
                 };
-                let mut lines: Vec<_> = formats.iter().filter(in_it).map(ToString::to_string).collect();
+                let mut lines: Vec<_> = by_schema.iter().filter(in_it).map(ToString::to_string).collect();
                 // where a part of a value is reported, what is said of the whole is about that part
                 let is_said = |known: &String| {
                     first.is_whole_object || is_within(known, &first.path) || is_within(&first.path, known)
@@ -384,17 +399,6 @@ pub(super) fn text_errors(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>
     errors
 }
 
-/// Replaces floats such as `1.0` by integers where the schema has integers, in arguments that were read from `text`: schemas
-/// accept them, typed decoding does not.
-pub(crate) fn normalize_integers(input: &ToolInput, text: &str, arguments: &mut Value) {
-    if may_have_float(text)
-        && has_float(arguments)
-        && let Some(validator) = input.validator()
-    {
-        validator.replace_whole_numbers(arguments);
-    }
-}
-
 /// Whether a fraction or an exponent follows a digit, which it does in a text as well.
 fn may_have_float(json: &str) -> bool {
     let json = json.as_bytes();
@@ -409,35 +413,6 @@ fn has_float(value: &Value) -> bool {
         Value::Object(members) => members.values().any(has_float),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
-}
-
-/// Repairs the arguments of a tool without typed parameters, which were read from `text`; `duplicates` are the keys that are
-/// in one object twice.
-///
-/// # Errors
-/// The report of everything that is still invalid.
-pub(crate) fn repair_untyped(
-    input: &ToolInput,
-    text: &str,
-    arguments: &mut Value,
-    strict: bool,
-    duplicates: &[ValidationError],
-) -> Result<(), Failure> {
-    let large = if input.repairs_all(text) {
-        Map::new()
-    } else {
-        take_large(arguments, input.max_repaired(text.len()))
-    };
-    coerce(&input.schema, &input.schema, arguments, strict);
-    if let Some(members) = arguments.as_object_mut() {
-        members.extend(large);
-    }
-    let violations = input.validator().map_or_else(Vec::new, |validator| validator.errors(arguments));
-    if duplicates.is_empty() && violations.is_empty() {
-        return Ok(());
-    }
-    let errors: Vec<String> = duplicates.iter().chain(&violations).map(ToString::to_string).collect();
-    Err(Failure::Arguments(tool_report(input, &[], &errors, &[])))
 }
 
 /// Takes members away, so that those which stay have at most this many values.

@@ -35,7 +35,7 @@ pub(crate) struct ToolEntry {
     pub(crate) handler: ToolHandler,
     pub(crate) state: Arc<Extensions>,
     pub(crate) input: ToolInput,
-    /// For keywords of the input schema that decoding does not enforce.
+    /// For keywords of typed parameters that decoding does not enforce.
     pub(crate) input_validator: Option<Validator>,
     pub(crate) output: Option<OutputSchema>,
     /// How its calls continue outside of their requests; set when the server's options are known.
@@ -214,10 +214,10 @@ impl ToolEntry {
                 "the secret `{name}` is not a property of the input schema\nadd it there, or name one that is"
             )));
         }
-        let (input, validator) = schema.into_input(&spec.item.name).map_err(error)?;
+        let input = schema.into_input(&spec.item.name).map_err(error)?;
         let output =
             spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;
-        Self::new(spec, ToolHandler::made(tool.handler.clone()), state, input, Some(validator), output)
+        Self::new(spec, ToolHandler::made(tool.handler.clone()), state, input, None, output)
     }
 
     fn new(

@@ -3,16 +3,12 @@
 use std::{fmt, sync::Arc};
 
 use super::{ToolCall, ToolEntry};
-use crate::{
-    core::{
-        arguments::{AnyArg, MaybeFuture, normalize_integers, repair_untyped},
-        context::Context,
-        error::Failure,
-        item::{DynHandler, Function},
-        item_output::ItemOutput,
-        server::Entry as _,
-    },
-    schema::{duplicate_keys, read_value},
+use crate::core::{
+    arguments::{AnyArg, MaybeFuture},
+    context::Context,
+    error::Failure,
+    item::{DynHandler, Function},
+    item_output::ItemOutput,
 };
 
 /// The function of a tool: annotated, or of a tool that was made at run time.
@@ -58,17 +54,7 @@ impl fmt::Debug for ToolHandler {
 impl MadeToolCall<'_> {
     fn run(self, handler: &DynHandler<ToolCall>) -> Result<MaybeFuture<ItemOutput>, Failure> {
         let (entry, text) = (self.entry, self.arguments);
-        let (mut arguments, has_duplicates) = read_value(text)
-            .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let valid = !has_duplicates
-            && entry.input_validator.as_ref().is_none_or(|validator| validator.is_valid(&arguments));
-        if valid {
-            normalize_integers(&entry.input, text, &mut arguments);
-        } else {
-            let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-            repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict, &duplicates)?;
-        }
-        entry.input.add_defaults(&mut arguments)?;
+        let arguments = entry.input.read_untyped(text, entry.spec.strict)?;
         let body = handler(ToolCall { arguments, context: self.context.clone(), tool: entry.clone() });
         Ok(MaybeFuture::Pending(if self.starts_outside {
             let context = self.context.clone();

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     core::connection::HeaderParam,
-    schema::{coerce, subschemas},
+    schema::{reads_objects, subschemas},
 };
 
 const KEYWORD: &str = "x-mcp-header";
@@ -19,7 +19,7 @@ const KEYWORD: &str = "x-mcp-header";
 /// The specification does not allow one of them, so that clients would drop the tool.
 pub(crate) fn header_params(schema: &Value, strict: bool) -> Result<Vec<HeaderParam>, String> {
     let mut params = Vec::new();
-    let is_coerced = |object: &Value| coerce(object, schema, &mut Value::String("{}".into()), strict);
+    let is_coerced = |pointer: &str| !strict && reads_objects(schema, pointer);
     collect(schema, Some(&[]), &is_coerced, &mut params)?;
     let mut names = HashSet::new();
     match params.iter().find(|param| !names.insert(param.header.to_ascii_lowercase())) {
@@ -31,12 +31,12 @@ pub(crate) fn header_params(schema: &Value, strict: bool) -> Result<Vec<HeaderPa
     }
 }
 
-/// `way` has the properties that lead to `schema`, which is that of the last; `None` if the way there leads through other
-/// keywords. `is_coerced`: whether text is coerced to an object with that schema.
+/// `way` has the names of the properties that lead to `schema`; `None` if the way there leads through other
+/// keywords. `is_coerced`: whether text is coerced to an object at that JSON pointer.
 fn collect(
     schema: &Value,
-    way: Option<&[(&String, &Value)]>,
-    is_coerced: &dyn Fn(&Value) -> bool,
+    way: Option<&[&String]>,
+    is_coerced: &dyn Fn(&str) -> bool,
     params: &mut Vec<HeaderParam>,
 ) -> Result<(), String> {
     let Some(keywords) = schema.as_object() else { return Ok(()) };
@@ -50,7 +50,7 @@ fn collect(
                  only properties, and properties of those, can be mirrored: not items of lists, nor alternatives"
             ));
         };
-        let path: Vec<String> = way.into_iter().flatten().map(|(name, _)| (*name).clone()).collect();
+        let path: Vec<String> = way.into_iter().flatten().map(|name| (*name).clone()).collect();
         let kind = keywords.get("type").and_then(Value::as_str);
         if !matches!(kind, Some("string" | "boolean" | "integer")) {
             return Err(format!(
@@ -62,11 +62,11 @@ fn collect(
             header: header.to_owned(),
             path,
             is_integer: kind == Some("integer"),
-            coerced: objects.iter().map(|(_, object)| is_coerced(object)).collect(),
+            coerced: (1..=objects.len()).map(|depth| is_coerced(&pointer(&objects[..depth]))).collect(),
         });
     }
     for (name, property) in keywords.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let way = way.map(|way| [way, &[(name, property)][..]].concat());
+        let way = way.map(|way| [way, &[name][..]].concat());
         collect(property, way.as_deref(), is_coerced, params)?;
     }
     let mut rest = Ok(());
@@ -76,6 +76,11 @@ fn collect(
         }
     });
     rest
+}
+
+/// The JSON pointer of the schema that some properties lead to.
+fn pointer(way: &[&String]) -> String {
+    way.iter().map(|name| format!("/properties/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
 /// RFC 9110's `token`.

@@ -52,11 +52,11 @@ impl HandWrittenSchema {
         Ok((schema.clone(), schema))
     }
 
-    /// The input of a tool, with the validator of its arguments.
+    /// The input of a tool.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(super) fn into_input(mut self, name: &str) -> Result<(ToolInput, Validator), String> {
+    pub(super) fn into_input(mut self, name: &str) -> Result<ToolInput, String> {
         if self.schema.get("type") != Some(&Value::from("object")) {
             return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
         }
@@ -70,13 +70,12 @@ impl HandWrittenSchema {
         let is_trusted = self.is_trusted;
         let (published, enforced) = self.check()?;
         let mut validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
-        let mut input = ToolInput::from_schema(name.to_owned(), enforced);
         // a foreign schema may name formats in another sense
         if !is_trusted {
             validator = validator.check_formats();
-            input.checks_formats = true;
         }
-        Ok((if is_trusted { input.published_as(published) } else { input }, validator))
+        let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
+        Ok(if is_trusted { input.published_as(published) } else { input })
     }
 
     /// The schema of structured results.

@@ -14,7 +14,7 @@ use crate::{
         connection::HeaderParam,
         jsonrpc::{ProtocolError, decode_string},
     },
-    schema::is_object_text,
+    schema::has_duplicate_keys,
 };
 
 /// Checks the headers that repeat a tool's arguments.
@@ -77,7 +77,7 @@ fn value_at<'a>(
     let mut value = arguments.get(first.as_str()).copied().filter(present);
     for (name, is_coerced) in rest.iter().zip(coerced) {
         // text that is coerced to an object later, so that its members cannot be compared here
-        if *is_coerced && value.and_then(decode_string).is_some_and(|text| is_object_text(&text)) {
+        if *is_coerced && value.and_then(decode_string).is_some_and(|text| is_object(&text)) {
             let argument = path.join(".");
             return Err(header_mismatch(format!(
                 "`Mcp-Param-{header}` cannot be compared with `{argument}`"
@@ -86,6 +86,12 @@ fn value_at<'a>(
         value = value.and_then(|raw| parse_object(raw).get(name.as_str()).copied()).filter(present);
     }
     Ok(value)
+}
+
+/// Whether text is that of an object, which is read where the schema has one.
+fn is_object(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(text).is_ok_and(|value| value.is_object())
+        && !has_duplicate_keys(text)
 }
 
 /// The largest integer up to which an `f64`, and so every reader of a header, represents all integers.

@@ -19,7 +19,7 @@ use crate::{
         protocol::Revision,
         sort::sort_by,
     },
-    schema::{Direction, Validator, cap_patterns, coerce, generator, minimize},
+    schema::{Direction, Validator, cap_patterns, generator, minimize},
 };
 
 /// Types that a form can request.
@@ -186,8 +186,7 @@ enum FormShape {
 pub(super) struct ElicitationForm {
     fields: Vec<FormField>,
     shape: FormShape,
-    /// The schema that content is checked against: the whole schema of the type, not only the part that forms can show.
-    schema: Value,
+    /// Checks content against the whole schema of the type, not only the part that forms can show.
     validator: Validator,
 }
 
@@ -251,7 +250,7 @@ impl ElicitationForm {
         let schema = content_schema(properties, &required);
         let validator =
             Validator::compile(&schema).map_err(|error| error.to_string())?.null_is_absent().check_formats();
-        Ok(Self { fields, shape, schema, validator })
+        Ok(Self { fields, shape, validator })
     }
 
     /// Whether the user may agree without any content.
@@ -283,7 +282,7 @@ impl ElicitationForm {
             field.is_some_and(|field| field.required || !value.is_null())
         });
         let mut content = Value::Object(content);
-        coerce(&self.schema, &self.schema, &mut content, true);
+        self.validator.repair(&mut content, true);
         let violations = self.validator.validate(&content);
         if !violations.is_empty() {
             let wrong = violations.iter().map(|one| format!("`{}`: expected {}", one.path, one.expected));

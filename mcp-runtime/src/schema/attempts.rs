@@ -8,6 +8,7 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
+    sync::Arc,
 };
 
 use serde_json::{Number, Value};
@@ -32,7 +33,7 @@ const REFUSAL: usize = 8;
 /// The alternatives of a type, if decoding one of its values may cost more than a few times the value.
 #[derive(Debug)]
 pub(crate) struct Attempts {
-    nodes: Vec<SchemaNode>,
+    nodes: Arc<[SchemaNode]>,
     kinds: Vec<Kind>,
     /// Of each node, whether it is one of objects that contain their like. If one of its fields is flattened, which its
     /// schema does not tell, it is copied in a buffer that is not moved.
@@ -64,7 +65,11 @@ impl Attempts {
     /// # Errors
     /// The schema cannot be compiled.
     pub(crate) fn compile(schema: &Value) -> Result<Option<Self>, UnsupportedKeyword> {
-        let nodes = compile(schema)?;
+        compile(schema).map(|nodes| Self::of(nodes.into()))
+    }
+
+    /// The alternatives of a compiled schema; `None` unless one contains others.
+    pub(super) fn of(nodes: Arc<[SchemaNode]>) -> Option<Self> {
         let kinds = nodes.iter().map(|node| kind(&nodes, node)).collect();
         let branches = nodes.iter().map(|node| most_branches(&nodes, node)).max().unwrap_or(1);
         let alternatives = nodes.iter().map(|node| alternatives(&nodes, node).len()).max().unwrap_or(0);
@@ -73,7 +78,7 @@ impl Attempts {
         let copies = |id: &NodeId| matches!(attempts.kind(*id), Kind::Untagged | Kind::Flattened);
         let all = 0..attempts.nodes.len();
         if !all.clone().any(|id| copies(&id)) {
-            return Ok(None);
+            return None;
         }
         let is_recursive = |id: NodeId| {
             let has_fields = attempts.nodes.get(id).is_some_and(|node| node.object.is_some());
@@ -85,7 +90,7 @@ impl Attempts {
         let all_copies: Vec<bool> =
             all.map(|id| copies(&id) || attempts.leads_to(id, |to| copies(&to))).collect();
         (attempts.recursive, attempts.copies) = (recursive, all_copies);
-        Ok(is_nested.then_some(attempts))
+        is_nested.then_some(attempts)
     }
 
     fn kind(&self, id: NodeId) -> Kind {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{check::Validation, compile::compile_by_pointer, walk};
+use super::{Validator, check::Validation, compile::compile_by_pointer, walk};
 
 /// A published value that does not conform.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +14,13 @@ pub(crate) struct NonconformingValue {
     /// `default` or `examples`; empty if the schema itself is not supported.
     pub(super) keyword: &'static str,
     message: String,
+}
+
+impl NonconformingValue {
+    /// Whether the schema itself is not supported.
+    pub(crate) fn is_of_schema(&self) -> bool {
+        self.keyword.is_empty()
+    }
 }
 
 impl fmt::Display for NonconformingValue {
@@ -28,16 +35,25 @@ impl fmt::Display for NonconformingValue {
 /// # Errors
 /// The first value that does not conform, and why.
 pub(crate) fn conform_published_values(root: &mut Value) -> Result<(), NonconformingValue> {
+    compile_conforming(root).map(drop)
+}
+
+/// As [`conform_published_values`]; returns the schema compiled, unless it cannot be and publishes no values.
+///
+/// # Errors
+/// As [`conform_published_values`], or why the schema cannot be compiled.
+pub(crate) fn compile_conforming(root: &mut Value) -> Result<Option<Validator>, NonconformingValue> {
     let mut pointers = Vec::new();
     list_pointers(root, String::new(), &mut pointers);
-    if pointers.is_empty() {
-        return Ok(());
-    }
-    let compiled = compile_by_pointer(root).map_err(|error| NonconformingValue {
-        pointer: error.pointer.clone(),
-        keyword: "",
-        message: error.to_string(),
-    })?;
+    let compiled = match compile_by_pointer(root) {
+        Ok(compiled) => compiled,
+        Err(_) if pointers.is_empty() => return Ok(None),
+        Err(error) => {
+            let (pointer, message) = (error.pointer.clone(), error.to_string());
+            return Err(NonconformingValue { pointer, keyword: "", message });
+        }
+    };
+    let mut has_changed = false;
     let errors_of = |pointer: &str, value: &Value| {
         let id = compiled.ids.get(pointer)?;
         let mut errors = Validation::new(&compiled.nodes, false).errors_at(*id, value).into_iter();
@@ -67,10 +83,16 @@ pub(crate) fn conform_published_values(root: &mut Value) -> Result<(), Nonconfor
                     return Err(NonconformingValue { pointer, keyword, message });
                 }
                 *value = without_nulls;
+                has_changed = true;
             }
         }
     }
-    Ok(())
+    // defaults are compiled as well
+    Ok(if has_changed {
+        Validator::compile_generated(root).ok()
+    } else {
+        Some(Validator::of(compiled.nodes))
+    })
 }
 
 /// The JSON pointers of the subschemas that publish values.

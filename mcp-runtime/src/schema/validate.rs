@@ -1,7 +1,10 @@
 //! Compiles a schema once and validates values and JSON texts against it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use super::attempts::Attempts;
 use super::check::Validation;
 use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
@@ -17,7 +20,8 @@ pub(crate) use super::compile::UnsupportedKeyword;
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Validator {
-    nodes: Vec<SchemaNode>,
+    /// Shared with what counts how often values are read.
+    nodes: Arc<[SchemaNode]>,
     /// Whether each node can be checked while a text is parsed.
     streamed: Vec<bool>,
     hasher: ValueHasher,
@@ -51,15 +55,23 @@ impl Validator {
     /// # Errors
     /// As [`compile`](Self::compile).
     pub(crate) fn compile_generated(root: &Value) -> Result<Self, UnsupportedKeyword> {
-        let nodes = compile::compile(root)?;
-        let streamed = stream_check::streamed(&nodes);
-        Ok(Self {
-            nodes,
-            streamed,
+        compile::compile(root).map(Self::of)
+    }
+
+    /// Of a compiled schema.
+    pub(super) fn of(nodes: Vec<SchemaNode>) -> Self {
+        Self {
+            streamed: stream_check::streamed(&nodes),
+            nodes: nodes.into(),
             hasher: ValueHasher::default(),
             null_is_absent: false,
             check_formats: false,
-        })
+        }
+    }
+
+    /// The alternatives of the schema; `None` unless one contains others.
+    pub(crate) fn attempts(&self) -> Option<Attempts> {
+        Attempts::of(self.nodes.clone())
     }
 
     /// Treats `null` in a property that is not required as absence.

@@ -349,8 +349,8 @@ async fn a_missing_enum_is_told_its_tag_and_a_strict_tool_reads_no_text() {
     assert_eq!(
         outcome(&server, "needs", json!({})).await,
         [
-            "internal: is missing (an object with `kind`: one of \"off\", \"at\", \"of\", \"nested\")",
             "external: is missing (one of \"Off\" or an object with `Level` or an object with `At` or an object with `Of`)",
+            "internal: is missing (an object with `kind`: one of \"off\", \"at\", \"of\", \"nested\")",
         ]
     );
     let sent = json!({ "internal": "{\"kind\":\"off\"}", "external": "{\"Level\":1}", "untagged": "3" });

@@ -25,7 +25,7 @@ use crate::{
         reason::Reason,
         server::Server,
     },
-    schema::{duplicate_keys, has_duplicates_beside},
+    schema::{duplicate_keys, has_duplicate_keys},
 };
 
 /// One `prompts/get`.
@@ -200,9 +200,9 @@ fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolEr
     if json == "null" {
         return Ok(Vec::new());
     }
-    let PromptArguments { values, distinct } = serde_json::from_str(json)
+    let PromptArguments(values) = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
-    if has_duplicates_beside(json, distinct) {
+    if has_duplicate_keys(json) {
         let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
         return Err(ProtocolError::invalid_params(format!("invalid arguments: {}", errors.join("; "))));
     }
@@ -210,14 +210,7 @@ fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolEr
 }
 
 /// The members of an object, in their order and without those that are `null`.
-struct PromptArguments {
-    values: Vec<(String, TextArgument)>,
-    /// How many different keys there are; zero if it is not known, since they are many or some are equal.
-    distinct: usize,
-}
-
-/// Keys that are compared with each other.
-const FEW_KEYS: usize = 8;
+struct PromptArguments(Vec<(String, TextArgument)>);
 
 impl<'de> Deserialize<'de> for PromptArguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -231,23 +224,16 @@ impl<'de> Deserialize<'de> for PromptArguments {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PromptArguments, A::Error> {
-                let (mut values, mut distinct) = (Vec::new(), 0);
-                let mut is_known = true;
+                let mut values = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    distinct += 1;
-                    is_known &= distinct <= FEW_KEYS && values.iter().all(|(other, _)| *other != name);
                     let text = match value {
-                        Value::Null => {
-                            // it is not compared with the ones after it
-                            is_known = false;
-                            continue;
-                        }
+                        Value::Null => continue,
                         Value::String(text) => text,
                         other => other.to_string(),
                     };
                     values.push((name, TextArgument::One(text)));
                 }
-                Ok(PromptArguments { values, distinct: if is_known { distinct } else { 0 } })
+                Ok(PromptArguments(values))
             }
         }
 

@@ -23,7 +23,6 @@ use crate::{
         item::{ItemDescriptor, Signature},
         tool::{InputSchema, TypedTool, input_schema},
     },
-    schema::Validator,
 };
 
 /// A tool, resource, prompt or event that is an annotated function of this program, or of a crate that it depends on; see
@@ -271,10 +270,10 @@ fn check(
     item: &ItemDescriptor,
     arguments: Map<String, Value>,
 ) -> Result<(Map<String, Value>, Value), Error> {
-    let InputSchema { published: schema, .. } = input_schema(item, false).map_err(Error::invalid)?;
-    let validator = Validator::compile(&schema).map_err(|error| Error::invalid(error.to_string()))?;
+    let InputSchema { published: schema, validator, .. } =
+        input_schema(item, false).map_err(Error::invalid)?;
     let arguments = Value::Object(arguments);
-    let problems = validator.null_is_absent().validate(&arguments);
+    let problems = validator.map(|validator| validator.validate(&arguments)).unwrap_or_default();
     if let Some(problem) = problems.first() {
         return Err(Error::invalid(format!("`{name}` does not accept these arguments: {problem}")));
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, value::RawValue, value::to_raw_value};
 
 use super::{ToolInput, call::TextArgument};
-use crate::schema::{duplicate_keys, has_duplicates_beside};
+use crate::schema::{duplicate_keys, has_duplicate_keys};
 
 /// A change of an argument of one item.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl GivenArguments {
         };
         let mut members: HashMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| unreadable(&error))?;
-        if has_duplicates_beside(text, members.len())
+        if has_duplicate_keys(text)
             && let Some(duplicate) = duplicate_keys(text).first()
         {
             return Err(unreadable(duplicate));

@@ -49,7 +49,7 @@ pub(crate) fn object_errors(
 ) -> Vec<String> {
     let texts = ObjectTexts::new(args, members);
     let values = texts.values();
-    let input = ToolInput::from_parameters(String::new(), schema.clone());
+    let input = ToolInput::of_object(schema);
     decode_errors(&input, args, &texts.arguments(&values), violations)
 }
 

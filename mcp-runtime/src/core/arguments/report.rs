@@ -1,8 +1,6 @@
 //! Repair and report of rejected arguments: harmless mistakes are repaired, else one report names everything that is
 //! invalid.
 
-use std::sync::OnceLock;
-
 use serde_json::{Map, Value};
 
 use super::{
@@ -11,7 +9,7 @@ use super::{
     rule_fn::BrokenRule,
 };
 use crate::{
-    core::error::Failure,
+    core::{error::Failure, tool::InputSchema},
     schema::{
         Attempts, ValidationError, Validator, consists_of_more_values, duplicate_keys, has_duplicate_keys,
         has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
@@ -49,7 +47,7 @@ const MAX_REPAIRED: usize = 4_000;
 /// .. one more for each of this many bytes.
 const BYTES_PER_REPAIRED: usize = 64;
 
-/// Name and input schema of a tool. The schema of typed parameters is compiled when a call is rejected for the first time.
+/// Name and input schema of a tool, compiled.
 #[derive(Debug)]
 pub(crate) struct ToolInput {
     pub(crate) name: String,
@@ -57,15 +55,15 @@ pub(crate) struct ToolInput {
     pub(crate) noun: &'static str,
     /// The schema of arguments, by the names that clients see.
     pub(crate) schema: Value,
-    /// The schema that arguments are checked against, if that accepts aliases in addition.
-    pub(crate) accepted: Option<Value>,
     /// The schema that clients see, if it differs.
     published: Option<Value>,
     /// Whether some arguments are out of the reach of clients, so that reports are about the schema that they see.
     has_hidden: bool,
-    compiled: OnceLock<Option<Validator>>,
-    /// The published schema, if more is accepted: names that clients do not see are not suggested.
-    compiled_published: OnceLock<Option<Validator>>,
+    /// Checks all arguments, by the schema of what is accepted; `None` if that cannot be compiled, which then no keyword of it
+    /// needs.
+    validator: Option<Validator>,
+    /// Of the published schema, if more is accepted: names that clients do not see are not suggested.
+    published_validator: Option<Validator>,
     /// The descriptions of the rules over several arguments.
     pub(crate) rules: Vec<&'static str>,
     /// The alternatives of its types, if they contain each other.
@@ -74,25 +72,36 @@ pub(crate) struct ToolInput {
 
 impl ToolInput {
     /// The input of an annotated tool.
-    pub(crate) fn from_parameters(name: String, schema: Value) -> Self {
-        Self::new(name, schema, OnceLock::new())
+    pub(crate) fn from_parameters(name: String, input: InputSchema) -> Self {
+        let InputSchema { published, validator, published_validator, .. } = input;
+        let mut of_parameters = Self::new(name, published, validator);
+        // a schema that cannot be compiled has no alternatives, or is an error of the declaration
+        of_parameters.attempts = of_parameters.validator.as_ref().and_then(Validator::attempts);
+        of_parameters.published_validator = published_validator;
+        of_parameters
     }
 
-    /// The input of a tool whose schema was written by hand, with its validator.
+    /// The input of an object whose members are typed.
+    #[cfg(feature = "config")]
+    pub(super) fn of_object(schema: &Value) -> Self {
+        let validator = Validator::compile_generated(schema).ok().map(Validator::null_is_absent);
+        Self::new(String::new(), schema.clone(), validator)
+    }
+
+    /// The input of a tool whose schema was written by hand.
     pub(crate) fn from_schema(name: String, schema: Value, validator: Validator) -> Self {
-        Self::new(name, schema, OnceLock::from(Some(validator)))
+        Self::new(name, schema, Some(validator))
     }
 
-    fn new(name: String, schema: Value, compiled: OnceLock<Option<Validator>>) -> Self {
+    fn new(name: String, schema: Value, validator: Option<Validator>) -> Self {
         Self {
             name,
             noun: "tool",
             schema,
-            accepted: None,
             published: None,
             has_hidden: false,
-            compiled,
-            compiled_published: OnceLock::new(),
+            validator,
+            published_validator: None,
             rules: Vec::new(),
             attempts: None,
         }
@@ -119,7 +128,7 @@ impl ToolInput {
     pub(crate) fn value_errors(&self, name: &str, value: &Value) -> Vec<String> {
         let path = member_path(name);
         let sample = Value::Object([(name.to_owned(), value.clone())].into_iter().collect());
-        let errors = self.validator().map(|validator| validator.validate(&sample)).unwrap_or_default();
+        let errors = self.validator.as_ref().map(|validator| validator.validate(&sample)).unwrap_or_default();
         let of_value =
             errors.into_iter().filter(|error| error.path.starts_with(&path) && *value != Value::Null);
         of_value.map(|error| error.to_string()).collect()
@@ -176,7 +185,7 @@ impl ToolInput {
         let report = |errors: &[String]| Failure::Arguments(tool_report(self, &[], errors, &[]));
         let mut arguments: Value =
             serde_json::from_str(text).map_err(|error| report(&[unreadable_message(&error)]))?;
-        let Some(validator) = self.validator() else { return Ok(arguments) };
+        let Some(validator) = &self.validator else { return Ok(arguments) };
         let has_duplicates = has_duplicate_keys(text);
         if has_duplicates || !validator.is_valid(&arguments) {
             let large = if self.repairs_all(text) {
@@ -202,17 +211,11 @@ impl ToolInput {
         Ok(arguments)
     }
 
-    /// The schema that arguments are checked against.
-    fn checked(&self) -> &Value {
-        self.accepted.as_ref().unwrap_or(&self.schema)
-    }
-
     /// The errors of arguments, in which names that clients do not see are not suggested.
     fn errors(&self, value: &Value) -> Vec<ValidationError> {
-        let mut errors = self.validator().map_or_else(Vec::new, |validator| validator.validate(value));
-        if self.accepted.is_some() && !errors.is_empty() {
-            let published = self.compiled_published.get_or_init(|| compile(&self.schema)).as_ref();
-            let published = published.map_or_else(Vec::new, |validator| validator.validate(value));
+        let mut errors = self.validator.as_ref().map_or_else(Vec::new, |validator| validator.validate(value));
+        if let Some(published) = self.published_validator.as_ref().filter(|_| !errors.is_empty()) {
+            let published = published.validate(value);
             let only_at = |errors: &[ValidationError], path: &str| {
                 let mut at = errors.iter().filter(|error| error.path == path);
                 at.next().filter(|_| at.next().is_none()).cloned()
@@ -226,25 +229,16 @@ impl ToolInput {
         errors
     }
 
-    /// The validator of all arguments, by the schema of typed parameters or the one that was written by hand.
-    pub(crate) fn validator(&self) -> Option<&Validator> {
-        self.compiled.get_or_init(|| compile(self.checked())).as_ref()
-    }
-
     /// What a type that reads the arguments may refuse, though the schema does not: texts without their `format`, and `null`
     /// where it is not read as absence.
     fn errors_of_type(&self, arguments: &str, null_is_absent: bool) -> Vec<ValidationError> {
         let value = serde_json::from_str(arguments).ok();
-        self.validator()
+        self.validator
+            .as_ref()
             .zip(value)
             .map(|(validator, value)| validator.errors_of_type(&value, null_is_absent))
             .unwrap_or_default()
     }
-}
-
-/// Compiles a schema of typed parameters.
-fn compile(schema: &Value) -> Option<Validator> {
-    Validator::compile_generated(schema).ok().map(Validator::null_is_absent)
 }
 
 /// The arguments with harmless mistakes repaired, unless there are none, and the violations that remain.
@@ -257,7 +251,7 @@ pub(super) fn repair(
     strict: bool,
 ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
     let mut value: Value = serde_json::from_str(text)?;
-    let changed = tool.validator().is_some_and(|validator| validator.repair(&mut value, strict));
+    let changed = tool.validator.as_ref().is_some_and(|validator| validator.repair(&mut value, strict));
     let errors = tool.errors(&value);
     Ok((changed.then(|| rewrite(text, &value)), errors))
 }

@@ -25,7 +25,7 @@ use crate::{
         protocol::Revision,
         server::Entry,
     },
-    schema::{Attempts, Validator, flat_root, needs_validation, without_enforced},
+    schema::{Validator, flat_root, needs_validation, without_enforced},
 };
 
 /// A tool as the server offers it.
@@ -167,21 +167,18 @@ impl ToolEntry {
         errors.extend(output.as_ref().err().cloned());
         errors.extend(check_tool_name(&spec).err());
         BuildError::check_all(errors.into_iter().map(error).collect())?;
-        let (InputSchema { published: schema, accepted, unenforced }, output) =
-            (schemas.map_err(error)?, output.map_err(error)?);
+        let (schema, output) = (schemas.map_err(error)?, output.map_err(error)?);
+        let InputSchema { published, accepted, unenforced, .. } = &schema;
         // decoding a struct that is the whole object ignores members that `strict` refuses
-        let input_validator = if needs_validation(&unenforced) || (spec.strict && has_flatten(args)) {
-            let checked = without_enforced(accepted.as_ref().unwrap_or(&schema), &unenforced);
+        let input_validator = if needs_validation(unenforced) || (spec.strict && has_flatten(args)) {
+            let checked = without_enforced(accepted.as_ref().unwrap_or(published), unenforced);
             Some(Validator::compile_generated(&checked).map_err(|e| error(e.to_string()))?.null_is_absent())
         } else {
             None
         };
-        let flat = if has_flatten(args) { flat_root(&schema) } else { None };
+        let flat = if has_flatten(args) { flat_root(published) } else { None };
         let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
-        input.accepted = accepted;
         input.noun = spec.noun();
-        // a schema that cannot be compiled has no alternatives, or is an error of the validator
-        input.attempts = Attempts::compile(&unenforced).unwrap_or_default();
         if let Some(flat) = flat {
             input = input.published_as(flat);
         }

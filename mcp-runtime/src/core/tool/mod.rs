@@ -18,9 +18,10 @@ pub(crate) use header_param::header_params;
 pub(crate) use output::write_tool_result;
 pub(crate) use output::{AnyToolOutput, Structured};
 pub use output::{IntoToolResult, ToolResult};
-pub(crate) use schema::published_output;
+pub(crate) use schema::InputSchema;
 #[cfg(feature = "client")]
-pub(crate) use schema::{InputSchema, input_schema};
+pub(crate) use schema::input_schema;
+pub(crate) use schema::published_output;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
 pub(crate) use spec::ToolTask;

@@ -11,9 +11,9 @@ use crate::{
         item::ItemDescriptor,
     },
     schema::{
-        Direction, Validator, accept_aliases, cap_patterns, check_schema, conform_published_values,
+        Direction, Validator, accept_aliases, cap_patterns, check_schema, compile_conforming,
         enforceable_part, generator, generator_for_output, generator_of_accepted, has_aliases, hoist_defs,
-        minimize, remove_wrong_values, subschemas, suit_clients, wrap_for_legacy,
+        link_patterns, minimize, remove_wrong_values, subschemas, suit_clients, wrap_for_legacy,
     },
 };
 
@@ -26,11 +26,11 @@ pub(super) struct HandWrittenSchema {
 }
 
 impl HandWrittenSchema {
-    /// The schema that clients see, and the one that is enforced.
+    /// The schema that clients see, the one that is enforced, and its validator.
     ///
     /// # Errors
     /// It cannot be enforced, or clients cannot use it.
-    fn check(self) -> Result<(Value, Value), String> {
+    fn check(self) -> Result<(Value, Value, Validator), String> {
         let Self { mut schema, is_trusted } = self;
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             // clients refuse a whole list for a property whose schema is not an object
@@ -42,14 +42,24 @@ impl HandWrittenSchema {
             let mut enforced = enforceable_part(&schema).schema;
             remove_wrong_values(&mut enforced);
             cap_patterns(&mut enforced);
-            return Ok((schema, enforced));
+            // a foreign schema may name formats in another sense
+            let validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
+            return Ok((schema, enforced, validator));
         }
         cap_patterns(&mut schema);
         let trusted = "\nif it was written for another program, pass it to `.trusted_input_schema(..)` or `.trusted_output_schema(..)`";
-        Validator::compile(&schema).map_err(|error| format!("{error}{trusted}"))?;
+        link_patterns();
+        let validator = match compile_conforming(&mut schema) {
+            Ok(Some(validator)) => validator.check_formats(),
+            Ok(None) => return Err(format!("{}{trusted}", unsupported(&schema))),
+            Err(error) if error.is_of_schema() => return Err(format!("{error}{trusted}")),
+            Err(error) => {
+                check_schema(&schema)?;
+                return Err(error.to_string());
+            }
+        };
         check_schema(&schema)?;
-        conform_published_values(&mut schema).map_err(|error| error.to_string())?;
-        Ok((schema.clone(), schema))
+        Ok((schema.clone(), schema, validator))
     }
 
     /// The input of a tool.
@@ -68,12 +78,7 @@ impl HandWrittenSchema {
             schema.insert("properties".to_owned(), json!({}));
         }
         let is_trusted = self.is_trusted;
-        let (published, enforced) = self.check()?;
-        let mut validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
-        // a foreign schema may name formats in another sense
-        if !is_trusted {
-            validator = validator.check_formats();
-        }
+        let (published, enforced, validator) = self.check()?;
         let input = ToolInput::from_schema(name.to_owned(), enforced, validator);
         Ok(if is_trusted { input.published_as(published) } else { input })
     }
@@ -83,14 +88,14 @@ impl HandWrittenSchema {
     /// # Errors
     /// As [`check`](Self::check).
     pub(super) fn into_output(self) -> Result<OutputSchema, String> {
-        let is_trusted = self.is_trusted;
-        let (published, enforced) = self.check()?;
-        let mut output = OutputSchema::new(published, &enforced)?;
-        if !is_trusted {
-            output.validator = output.validator.check_formats();
-        }
-        Ok(output)
+        let (published, _, validator) = self.check()?;
+        Ok(OutputSchema::new(published, validator))
     }
+}
+
+/// Why a schema cannot be compiled.
+fn unsupported(schema: &Value) -> String {
+    Validator::compile(schema).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 fn replace_boolean(property: &mut Value) {
@@ -119,6 +124,10 @@ pub(crate) struct InputSchema {
     pub(crate) published: Value,
     /// The schema that arguments are checked against, if that accepts names which clients do not see.
     pub(crate) accepted: Option<Value>,
+    /// Of the schema that arguments are checked against; `None` if it cannot be compiled.
+    pub(crate) validator: Option<Validator>,
+    /// Of the schema that clients see, if more is accepted.
+    pub(crate) published_validator: Option<Validator>,
     /// The part of it that parameter rules do not enforce.
     pub(crate) unenforced: Value,
 }
@@ -142,8 +151,16 @@ pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<InputS
     for schema in [Some(&mut published), accepted.as_mut()].into_iter().flatten() {
         finish_input(schema, item, strict);
     }
-    conform_published_values(&mut published).map_err(|error| error.to_string())?;
-    Ok(InputSchema { published, accepted, unenforced })
+    let compiled = compile_conforming(&mut published).map_err(|error| error.to_string())?;
+    let compiled = compiled.map(Validator::null_is_absent);
+    let (validator, published_validator) = match &accepted {
+        None => (compiled, None),
+        Some(accepted) => {
+            (Validator::compile_generated(accepted).ok().map(Validator::null_is_absent), compiled)
+        }
+    };
+    suit_clients(&mut published);
+    Ok(InputSchema { published, accepted, validator, published_validator, unenforced })
 }
 
 /// The schema of a tool's arguments as it is generated.
@@ -198,7 +215,6 @@ fn finish_input(root: &mut Value, item: &ItemDescriptor, strict: bool) {
         root.entry(keyword).or_insert(false.into());
     }
     minimize(root, Direction::Input);
-    suit_clients(root);
     for arg in item.args.iter().filter(|arg| arg.header().is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
             add_string_type(property);
@@ -293,13 +309,21 @@ fn add_string_type(property: &mut Value) {
 ///
 /// # Errors
 /// A published default or example does not conform, or two fields have one name.
-pub(crate) fn published_output(schema: Schema, mut generator: SchemaGenerator) -> Result<Value, String> {
+pub(crate) fn published_output(schema: Schema, generator: SchemaGenerator) -> Result<Value, String> {
+    conforming_output(schema, generator).map(|(schema, _)| schema)
+}
+
+/// As [`published_output`], with the validator.
+fn conforming_output(
+    schema: Schema,
+    mut generator: SchemaGenerator,
+) -> Result<(Value, Option<Validator>), String> {
     let mut root = schema.to_value();
     hoist_defs(&mut root, generator.take_definitions(true));
     check_names(&root)?;
     minimize(&mut root, Direction::Output);
-    conform_published_values(&mut root).map_err(|error| error.to_string())?;
-    Ok(root)
+    let validator = compile_conforming(&mut root).map_err(|error| error.to_string())?;
+    Ok((root, validator))
 }
 
 /// The schema of what an annotated tool returns: of the type that `output = Type` names, or else of its return type, whose
@@ -313,17 +337,19 @@ pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>
         (None, None) => None,
     };
     let Some(schema) = schema else { return Ok(None) };
-    let root = published_output(schema, generator)?;
-    let enforced = root.clone();
-    OutputSchema::new(root, &enforced).map(Some)
+    let (root, validator) = conforming_output(schema, generator)?;
+    let validator = match validator {
+        Some(validator) => validator,
+        None => Validator::compile_generated(&root).map_err(|error| error.to_string())?,
+    };
+    Ok(Some(OutputSchema::new(root, validator)))
 }
 
 impl OutputSchema {
-    /// Of the schema that clients see, and the one that is enforced.
-    fn new(natural: Value, enforced: &Value) -> Result<Self, String> {
+    /// Of the schema that clients see, and the validator of what is enforced.
+    fn new(natural: Value, validator: Validator) -> Self {
         let wrap = natural.get("type") != Some(&Value::from("object"));
         let legacy = if wrap { wrap_for_legacy(&natural) } else { natural.clone() };
-        let validator = Validator::compile_generated(enforced).map_err(|e| e.to_string())?;
-        Ok(Self { natural, legacy, wrap, validator })
+        Self { natural, legacy, wrap, validator }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use super::{Client, ClientBuilder, Error, agent::Toolset, connect::target::IntoTarget};
-use crate::core::whole_file::read_text;
+use crate::core::text_file::read_text;
 
 /// Members under which hosts keep servers.
 const KEYS: [&str; 3] = ["mcpServers", "servers", "context_servers"];

@@ -258,7 +258,7 @@ impl KeyRing {
 
 fn read_keys(path: &Path) -> Result<Vec<Key>, String> {
     let source = format!("`{}`", path.display());
-    let text = super::whole_file::read_text(path, u64::MAX)
+    let text = super::text_file::read_text(path, u64::MAX)
         .map_err(|error| format!("the keys in {source} cannot be read: {error}"))?;
     parse_keys(&text, &source)
 }

@@ -38,5 +38,7 @@ pub(crate) mod sort;
 pub(crate) mod spawn;
 pub(crate) mod store;
 pub(crate) mod sync;
+pub(crate) mod text_file;
 pub mod tool;
+#[cfg(any(feature = "client", feature = "install", feature = "testing"))]
 pub(crate) mod whole_file;

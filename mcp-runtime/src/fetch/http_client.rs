@@ -99,6 +99,7 @@ impl HttpClient {
         PAYER.scope(owner.clone(), self.send(request)).await
     }
 
+    #[cfg(any(feature = "auth", feature = "client"))]
     pub(super) fn with(
         admits: AddressRule,
         tls: Arc<ClientConfig>,
@@ -192,6 +193,7 @@ pub(crate) struct HttpRequest {
 }
 
 impl HttpRequest {
+    #[cfg(any(feature = "auth", feature = "client"))]
     pub(crate) fn new(method: Method, url: Url, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
         Self::of_parts(method, url, headers, vec![body.into()])
     }

@@ -15,7 +15,7 @@ use super::{
     setting::{Setting, is_secret, is_table, variable_prefix},
 };
 use crate::{
-    core::{secret_texts::REDACTED, whole_file::read_text},
+    core::{secret_texts::REDACTED, text_file::read_text},
     schema::{nearest, truncate},
 };
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
 use crate::core::{
-    connection::Principal, crypto::GENERATE, reason::Refusal, sync::RwLock, whole_file::read_text,
+    connection::Principal, crypto::GENERATE, reason::Refusal, sync::RwLock, text_file::read_text,
 };
 
 /// The issuer of callers with API keys.

@@ -28,7 +28,7 @@ pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 use url::{Host, Url};
 
 use super::receive::handlers::{AsyncHandler, async_handler};
-use crate::core::{blocking, bound::Texts, whole_file::read_text};
+use crate::core::{blocking, bound::Texts, text_file::read_text};
 
 /// How long a user has for a login.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);

@@ -65,11 +65,15 @@ pub mod skill {
 #[cfg(any(feature = "cli", feature = "client", feature = "install", feature = "testing"))]
 pub mod __dev {
     #[cfg(feature = "cli")]
-    pub use crate::cli::{answer_question, content_value, list_text, result_bytes};
+    pub use crate::cli::{answer_question, content_value, list_text, print_result};
+    #[cfg(any(feature = "cli", feature = "client", feature = "testing"))]
+    pub use crate::client::exchange::ListedKind;
     #[cfg(feature = "client")]
     pub use crate::client::link::child_process::{ChildProcess, signalled};
     #[cfg(any(feature = "install", feature = "testing"))]
     pub use crate::core::project_file::{read as read_file, replace as replace_file, resolve, resolve_in};
+    #[cfg(any(feature = "cli", feature = "client"))]
+    pub use crate::core::visible_text::{visible, visible_json};
 
     /// Whether a variable of this name is probably secret.
     #[cfg(feature = "install")]

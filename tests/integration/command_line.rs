@@ -313,22 +313,50 @@ fn without_a_terminal_a_question_is_an_error_that_says_so() {
     assert!(!message.contains("terminal"), "{message}");
 }
 
+/// A terminal, and its end for a program.
 #[cfg(unix)]
-#[test]
-fn questions_are_asked_in_a_terminal() {
-    use std::{ffi::OsStr, fs::File, io::Write as _, os::unix::ffi::OsStrExt as _};
+fn terminal() -> (std::fs::File, std::fs::File) {
+    use std::{ffi::OsStr, fs::File, os::unix::ffi::OsStrExt as _};
 
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("its other end");
+    unlockpt(&terminal).expect("its other end");
+    let name = ptsname(&terminal, Vec::new()).expect("its name");
+    let other = File::options().read(true).write(true).open(OsStr::from_bytes(name.as_bytes()));
+    (File::from(terminal), other.expect("its other end"))
+}
+
+#[cfg(unix)]
+#[test]
+fn texts_of_results_are_unchanged_in_a_pipe_and_do_not_control_a_terminal() {
+    use std::io::Read as _;
+
+    let hostile = "\u{1b}]52;c;eA==\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{e0041} one\ttwo";
+    let arguments = serde_json::json!({ "message": hostile }).to_string();
+    assert_eq!(stdout(&["call", "echo", &arguments]), format!("{hostile}\n"));
+    let (mut terminal, other) = terminal();
+    let status =
+        fixture().args(["call", "echo", &arguments]).stdin(Stdio::null()).stdout(other).status().unwrap();
+    assert!(status.success());
+    let mut shown = Vec::new();
+    // the end of a terminal without a program is an error
+    let _end = terminal.read_to_end(&mut shown);
+    let shown = String::from_utf8(shown).unwrap();
+    let expected = r"\u{1b}]52;c;eA==\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{e0041} one";
+    assert!(shown.starts_with(expected) && shown.trim_end().ends_with("two"), "{shown:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn questions_are_asked_in_a_terminal() {
+    use std::io::Write as _;
+
     let run = |typed: &str| {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&terminal).expect("its other end");
-        unlockpt(&terminal).expect("its other end");
-        let name = ptsname(&terminal, Vec::new()).expect("its name");
-        let input = File::options().read(true).write(true).open(OsStr::from_bytes(name.as_bytes()));
-        let mut terminal = File::from(terminal);
+        let (mut terminal, input) = terminal();
         terminal.write_all(typed.as_bytes()).expect("typing");
-        let output = fixture().args(["call", "asks"]).stdin(input.expect("its other end")).output().unwrap();
+        let output = fixture().args(["call", "asks"]).stdin(input).output().unwrap();
         drop(terminal);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))

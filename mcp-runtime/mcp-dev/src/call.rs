@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use mcp_runtime::{
-    __dev,
+    __dev::{self, ListedKind},
     client::{CallResult, Client, Error},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Failure, Outcome, Run, print,
+    Failure, Outcome, Run, print, print_json,
     server::{self, Progress},
 };
 
@@ -57,13 +57,13 @@ async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome 
     let as_json = || arguments.get_flag("as-json");
     match command {
         "list" => {
-            let lists = fetch_lists(client).await?.lists;
+            let Lists { lists, failures, .. } = fetch_lists(client).await;
             match as_json() {
                 true => print_json(&Value::Object(to_members(lists)))?,
-                false => {
-                    let headed: Vec<_> = lists.into_iter().map(|(kind, list)| (kind.heading, list)).collect();
-                    print(__dev::list_text(&headed).as_bytes())?;
-                }
+                false => print(&__dev::list_text(&lists))?,
+            }
+            if !failures.is_empty() {
+                return Err(failures.join("\n").into());
             }
         }
         "schema" => print_json(&fetch_schema(client).await?)?,
@@ -71,7 +71,7 @@ async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome 
             let result = call(client, name(), read_object(arguments)?).await?;
             match as_json() {
                 true => print_json(&result)?,
-                false => print(&__dev::result_bytes(&result, "content")?)?,
+                false => __dev::print_result(&result, "content")?,
             }
             if result["isError"] == true {
                 return Ok(ExitCode::FAILURE);
@@ -79,7 +79,7 @@ async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome 
         }
         "read" => {
             let result = client.send("resources/read", json!({ "uri": name() })).await?;
-            print(&__dev::result_bytes(&result, "contents")?)?;
+            __dev::print_result(&result, "contents")?;
         }
         "prompt" => {
             let mut texts = read_object(arguments)?;
@@ -90,7 +90,7 @@ async fn run(client: &Client, command: &str, arguments: &ArgMatches) -> Outcome 
                 }
             }
             let result = client.send("prompts/get", json!({ "name": name(), "arguments": texts })).await?;
-            print(&__dev::result_bytes(&result, "messages")?)?;
+            __dev::print_result(&result, "messages")?;
         }
         other => return Err(format!("unknown command `{other}`").into()),
     }
@@ -136,68 +136,44 @@ fn read_object(arguments: &ArgMatches) -> Result<Value, Failure> {
     }
 }
 
-/// A list of a server.
-#[derive(Clone, Copy)]
-struct Kind {
-    capability: &'static str,
-    method: &'static str,
-    member: &'static str,
-    heading: &'static str,
-}
-
-const KINDS: [Kind; 5] = [
-    Kind { capability: "tools", method: "tools/list", member: "tools", heading: "tools" },
-    Kind { capability: "resources", method: "resources/list", member: "resources", heading: "resources" },
-    Kind {
-        capability: "resources",
-        method: "resources/templates/list",
-        member: "resourceTemplates",
-        heading: "resource templates",
-    },
-    Kind { capability: "prompts", method: "prompts/list", member: "prompts", heading: "prompts" },
-    Kind { capability: "events", method: "events/list", member: "events", heading: "events" },
-];
-
 /// What a server offers.
 struct Lists {
-    lists: Vec<(Kind, Vec<Value>)>,
+    lists: Vec<(ListedKind, Vec<Value>)>,
     /// The methods of lists that it declares and does not have; these lists are empty.
     missing: Vec<&'static str>,
+    /// Why other lists are missing.
+    failures: Vec<String>,
 }
 
 /// Every list that the server has.
-///
-/// # Errors
-/// It refuses one in another way than by not having it.
-async fn fetch_lists(client: &Client) -> Result<Lists, Failure> {
+async fn fetch_lists(client: &Client) -> Lists {
     const METHOD_NOT_FOUND: i64 = -32601;
-    let (mut lists, mut missing) = (Vec::new(), Vec::new());
-    for kind in KINDS.into_iter().filter(|kind| client.supports(kind.capability)) {
-        let entries = match fetch_list(client, kind.member).await {
-            Ok(entries) => entries,
+    let (mut lists, mut missing, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for kind in ListedKind::ALL.into_iter().filter(|kind| client.supports(kind.capability())) {
+        match fetch_list(client, kind).await {
+            Ok(entries) => lists.push((kind, entries)),
             Err(error) if error.code() == Some(METHOD_NOT_FOUND) => {
-                missing.push(kind.method);
-                Vec::new()
+                missing.push(kind.method());
+                lists.push((kind, Vec::new()));
             }
-            Err(error) => return Err(format!("`{}`: {}", kind.method, server::explained(&error)).into()),
-        };
-        lists.push((kind, entries));
+            Err(error) => failures.push(format!("`{}`: {}", kind.method(), server::explained(&error))),
+        }
     }
-    Ok(Lists { lists, missing })
+    Lists { lists, missing, failures }
 }
 
-async fn fetch_list(client: &Client, member: &str) -> Result<Vec<Value>, Error> {
-    Ok(match member {
-        "tools" => client.tools().await?.iter().map(|entry| entry.raw().clone()).collect(),
-        "resources" => client.resources().await?.iter().map(|entry| entry.raw().clone()).collect(),
-        "resourceTemplates" => client.templates().await?.iter().map(|entry| entry.raw().clone()).collect(),
-        "prompts" => client.prompts().await?.iter().map(|entry| entry.raw().clone()).collect(),
+async fn fetch_list(client: &Client, kind: ListedKind) -> Result<Vec<Value>, Error> {
+    Ok(match kind {
+        ListedKind::Tools => client.tools().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        ListedKind::Resources => client.resources().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        ListedKind::Templates => client.templates().await?.iter().map(|entry| entry.raw().clone()).collect(),
+        ListedKind::Prompts => client.prompts().await?.iter().map(|entry| entry.raw().clone()).collect(),
         _ => client.events().await?.iter().map(|entry| entry.raw().clone()).collect(),
     })
 }
 
-fn to_members(lists: Vec<(Kind, Vec<Value>)>) -> Map<String, Value> {
-    lists.into_iter().map(|(kind, entries)| (kind.member.to_owned(), entries.into())).collect()
+fn to_members(lists: Vec<(ListedKind, Vec<Value>)>) -> Map<String, Value> {
+    lists.into_iter().map(|(kind, entries)| (kind.member().to_owned(), entries.into())).collect()
 }
 
 /// Everything that clients see of a server.
@@ -207,7 +183,10 @@ pub(crate) async fn fetch_schema(client: &Client) -> Result<Value, Failure> {
 
 /// The same, with the methods of lists that it declares and does not have.
 pub(crate) async fn fetch_schema_and_missing(client: &Client) -> Result<(Value, Vec<&'static str>), Failure> {
-    let Lists { lists, missing } = fetch_lists(client).await?;
+    let Lists { lists, missing, failures } = fetch_lists(client).await;
+    if !failures.is_empty() {
+        return Err(failures.join("\n").into());
+    }
     let (name, version) = client.server_info();
     let mut all = Map::new();
     all.insert("server".into(), json!({ "name": name, "version": version }));
@@ -217,8 +196,4 @@ pub(crate) async fn fetch_schema_and_missing(client: &Client) -> Result<(Value, 
     all.insert("capabilities".into(), client.capabilities());
     all.extend(to_members(lists));
     Ok((all.into(), missing))
-}
-
-fn print_json(value: &Value) -> Result<(), Failure> {
-    print(format!("{value:#}\n").as_bytes())
 }

@@ -9,7 +9,7 @@ use crate::{
     Outcome,
     call::fetch_schema_and_missing,
     examine::{Severity, examine},
-    print, server,
+    print, print_json, server,
 };
 
 pub(crate) fn command() -> Command {
@@ -41,11 +41,10 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
                 found.add_unenforced(tool.name(), &tool.unenforced_output());
             }
         }
-        let text = match arguments.get_flag("as-json") {
-            true => format!("{:#}\n", found.to_json()),
-            false => server::visible(&found.to_text()),
-        };
-        print(text.as_bytes())?;
+        match arguments.get_flag("as-json") {
+            true => print_json(&found.to_json())?,
+            false => print(&found.to_text())?,
+        }
         let least = if arguments.get_flag("strict") { Severity::Warning } else { Severity::Error };
         let fails = found.findings.iter().any(|finding| finding.severity >= least);
         Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -14,7 +14,7 @@ use crate::{
     call::fetch_schema,
     examine::duplicates,
     print, read_text, report,
-    server::{self, ServerOptions, visible},
+    server::{self, ServerOptions},
 };
 
 /// The exit code of a check that finds changes which break nothing: the file is out of date.
@@ -40,25 +40,22 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
     server::with_client(arguments, async |client| lock(client, arguments).await)
 }
 
-/// The contract of the server now, with settings and scopes if its program prints them.
+/// The contract of the server now: as its program prints it, with settings and scopes, or else by its lists.
 async fn read_server(client: &Client, arguments: &ArgMatches) -> Result<Contract, Failure> {
-    let mut described = fetch_schema(client).await?;
+    // programs of `mcp-runtime` speak the newest revision; others are not started with words that they do not know
+    let own = match client.revision() {
+        Some(Revision::LATEST) => ServerOptions::read(arguments)?.own_schema().await,
+        _ => None,
+    };
+    let described = match own.filter(|own| own["server"]["name"] == client.server_info().0) {
+        Some(own) => own,
+        None => fetch_schema(client).await?,
+    };
     let repeated = duplicates(&described);
     if !repeated.is_empty() {
         let lines = repeated.iter().map(|(item, count)| format!("{item}: is listed {count} times"));
-        let lines = visible(&lines.collect::<Vec<_>>().join("\n"));
+        let lines = lines.collect::<Vec<_>>().join("\n");
         return Err(format!("a contract has one item of each name\n{lines}").into());
-    }
-    // programs of `mcp-runtime` speak the newest revision; others are not started with words that they do not know
-    if client.revision() == Some(Revision::LATEST)
-        && let Some(mut own) = ServerOptions::read(arguments)?.own_schema().await
-        && own["server"]["name"] == described["server"]["name"]
-    {
-        for member in ["settings", "scopes"] {
-            if let Some(value) = own.get_mut(member) {
-                described[member] = value.take();
-            }
-        }
     }
     Ok(Contract::of_lists(&described))
 }
@@ -76,12 +73,12 @@ async fn lock(client: &Client, arguments: &ArgMatches) -> Outcome {
             (false, None) => "nothing has changed in what clients see".to_owned(),
             _ => changes.to_string(),
         };
-        print(format!("{text}\n").as_bytes())?;
+        print(&format!("{text}\n"))?;
         let is_unknown = !newer.is_of_program();
         if is_unknown {
-            print(NOT_COMPARED.as_bytes())?;
+            print(NOT_COMPARED)?;
         } else if !is_compared {
-            print(b"settings and scopes are not compared: the file has none\n")?;
+            print("settings and scopes are not compared: the file has none\n")?;
         }
         let code = match class {
             None if is_compared || is_unknown => return Ok(ExitCode::SUCCESS),
@@ -100,10 +97,10 @@ async fn lock(client: &Client, arguments: &ArgMatches) -> Outcome {
     }
     newer.write(path).map_err(|error| format!("`{path}` cannot be written: {error}"))?;
     if let Some(older) = older {
-        print(format!("{}\n", older.compare(&newer)).as_bytes())?;
+        print(&format!("{}\n", older.compare(&newer)))?;
     }
     if !newer.is_of_program() {
-        print(NOT_COMPARED.as_bytes())?;
+        print(NOT_COMPARED)?;
     }
     report(&format!("wrote `{path}`"));
     Ok(ExitCode::SUCCESS)

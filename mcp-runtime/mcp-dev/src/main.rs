@@ -20,6 +20,8 @@ use std::{
 };
 
 use clap::{ArgMatches, Command};
+use mcp_runtime::__dev::{visible, visible_json};
+use serde_json::Value;
 
 /// What went wrong, for people.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -72,15 +74,20 @@ fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(mcp_runtime::__dev::read_file(path)?).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
-/// Prints a line to stderr.
+/// Prints a line to stderr. Texts of servers in it do not control a terminal.
 fn report(text: &str) {
     // a failed write cannot be reported anywhere
-    let _result = writeln!(io::stderr(), "{text}");
+    let _result = writeln!(io::stderr(), "{}", visible(text));
 }
 
-/// Prints bytes to stdout.
-fn print(bytes: &[u8]) -> Result<(), Failure> {
-    match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
+/// Prints a value as JSON to stdout.
+fn print_json(value: &Value) -> Result<(), Failure> {
+    print(&format!("{}\n", visible_json(&format!("{value:#}"))))
+}
+
+/// Prints a text to stdout. Texts of servers in it do not control a terminal.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(visible(text).as_bytes()).and_then(|()| io::stdout().flush()) {
         // the reader, such as `head`, has exited
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),

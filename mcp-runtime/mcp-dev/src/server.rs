@@ -10,8 +10,11 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressStyle};
-use mcp_runtime::client::{
-    Client, ClientBuilder, ElicitAnswer, Error, ProgressUpdate, UrlRequest, end_children_on_signal,
+use mcp_runtime::{
+    __dev::visible,
+    client::{
+        Client, ClientBuilder, ElicitAnswer, Error, ProgressUpdate, UrlRequest, end_children_on_signal,
+    },
 };
 use serde_json::{Value, json};
 
@@ -185,7 +188,7 @@ impl ServerOptions {
             .__on_stray_line(move |line| lines.add(&line))
             .on_log(|log| {
                 let text = log.data.as_str().map_or_else(|| log.data.to_string(), str::to_owned);
-                report(&visible(&format!("{}: {text}", log.level)));
+                report(&format!("{}: {text}", log.level));
             });
         for (name, value) in &self.env {
             builder = builder.env(name, value);
@@ -259,11 +262,6 @@ fn pair(text: &str, separator: char) -> Option<(String, String)> {
 pub(crate) fn is_url(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     text.starts_with("http://") || text.starts_with("https://")
-}
-
-/// A text of a server, without characters that control the terminal.
-pub(crate) fn visible(text: &str) -> String {
-    text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).collect()
 }
 
 /// The same client, which asks its user what the server asks, if there is a terminal.

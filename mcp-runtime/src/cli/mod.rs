@@ -15,7 +15,7 @@ use std::{
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use command::Command;
-pub use print::{content_value, list_text, result_bytes};
+pub use print::{content_value, list_text, print_result};
 pub use terminal::answer_question;
 
 use crate::core::{

@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    io::{self, Write},
+    io::{self, IsTerminal as _, Write},
     sync::Arc,
     time::Duration,
 };
@@ -18,9 +18,13 @@ use crate::{
         content::{Content, ContentWriter},
         protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
         server::{Error, Result, Server},
+        visible_text::{in_one_line, visible, visible_json},
     },
     schema::signature,
 };
+
+/// Resources that `list` shows.
+const MAX_RESOURCES: usize = 50;
 
 const USAGE: &str = "\
 usage: {program} [COMMAND]
@@ -50,6 +54,10 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prints text and a line end to stdout.
 pub(super) fn print_line(text: &str) -> Result<()> {
     print_bytes(format!("{text}\n").as_bytes())
+}
+
+fn print_json(value: &Value) -> Result<()> {
+    print_line(&visible_json(&format!("{value:#}")))
 }
 
 fn print_bytes(bytes: &[u8]) -> Result<()> {
@@ -144,14 +152,19 @@ pub(super) async fn run_action(
         client.connection.set_caller(caller);
     }
     let printed = match action {
-        Action::List { json: true } => {
-            let lists = fetch_lists(&client).await?;
-            let mut all = Map::new();
-            insert_lists(&mut all, lists);
-            print_line(&format!("{:#}", Value::Object(all)))
+        Action::List { json } => {
+            client.connection.leave_out_instances();
+            let (lists, failures) = fetch_lists(&client).await;
+            match json {
+                true => print_json(&insert_lists(Map::new(), lists).into())?,
+                false => print_lists(lists)?,
+            }
+            if failures.is_empty() { Ok(()) } else { Err(Error::call(failures.join("\n"))) }
         }
-        Action::List { json: false } => print_lists(&client).await,
-        Action::Schema => print_schema(&client, settings_schema).await,
+        Action::Schema => {
+            client.connection.leave_out_instances();
+            print_json(&describe(&client, settings_schema).await?)
+        }
         Action::Call { name, arguments } => {
             // before the call, since a server may refuse a client that does not declare it
             client.capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
@@ -202,9 +215,6 @@ async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Re
     let mut params = Map::new();
     params.insert("name".into(), name.into());
     params.insert("arguments".into(), arguments);
-    let failed = |error: &Value| {
-        Error::call(format!("JSON-RPC error {}: {}", error["code"], error["message"].as_str().unwrap_or("")))
-    };
     let opened = client.listen("events/stream", params);
     let mut stream = opened.map_err(|reply| failed(&reply.message["error"]))?;
     loop {
@@ -221,7 +231,7 @@ async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Re
                 for key in ["eventId", "name", "timestamp", "data"] {
                     shown.insert(key.into(), params[key].take());
                 }
-                let line = format!("{}\n", Value::Object(shown));
+                let line = format!("{}\n", visible_json(&Value::Object(shown).to_string()));
                 match io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush()) {
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                     written => written?,
@@ -235,41 +245,42 @@ async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Re
     }
 }
 
-/// Kind and entries of every list that the server has.
-async fn fetch_lists(client: &MemoryClient) -> Result<Vec<(ListedKind, Vec<Value>)>> {
+/// Kind and entries of every list that the server has, and why others failed.
+async fn fetch_lists(client: &MemoryClient) -> (Vec<(ListedKind, Vec<Value>)>, Vec<String>) {
     let capabilities = client.discover().await["capabilities"].take();
-    let mut all = Vec::new();
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
     for kind in ListedKind::ALL {
-        if capabilities.get(kind.capability()).is_some() {
-            let entries = client
-                .list(kind)
-                .await
-                .map_err(|reply| Error::call(format!("`{}` failed: {:#}", kind.method(), reply.message)))?;
-            all.push((kind, entries));
+        if capabilities.get(kind.capability()).is_none() {
+            continue;
+        }
+        match client.list(kind).await {
+            Ok(entries) => all.push((kind, entries)),
+            Err(reply) => {
+                let error = failed(&reply.message["error"]);
+                failures.push(format!("`{}` failed: {error}", kind.method()));
+            }
         }
     }
-    Ok(all)
+    (all, failures)
+}
+
+/// The error of a request that was refused.
+fn failed(error: &Value) -> Error {
+    let message = visible(error["message"].as_str().unwrap_or_default());
+    Error::call(format!("JSON-RPC error {}: {message}{}", error["code"], terminal::unanswered_hint(error)))
 }
 
 /// Inserts lists as the members that results have them in.
-fn insert_lists(members: &mut Map<String, Value>, lists: Vec<(ListedKind, Vec<Value>)>) {
+fn insert_lists(mut members: Map<String, Value>, lists: Vec<(ListedKind, Vec<Value>)>) -> Map<String, Value> {
     for (kind, entries) in lists {
         members.insert(kind.member().to_owned(), entries.into());
     }
+    members
 }
 
-fn heading(kind: ListedKind) -> &'static str {
-    match kind {
-        ListedKind::Templates => "resource templates",
-        other => other.member(),
-    }
-}
-
-async fn print_lists(client: &MemoryClient) -> Result<()> {
-    let lists = fetch_lists(client).await?;
-    let headed: Vec<_> = lists.into_iter().map(|(kind, entries)| (heading(kind), entries)).collect();
-    let mut text = list_text(&headed);
-    if headed.iter().all(|(_, entries)| entries.is_empty()) {
+fn print_lists(lists: Vec<(ListedKind, Vec<Value>)>) -> Result<()> {
+    let mut text = list_text(&lists);
+    if lists.iter().all(|(_, entries)| entries.is_empty()) {
         for line in crate::core::server::unregistered() {
             text.push_str(&format!("{line}\n"));
         }
@@ -277,23 +288,32 @@ async fn print_lists(client: &MemoryClient) -> Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// Lists as people read them, each under its heading.
+/// Lists as people read them, each under its heading. Of many resources, which may be the rows of a table, the first are shown.
 #[must_use]
-pub fn list_text(lists: &[(&str, Vec<Value>)]) -> String {
+pub fn list_text(lists: &[(ListedKind, Vec<Value>)]) -> String {
     let mut text = String::new();
-    for (heading, entries) in lists {
-        let rows: Vec<(&str, &str)> = entries.iter().map(name_and_description).collect();
-        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    for (kind, entries) in lists {
+        let most = if *kind == ListedKind::Resources { MAX_RESOURCES } else { usize::MAX };
+        let shown = entries.iter().take(most);
+        let rows: Vec<_> = shown.map(|entry| (name_and_description(entry), signature_of(entry))).collect();
+        let width = rows.iter().map(|((name, _), _)| name.chars().count()).max().unwrap_or_default();
         if rows.is_empty() {
             continue;
         }
-        text.push_str(&format!("{heading}\n"));
-        for (entry, (name, description)) in entries.iter().zip(rows) {
+        text.push_str(match kind {
+            ListedKind::Templates => "resource templates",
+            other => other.member(),
+        });
+        text.push('\n');
+        for ((name, description), signature) in rows {
             text.push_str(format!("  {name:width$}  {description}").trim_end());
             text.push('\n');
-            if let Some(signature) = signature_of(entry) {
-                text.push_str(&format!("      {signature}\n"));
+            if let Some(signature) = signature {
+                text.push_str(&format!("      {}\n", in_one_line(&signature)));
             }
+        }
+        if let Some(more @ 1..) = entries.len().checked_sub(most) {
+            text.push_str(&format!("  and {more} more: `--json` prints all\n"));
         }
     }
     if text.is_empty() {
@@ -303,10 +323,11 @@ pub fn list_text(lists: &[(&str, Vec<Value>)]) -> String {
 }
 
 /// The name or URI of a list entry, and the first line of its description.
-fn name_and_description(entry: &Value) -> (&str, &str) {
+fn name_and_description(entry: &Value) -> (String, String) {
     let name =
         ["uri", "uriTemplate", "name"].into_iter().find_map(|key| entry[key].as_str()).unwrap_or_default();
-    (name, entry["description"].as_str().and_then(|text| text.lines().next()).unwrap_or_default())
+    let description = entry["description"].as_str().and_then(|text| text.lines().next()).unwrap_or_default();
+    (in_one_line(name).to_string(), in_one_line(description).to_string())
 }
 
 /// The arguments of a tool or a prompt, in the notation of a function call; `None` if it has none.
@@ -323,7 +344,11 @@ fn signature_of(entry: &Value) -> Option<String> {
     (!arguments.is_empty()).then(|| format!("{name}({})", arguments.join(", ")))
 }
 
-async fn print_schema(client: &MemoryClient, settings: Option<Value>) -> Result<()> {
+/// Everything that clients see.
+///
+/// # Errors
+/// The server refuses a list.
+async fn describe(client: &MemoryClient, settings: Option<Value>) -> Result<Value> {
     let mut discovery = client.discover().await;
     let mut all = Map::new();
     all.insert("server".into(), discovery["_meta"][crate::core::protocol::META_SERVER_INFO].take());
@@ -332,23 +357,25 @@ async fn print_schema(client: &MemoryClient, settings: Option<Value>) -> Result<
             all.insert(key.into(), value.take());
         }
     }
-    insert_lists(&mut all, fetch_lists(client).await?);
+    let (lists, failures) = fetch_lists(client).await;
+    if !failures.is_empty() {
+        return Err(Error::call(failures.join("\n")));
+    }
+    let mut all = insert_lists(all, lists);
     // no list has them; the member is there without any, so that a reader knows that there are none
     all.insert("scopes".into(), json!(client.connection.server.registry().scopes_of_tools()));
     if let Some(settings) = settings {
         all.insert("settings".into(), settings);
     }
-    print_line(&format!("{:#}", Value::Object(all)))
+    Ok(all.into())
 }
 
 /// Prints a reply: texts and a resource's bytes unchanged, anything else as JSON.
 fn print_reply(reply: &MemoryReply, member: &str) -> Result<()> {
     if let Some(error) = reply.message.get("error") {
-        let message = error["message"].as_str().unwrap_or_default();
-        let hint = terminal::unanswered_hint(error);
-        return Err(Error::call(format!("JSON-RPC error {}: {message}{hint}", error["code"])));
+        return Err(failed(error));
     }
-    print_bytes(&result_bytes(reply.result(), member)?)
+    print_result(reply.result(), member)
 }
 
 /// A block of content as the newest revision writes it.
@@ -359,18 +386,30 @@ pub fn content_value(content: &Content) -> Value {
     parsed(&text)
 }
 
-/// A result as it is printed: texts and a resource's bytes unchanged, anything else as JSON.
+/// Prints a result: texts and a resource's bytes unchanged, anything else as JSON. In a terminal, characters that it obeys are
+/// escaped.
 ///
 /// # Errors
+/// The result is that of a failed tool, or asks for input; stdout cannot be written.
+pub fn print_result(result: &Value, member: &str) -> Result<()> {
+    let bytes = result_bytes(result, member)?;
+    match io::stdout().is_terminal() {
+        true => print_bytes(visible(&String::from_utf8_lossy(&bytes)).as_bytes()),
+        false => print_bytes(&bytes),
+    }
+}
+
+/// # Errors
 /// The result is that of a failed tool, or asks for input.
-pub fn result_bytes(result: &Value, member: &str) -> Result<Vec<u8>> {
+fn result_bytes(result: &Value, member: &str) -> Result<Vec<u8>> {
     if result["resultType"] == "input_required" {
         return Err(Error::call("a question of the function was not answered"));
     }
     if result["isError"] == true {
         let blocks = result["content"].as_array().into_iter().flatten();
         let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();
-        return Err(Error::call(if texts.is_empty() { result.to_string() } else { texts.join("\n") }));
+        let text = if texts.is_empty() { result.to_string() } else { texts.join("\n") };
+        return Err(Error::call(visible(&text)));
     }
     let mut bytes = Vec::new();
     for entry in result[member].as_array().into_iter().flatten() {
@@ -384,8 +423,49 @@ pub fn result_bytes(result: &Value, member: &str) -> Result<Vec<u8>> {
         } else if let Some(blob) = block["blob"].as_str().and_then(|text| BASE64_STANDARD.decode(text).ok()) {
             bytes.extend(blob);
         } else {
-            bytes.extend(format!("{block}\n").as_bytes());
+            bytes.extend(format!("{}\n", visible_json(&block.to_string())).as_bytes());
         }
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::{ToolError, resource::ResourceDef};
+
+    #[tokio::test]
+    async fn the_schema_has_templates_and_needs_no_database_for_instances_of_them() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let read = |_| async { Ok::<_, ToolError>("x") };
+        let plain = ResourceDef::builder("note://plain").name("plain").handler(read);
+        let rows = ResourceDef::builder("note://{id}").name("rows");
+        let rows = rows.list(move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { ["note://1"] }
+        });
+        let server =
+            Server::builder("test", "1").add(plain).add(rows.handler(read)).build().expect("a server");
+        let mut client = MemoryClient::modern(server);
+        client.connection.leave_out_instances();
+        let all = describe(&client, None).await.expect("a schema");
+        assert_eq!(all["resources"].as_array().map(Vec::len), Some(1), "{all}");
+        assert_eq!(all["resources"][0]["uri"], "note://plain");
+        assert_eq!(all["resourceTemplates"][0]["uriTemplate"], "note://{id}");
+        assert_eq!(asked.load(Ordering::Relaxed), 0, "a function of the program was called");
+    }
+
+    #[test]
+    fn of_many_resources_the_first_are_shown_and_the_others_counted() {
+        let rows = |count: usize| -> Vec<Value> {
+            (0..count).map(|n| json!({ "uri": format!("note://{n}") })).collect()
+        };
+        let text = list_text(&[(ListedKind::Resources, rows(60)), (ListedKind::Templates, rows(60))]);
+        assert_eq!(text.matches("note://").count(), MAX_RESOURCES + 60, "{text}");
+        assert!(text.contains("\n  and 10 more: `--json` prints all\nresource templates\n"), "{text}");
+        assert!(!list_text(&[(ListedKind::Resources, rows(50))]).contains("more"));
+    }
 }

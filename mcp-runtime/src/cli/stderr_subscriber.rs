@@ -13,7 +13,10 @@ use tracing::{
     span,
 };
 
-use crate::core::context::{forward, may_forward, register_forwarder};
+use crate::core::{
+    context::{forward, may_forward, register_forwarder},
+    visible_text::in_lines,
+};
 
 struct StderrSubscriber {
     level: LevelFilter,
@@ -70,7 +73,8 @@ impl Subscriber for StderrSubscriber {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// One event as one line, regardless of its content; see [`escape_for_terminal`].
+/// One event as one line, and further ones that are indented, so that a client's text can neither imitate another event nor
+/// control the terminal.
 fn format_event(metadata: &Metadata<'_>, record: impl FnOnce(&mut LineFields)) -> String {
     let mut fields = LineFields::default();
     record(&mut fields);
@@ -81,23 +85,7 @@ fn format_event(metadata: &Metadata<'_>, record: impl FnOnce(&mut LineFields)) -
         Level::DEBUG => "debug",
         Level::TRACE => "trace",
     };
-    escape_for_terminal(&format!("{level}: {}{}\n", fields.message, fields.others))
-}
-
-/// Indents line breaks and escapes other control characters, so that a client's text can neither imitate another event
-/// nor control the terminal.
-fn escape_for_terminal(text: &str) -> String {
-    let (text, end) = text.strip_suffix('\n').map_or((text, ""), |text| (text, "\n"));
-    let mut escaped = String::with_capacity(text.len() + 1);
-    for c in text.chars() {
-        match c {
-            '\n' => escaped.push_str("\n    "),
-            '\t' => escaped.push(c),
-            c if c.is_control() => escaped.extend(c.escape_default()),
-            c => escaped.push(c),
-        }
-    }
-    escaped + end
+    format!("{}\n", in_lines(&format!("{level}: {}{}", fields.message, fields.others)))
 }
 
 #[derive(Default)]
@@ -131,12 +119,6 @@ mod tests {
         assert_eq!(parse_level("hyper=trace,Info"), Some(LevelFilter::INFO));
         assert_eq!(parse_level("off"), Some(LevelFilter::OFF));
         assert_eq!(parse_level("hyper=trace"), None);
-    }
-
-    #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(escape_for_terminal("warning: a\nb\n"), "warning: a\n    b\n");
-        assert_eq!(escape_for_terminal("x\r\x1b[2J\x07\u{9b}é\ty\n"), "x\\r\\u{1b}[2J\\u{7}\\u{9b}é\ty\n");
     }
 
     #[test]

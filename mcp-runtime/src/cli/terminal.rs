@@ -8,7 +8,14 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::{client::exchange::MemoryClient, core::sync::Mutex, schema::Validator};
+use crate::{
+    client::exchange::MemoryClient,
+    core::{
+        sync::Mutex,
+        visible_text::{in_lines, in_one_line, visible},
+    },
+    schema::Validator,
+};
 
 /// The same client, which asks the user if there is a terminal to ask in.
 pub(super) fn answer_in_terminal(client: MemoryClient) -> MemoryClient {
@@ -56,10 +63,10 @@ struct EndOfInput;
 impl<R: BufRead, W: Write> Dialog<R, W> {
     /// The result of `elicitation/create`.
     fn answer(&mut self, params: &Value) -> io::Result<Value> {
-        writeln!(self.output, "{}", visible(params["message"].as_str().unwrap_or_default()))?;
+        self.say(&in_lines(params["message"].as_str().unwrap_or_default()).to_string())?;
         let form = &params["requestedSchema"];
         let answered = if params["mode"] == "url" {
-            writeln!(self.output, "Open {}", visible(params["url"].as_str().unwrap_or_default()))?;
+            self.say(&format!("Open {}", in_one_line(params["url"].as_str().unwrap_or_default())))?;
             self.ask_consent(&json!({ "action": "accept" }))?
         } else {
             match form["properties"].as_object().filter(|fields| !fields.is_empty()) {
@@ -87,7 +94,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         fields: &Map<String, Value>,
         form: &Value,
     ) -> io::Result<Result<Value, EndOfInput>> {
-        writeln!(self.output, "(Ctrl-D leaves without an answer)")?;
+        self.say("(Ctrl-D leaves without an answer)")?;
         let required = form["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         let required: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
         // properties have no order, but what is required does
@@ -124,24 +131,29 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                 match schema.get("default") {
                     Some(default) => return Ok(Ok(Some(default.clone()))),
                     None if !is_required => return Ok(Ok(None)),
-                    None => writeln!(self.output, "a value is required")?,
+                    None => self.say("a value is required")?,
                 }
                 continue;
             }
             let Some(value) = parse_value(&line, schema, &options) else {
-                writeln!(self.output, "that is not {}", expected(schema, &options))?;
+                self.say(&format!("that is not {}", expected(schema, &options)))?;
                 continue;
             };
             match validator.as_ref().map(|validator| validator.validate(&value)).unwrap_or_default().first() {
                 None => return Ok(Ok(Some(value))),
-                Some(error) => writeln!(self.output, "{error}")?,
+                Some(error) => self.say(&error.to_string())?,
             }
         }
     }
 
+    /// Writes what may have text of the function in it.
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.output, "{}", visible(text))
+    }
+
     /// A line, without spaces around it.
     fn read(&mut self, question: &str) -> io::Result<Result<String, EndOfInput>> {
-        write!(self.output, "{question}: ")?;
+        write!(self.output, "{}: ", visible(question))?;
         self.output.flush()?;
         let mut line = String::new();
         if self.input.read_line(&mut line)? == 0 {
@@ -150,11 +162,6 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         }
         Ok(Ok(line.trim().to_owned()))
     }
-}
-
-/// A text of the function, without characters that control the terminal.
-fn visible(text: &str) -> String {
-    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
 }
 
 /// The values to choose from, each with its title; none if any value is possible.
@@ -179,19 +186,19 @@ fn options_of(schema: &Value) -> Vec<(&str, &str)> {
 
 /// The question for one field: title or name, description, what can be typed, and the default.
 fn describe(name: &str, schema: &Value, options: &[(&str, &str)], is_required: bool) -> String {
-    let mut text = visible(schema["title"].as_str().unwrap_or(name));
+    let mut text = in_one_line(schema["title"].as_str().unwrap_or(name)).to_string();
     if let Some(description) = schema["description"].as_str() {
-        text.push_str(&format!(" ({})", visible(description)));
+        text.push_str(&format!(" ({})", in_lines(description)));
     }
     for (index, (value, title)) in options.iter().enumerate() {
-        let title = if title == value { String::new() } else { format!(": {}", visible(title)) };
-        text.push_str(&format!("\n  {}. {}{title}", index + 1, visible(value)));
+        let title = if title == value { String::new() } else { format!(": {}", in_one_line(title)) };
+        text.push_str(&format!("\n  {}. {}{title}", index + 1, in_one_line(value)));
     }
     if !options.is_empty() {
         text.push('\n');
     }
     match schema.get("default") {
-        Some(default) => text.push_str(&format!(" [{}]", visible(&default.to_string()))),
+        Some(default) => text.push_str(&format!(" [{}]", in_one_line(&default.to_string()))),
         None if !is_required => text.push_str(" [none]"),
         None => {}
     }
@@ -267,7 +274,7 @@ mod tests {
             json!({ "name": "Ada", "pieces": 1, "hot": true, "size": "l", "toppings": ["olives", "chili"] });
         assert_eq!(answer, json!({ "action": "accept", "content": content }));
         for shown in [
-            "An order[2J\n",
+            "An order\\u{1b}[2J\n",
             "name (Who it is for): ",
             "a value is required",
             "pieces [1]: ",
@@ -280,6 +287,21 @@ mod tests {
         }
         assert_eq!(output.matches("name (Who").count(), 3, "{output}");
         assert_eq!(output.matches("pieces [1]").count(), 2, "{output}");
+    }
+
+    #[test]
+    fn texts_of_a_function_neither_control_the_terminal_nor_imitate_a_question() {
+        let hostile = "a\u{1b}]52;c;eA==\u{7}b\u{202e}c\u{e0041}\u{9b}2J\nyes or no: ";
+        let options = json!([{ "const": hostile, "title": hostile }]);
+        let form = json!({ "message": hostile, "requestedSchema": { "type": "object", "required": ["x"], "properties": {
+            "x": { "type": "string", "title": hostile, "description": hostile, "oneOf": options, "default": hostile } } } });
+        for params in [form, json!({ "mode": "url", "message": hostile, "url": hostile })] {
+            let (_, output) = answer(&params, "no\n\n");
+            let shown = |c: char| c == '\n' || !(c.is_control() || "\u{202e}\u{e0041}".contains(c));
+            assert!(output.chars().all(shown), "{output:?}");
+            let own = output.lines().filter(|line| line.starts_with("yes or no")).count();
+            assert_eq!(own, usize::from(params["mode"] == "url"), "{output}");
+        }
     }
 
     #[test]

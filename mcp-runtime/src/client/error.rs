@@ -5,11 +5,12 @@ use std::{fmt, process::ExitStatus, time::Duration};
 
 use serde_json::Value;
 
-use super::{
-    CallResult,
-    server_text::{in_lines, in_one_line},
+use super::CallResult;
+use crate::core::{
+    jsonrpc::ProtocolError,
+    protocol,
+    visible_text::{in_lines, in_one_line},
 };
-use crate::core::{jsonrpc::ProtocolError, protocol};
 
 /// Why a request to a server has no result.
 ///
@@ -221,7 +222,9 @@ impl fmt::Display for Error {
             Self::Unsupported { what } => write!(f, "the server does not support {}", in_lines(what)),
             Self::NotFound { uri } => write!(f, "no resource `{}`", in_one_line(uri)),
             Self::Unauthorized { .. } => f.write_str("the server requires authorization (HTTP 401)"),
-            Self::Authorization { cause } => write!(f, "the client could not authorize itself: {cause}"),
+            Self::Authorization { cause } => {
+                write!(f, "the client could not authorize itself: {}", in_lines(&cause.to_string()))
+            }
             Self::Forbidden { scopes, content_type, body } => {
                 f.write_str("the server refuses access (HTTP 403")?;
                 write_body(f, content_type.as_deref(), body)?;

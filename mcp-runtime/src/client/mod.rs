@@ -46,8 +46,6 @@ mod receive;
 mod requests;
 #[cfg(feature = "client")]
 mod server_config;
-#[cfg(feature = "client")]
-mod server_text;
 
 #[cfg(feature = "client")]
 pub(crate) use self::link::child_process::manage_main;

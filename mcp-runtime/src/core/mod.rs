@@ -40,5 +40,7 @@ pub(crate) mod store;
 pub(crate) mod sync;
 pub(crate) mod text_file;
 pub mod tool;
+#[cfg(any(feature = "cli", feature = "client"))]
+pub(crate) mod visible_text;
 #[cfg(any(feature = "client", feature = "install", feature = "testing"))]
 pub(crate) mod whole_file;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_runtime::__dev::ChildProcess;
+use mcp_runtime::__dev::{ChildProcess, visible};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{launch::Program, trace::Trace};
-use crate::{report, server::visible};
+use crate::report;
 
 /// The longest message; a longer line is dropped.
 const MAX_MESSAGE: usize = 64 << 20;

@@ -36,7 +36,7 @@ pub(super) fn without_members(
         let is_hidden = match end.and_then(|_| decoded(raw, escapes)) {
             Some(value) => hides(name, value),
             // it is cut, or too deep
-            None => raw.starts_with(['[', '"', '\\']),
+            None => raw.starts_with(['[', '{', '"', '\\']),
         };
         if is_hidden {
             let quote = quote(escapes);
@@ -159,12 +159,11 @@ mod tests {
             (r#"{"p":"x, "q""#, r#"{"p":"•••"q""#),
             (r#"{"p":"xyz"#, r#"{"p":"•••""#),
             (r#"{"list":["x"#, r#"{"list":"•••""#),
+            (r#"{"p":{"q":"x"#, r#"{"p":"•••""#),
         ] {
             assert_eq!(shown(text).as_deref(), Some(expected), "{text}");
         }
-        for text in
-            ["", ":", "\":", "\"\":", "p: x", r#"{"q":"p","pp":1,"ap":"x"}"#, r#"{"list":{"x":"#, "é:\"p\""]
-        {
+        for text in ["", ":", "\":", "\"\":", "p: x", r#"{"q":"p","pp":1,"ap":"x"}"#, "é:\"p\""] {
             assert_eq!(shown(text), None, "{text}");
         }
     }

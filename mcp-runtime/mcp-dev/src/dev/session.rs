@@ -486,7 +486,8 @@ impl Session {
                     changed = message::with_id(message, own);
                 }
                 Answered::Gone => return None,
-                Answered::Unknown => {}
+                // nor is what in it is secret
+                Answered::Unknown => schema = Some(Value::Bool(false)),
             },
             Kind::Notification { .. } | Kind::Other => {}
         }
@@ -866,7 +867,9 @@ impl Session {
         let pause = pause_after(self.failures);
         self.failures += 1;
         if !self.is_closing {
-            report(&format!("mcp-dev: {what}\nmcp-dev: it is started again in {} ms", pause.as_millis()));
+            // its stderr was printed as it came
+            let reason = what.lines().next().unwrap_or_default();
+            report(&format!("mcp-dev: {reason}\nmcp-dev: it is started again in {} ms", pause.as_millis()));
         }
         self.trace.state(&self.name, "failed", what);
         what.clone_into(&mut self.last_failure);

@@ -24,16 +24,24 @@ use super::{
     },
     session::KnownTools,
 };
+use crate::report;
 
 const MAX_EVENTS: usize = 1000;
 const MAX_BYTES: usize = 8 << 20;
 /// The largest event that is kept whole.
 const MAX_EVENT: usize = 256 << 10;
-/// Values that are masked wherever they occur.
-const MAX_SECRETS: usize = 256;
-/// Questions whose schemas are known for the masks of their answers, and the schemas of one key.
+/// Values that are masked wherever they occur, of those that are marked and of those that names tell, and the bytes of each
+/// kind. If there are more, everything is masked.
+const MAX_SECRETS: usize = 1024;
+const MAX_SECRET_BYTES: usize = 1 << 20;
+/// Steps that the schemas of one value take; what is left of the value is masked.
+const MAX_STEPS: usize = 100_000;
+/// Questions whose schemas are known for the masks of their answers, and the schemas of one key; answers to others are masked.
 const MAX_QUESTIONS: usize = 1024;
 const MAX_SCHEMAS: usize = 8;
+/// Members of an event or a message that are shown if everything is masked.
+const ROUTE: [&str; 8] = ["jsonrpc", "id", "method", "session", "state", "kind", "question", "request"];
+const FULL: &str = "more secrets were seen than are remembered: everything is masked from now on; start `mcp-dev` again, or with `--values`";
 /// Readers that are further behind start again.
 const READER_QUEUE: usize = 256;
 /// Stands in place of what is not shown.
@@ -52,7 +60,7 @@ struct Shared {
     ring: Mutex<Ring>,
     readers: broadcast::Sender<Arc<str>>,
     mask: Mask,
-    /// The schemas of what servers ask, by session and by the key or id of the question.
+    /// The schemas of what servers ask in results, by session and by the key of the question.
     questions: Mutex<HashMap<(String, String), Vec<Value>>>,
 }
 
@@ -147,7 +155,7 @@ impl Trace {
         );
     }
 
-    /// Notes the schemas of what the server asks: by its request, or in a result.
+    /// Notes the schemas of what the server asks in a result.
     fn note_questions(&self, session: &str, message: &Value) {
         let note = |key: String, question: &Value| {
             let Some(schema) = question.pointer("/params/requestedSchema") else { return };
@@ -158,18 +166,15 @@ impl Trace {
             let schemas = questions.entry((session.to_owned(), key)).or_default();
             if !schemas.contains(schema) {
                 if schemas.len() == MAX_SCHEMAS {
-                    schemas.remove(0);
+                    *schemas = vec![Value::Bool(false)];
                 }
                 schemas.push(schema.clone());
             }
         };
-        if let Some(id) = message.get("id") {
-            note(format!("id {id}"), message);
-        }
         // a task has them in its state, too
         for place in ["/result/inputRequests", "/params/inputRequests"] {
             for (key, question) in message.pointer(place).and_then(Value::as_object).into_iter().flatten() {
-                note(format!("key {key}"), question);
+                note(key.clone(), question);
             }
         }
     }
@@ -177,23 +182,15 @@ impl Trace {
     /// Masks answers to what the server asked by every schema of that question, and all values of an answer to an unknown
     /// question.
     fn mask_answers(&self, session: &str, shown: &mut Value) {
-        let schemas_of = |key: String| {
-            let questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
-            questions.get(&(session.to_owned(), key)).cloned()
-        };
-        let by_all = |content: &mut Value, schemas: Vec<Value>| {
-            schemas.iter().for_each(|schema| self.0.mask.by_schema(content, schema));
-        };
-        let id = shown.get("id").map(|id| format!("id {id}"));
-        if let (Some(schemas), Some(content)) =
-            (id.and_then(schemas_of), shown.pointer_mut("/result/content"))
-        {
-            by_all(content, schemas);
-        }
         let answers = shown.pointer_mut("/params/inputResponses").and_then(Value::as_object_mut);
         for (key, answer) in answers.into_iter().flatten() {
-            let schemas = schemas_of(format!("key {key}")).unwrap_or_else(|| vec![Value::Bool(false)]);
-            answer.get_mut("content").into_iter().for_each(|content| by_all(content, schemas.clone()));
+            let Some(content) = answer.get_mut("content") else { continue };
+            let questions = self.0.questions.lock().unwrap_or_else(PoisonError::into_inner);
+            let schemas = questions.get(&(session.to_owned(), key.clone())).cloned();
+            drop(questions);
+            for schema in schemas.unwrap_or_else(|| vec![Value::Bool(false)]) {
+                self.0.mask.by_schema(content, &schema);
+            }
         }
     }
 
@@ -226,6 +223,10 @@ impl Trace {
     }
 
     fn push(&self, event: &str, mut data: Value) {
+        if self.0.mask.has_filled_up() {
+            report(&format!("mcp-dev: {FULL}"));
+            self.push("note", json!({ "text": FULL }));
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut ring = self.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
         ring.count += 1;
@@ -290,8 +291,41 @@ pub(super) struct Mask {
     names: Vec<String>,
     /// Values of variables and headers, in all spellings.
     fixed: Vec<String>,
+    found: Mutex<Found>,
+}
+
+/// Secrets that were seen. None of them is forgotten: someone who may send many could uncover the others.
+#[derive(Default)]
+struct Found {
+    /// Those that a schema or a flag marks.
+    marked: Remembered,
+    /// Those that names tell.
+    guessed: Remembered,
+    is_full: bool,
+    /// Whether the author was told.
+    was_told: bool,
+}
+
+#[derive(Default)]
+struct Remembered {
     /// The spellings of each, itself first.
-    found: Mutex<VecDeque<Vec<String>>>,
+    spellings: Vec<Vec<String>>,
+    bytes: usize,
+}
+
+impl Remembered {
+    /// Whether there is room for a secret, which is remembered.
+    fn add(&mut self, secret: &str) -> bool {
+        if self.spellings.iter().any(|spellings| spellings.first().is_some_and(|own| own == secret)) {
+            return true;
+        }
+        let has_room = self.spellings.len() < MAX_SECRETS && self.bytes + secret.len() <= MAX_SECRET_BYTES;
+        if has_room {
+            self.bytes += secret.len();
+            self.spellings.push(spellings(secret));
+        }
+        has_room
+    }
 }
 
 impl Mask {
@@ -308,29 +342,32 @@ impl Mask {
 
     fn by_schema(&self, value: &mut Value, schema: &Value) {
         if !self.shows_values {
-            self.walk_schema(value, schema, schema, 0);
+            self.walk_schema(value, schema, schema, 0, &mut 0);
         }
     }
 
-    fn walk_schema(&self, value: &mut Value, schema: &Value, root: &Value, depth: usize) {
-        if depth > 32 || value.is_null() {
+    fn walk_schema(&self, value: &mut Value, schema: &Value, root: &Value, depth: usize, steps: &mut usize) {
+        if value.is_null() || *value == MASKED {
             return;
         }
-        if *schema == false {
+        *steps += 1;
+        // what a schema without an end marks is not known
+        if *schema == false || depth > 32 || *steps > MAX_STEPS {
             self.values(value);
             return;
         }
         if schema["format"] == "password" || schema["writeOnly"] == true || schema["x-secret"] == true {
-            self.hide(value);
+            self.remember(value, true);
+            *value = MASKED.into();
             return;
         }
         let target = schema["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
         if let Some(target) = target.and_then(|target| root.pointer(target)) {
-            self.walk_schema(value, target, root, depth + 1);
+            self.walk_schema(value, target, root, depth + 1, steps);
         }
         for member in ["allOf", "anyOf", "oneOf"] {
             for part in schema[member].as_array().into_iter().flatten() {
-                self.walk_schema(value, part, root, depth + 1);
+                self.walk_schema(value, part, root, depth + 1, steps);
             }
         }
         match value {
@@ -338,13 +375,13 @@ impl Mask {
                 for (name, value) in members {
                     let own = schema["properties"].get(name).or_else(|| schema.get("additionalProperties"));
                     if let Some(own) = own {
-                        self.walk_schema(value, own, root, depth + 1);
+                        self.walk_schema(value, own, root, depth + 1, steps);
                     }
                 }
             }
             Value::Array(values) => {
                 for value in values {
-                    self.walk_schema(value, &schema["items"], root, depth + 1);
+                    self.walk_schema(value, &schema["items"], root, depth + 1, steps);
                 }
             }
             _ => {}
@@ -362,28 +399,27 @@ impl Mask {
         }
     }
 
-    /// Masks a value, and remembers the texts in it.
-    fn hide(&self, value: &mut Value) {
-        self.remember(value);
-        *value = MASKED.into();
-    }
-
-    fn remember(&self, value: &Value) {
+    /// Remembers the texts in a value; `is_marked` are those that no name tells.
+    fn remember(&self, value: &Value, is_marked: bool) {
         match value {
             Value::String(text) if text.len() >= SHORTEST_SECRET && text != MASKED => {
                 let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-                if found.iter().any(|spellings| spellings.first() == Some(text)) {
-                    return;
-                }
-                if found.len() == MAX_SECRETS {
-                    found.pop_front();
-                }
-                found.push_back(spellings(text));
+                let remembered = if is_marked { &mut found.marked } else { &mut found.guessed };
+                let has_room = remembered.add(text);
+                found.is_full |= !has_room;
             }
-            Value::Array(values) => values.iter().for_each(|value| self.remember(value)),
-            Value::Object(members) => members.values().for_each(|value| self.remember(value)),
+            Value::Array(values) => values.iter().for_each(|value| self.remember(value, is_marked)),
+            Value::Object(members) => members.values().for_each(|value| self.remember(value, is_marked)),
             _ => {}
         }
+    }
+
+    /// Whether everything is masked since the last time that this was asked.
+    fn has_filled_up(&self) -> bool {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = found.is_full && !found.was_told;
+        found.was_told |= is_new;
+        is_new
     }
 
     fn everywhere(&self, value: &mut Value) {
@@ -391,8 +427,20 @@ impl Mask {
             return;
         }
         self.walk_names(value);
-        let mut secrets: Vec<String> = self.fixed.clone();
-        secrets.extend(self.found.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().cloned());
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = found.marked.spellings.iter().chain(&found.guessed.spellings).flatten();
+        let mut secrets: Vec<String> = self.fixed.iter().chain(all).cloned().collect();
+        let is_full = found.is_full;
+        drop(found);
+        if is_full {
+            match &mut *value {
+                Value::Object(members) => {
+                    let hidden = members.iter_mut().filter(|(name, _)| !ROUTE.contains(&name.as_str()));
+                    hidden.for_each(|(_, value)| self.values(value));
+                }
+                other => self.values(other),
+            }
+        }
         // a value that is a part of another one must not uncover the rest
         secrets.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
         replace(value, &secrets);
@@ -426,40 +474,30 @@ impl Mask {
 
     /// Masks a value whose name tells that it is secret or that a flag marks; returns whether it does.
     fn hide_member(&self, name: &str, value: &mut Value) -> bool {
-        if self.names.contains(&plain_name(name)) && !is_schema(value) {
-            self.hide(value);
-            return true;
-        }
-        self.hide_named(name, value)
-    }
-
-    /// Masks a value whose name tells that it is secret; returns whether it does.
-    fn hide_named(&self, name: &str, value: &mut Value) -> bool {
+        let is_marked = self.names.contains(&plain_name(name)) && !is_schema(value);
         match (sign_of(name), &*value) {
+            _ if is_marked => self.remember(value, true),
             (Some(Sign::Sure), Value::Number(_))
-            | (Some(Sign::Sure | Sign::SurePlural), Value::String(_)) => {
-                self.hide(value);
-            }
+            | (Some(Sign::Sure | Sign::SurePlural), Value::String(_)) => self.remember(value, false),
             // headers that occur several times
             (Some(Sign::Sure | Sign::SurePlural), Value::Array(values))
                 if values.iter().any(Value::is_string) =>
             {
                 values.iter().filter_map(Value::as_str).for_each(|text| self.remember_distinct(text));
-                *value = MASKED.into();
             }
             (Some(Sign::Likely), Value::String(text)) if !is_open(name, text) => {
                 self.remember_distinct(text);
-                *value = MASKED.into();
             }
             _ => return false,
         }
+        *value = MASKED.into();
         true
     }
 
     /// Remembers a text unless it occurs by chance.
     fn remember_distinct(&self, text: &str) {
         if is_distinct(text) {
-            self.remember(&text.into());
+            self.remember(&text.into(), false);
         }
     }
 }
@@ -713,5 +751,66 @@ mod tests {
         let error = json!({ "code": -32000, "message": "planted", "data": { "pin": 4711 } });
         let event = shown(false, json!({ "jsonrpc": "2.0", "id": 7, "error": error }));
         assert_eq!(event["error"], json!({ "code": -32000, "message": "•••", "data": { "pin": "•••" } }));
+    }
+
+    /// Shown results of one tool that is known.
+    fn shown_results(trace: &Trace, results: &[Value]) -> Vec<String> {
+        let tools = KnownTools::default();
+        let shown = |result: &Value| {
+            let response = json!({ "jsonrpc": "2.0", "id": 7, "result": result });
+            trace.message("s", Direction::ToClient, &response, None, &tools, None);
+            trace.subscribe().0.last().expect("an event").to_string()
+        };
+        results.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_secret_is_not_forgotten_for_others_and_everything_is_masked_when_they_are_too_many() {
+        let trace = Trace::new(Mask::new(false, &["mine".to_owned()], std::iter::empty()));
+        let keys = |from: usize, to: usize| -> Vec<Value> {
+            (from..to).map(|n| json!({ "api_key": format!("guessed-{n}") })).collect()
+        };
+        let planted = json!({ "password": "planted-1", "mine": "planted-2" });
+        let echo = json!({ "text": "planted-1 planted-2 of Ada" });
+        let shown = shown_results(&trace, &[planted, json!({ "keys": keys(0, 400) }), echo.clone()]);
+        assert!(shown.iter().all(|event| !event.contains("planted")), "{shown:?}");
+        assert!(shown[2].contains("••• ••• of Ada"), "{}", shown[2]);
+        // more than are remembered
+        let later = json!({ "password": "planted-3" });
+        let echo = json!({ "text": "planted-1 planted-2 planted-3 of Ada" });
+        let shown = shown_results(&trace, &[json!({ "keys": keys(400, 2000) }), later, echo]);
+        assert!(
+            shown.iter().all(|event| !event.contains("planted") && !event.contains("guessed")),
+            "{shown:?}"
+        );
+        assert!(!shown[2].contains("Ada") && shown[2].contains(r#""id":7"#), "{}", shown[2]);
+        trace.event("stderr", json!({ "session": "s", "text": "planted-3 of Ada" }));
+        assert_eq!(trace.masked("planted-3 of Ada"), MASKED);
+        let events: Vec<String> = trace.subscribe().0.iter().map(ToString::to_string).collect();
+        let told = events.iter().filter(|event| event.contains("everything is masked from now on")).count();
+        assert_eq!(told, 1, "{events:?}");
+        assert!(
+            events.last().is_some_and(|event| !event.contains("Ada") && event.contains(r#""session":"s""#))
+        );
+    }
+
+    #[test]
+    fn what_a_schema_without_an_end_marks_is_masked() {
+        let trace = Trace::new(Mask::new(false, &[], std::iter::empty()));
+        let mut deep = json!({ "pin": 4711, "name": "planted" });
+        for _ in 0..40 {
+            deep = json!({ "next": deep });
+        }
+        // ten ways from each step to the next
+        let wide: Vec<Value> = (0..10).map(|_| json!({ "$ref": "#" })).collect();
+        for schema in [
+            json!({ "properties": { "next": { "$ref": "#" }, "name": { "writeOnly": true } } }),
+            json!({ "anyOf": wide, "properties": { "name": { "writeOnly": true } } }),
+        ] {
+            let response = json!({ "jsonrpc": "2.0", "id": 7, "result": { "content": deep } });
+            trace.message("s", Direction::ToServer, &response, None, &KnownTools::default(), Some(&schema));
+            let shown = trace.subscribe().0.last().expect("an event").to_string();
+            assert!(!shown.contains("planted"), "{shown}");
+        }
     }
 }

@@ -87,8 +87,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
         "mcpb" => mcpb::make(&input, arguments.get_flag("each"), problems)?,
         _ => npm::make(&input, problems)?,
     };
-    print(made.join("\n").as_bytes())?;
-    print(b"\n")?;
+    print(&format!("{}\n", made.join("\n")))?;
     let unverified = input.programs.iter().filter(|program| !program.is_of_this_machine());
     let unverified: Vec<String> = unverified.map(|program| program.platform()).collect();
     if !unverified.is_empty() {

@@ -90,16 +90,16 @@ pub(super) fn run(arguments: &ArgMatches) -> Outcome {
         let mut differences = String::new();
         compare("", &old, &made, &mut differences);
         if differences.is_empty() {
-            print(b"nothing has changed\n")?;
+            print("nothing has changed\n")?;
             return Ok(ExitCode::SUCCESS);
         }
-        print(differences.as_bytes())?;
+        print(&differences)?;
         report(&format!("`mcp-dev package server-json` writes `{shown}` anew"));
         return Ok(ExitCode::FAILURE);
     }
     let written = mcp_runtime::__dev::replace_file(path, format!("{made:#}\n").as_bytes());
     written.map_err(|error| format!("`{shown}` cannot be written: {error}"))?;
-    print(format!("{shown}\n").as_bytes())?;
+    print(&format!("{shown}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -128,7 +128,7 @@ fn progress_of_a_long_call_goes_to_stderr_and_its_result_to_stdout() {
     let output = folder.run_with_server(&["call", "slow", "--env", "GIVEN=given"]);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(out, "given\n");
-    assert!(err.contains("progress: 1/2 step[2J") && err.contains("progress: 2/2"), "{err}");
+    assert!(err.contains("progress: 1/2 step\\u{1b}[2J") && err.contains("progress: 2/2"), "{err}");
 }
 
 #[test]
@@ -233,10 +233,7 @@ fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
     let output = folder.run_with_server(&["doctor"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text.starts_with("error    tool echo!: its name has characters") && !text.contains('\u{1b}'),
-        "{text}"
-    );
+    assert!(text.starts_with(r"error    tool \u{1b}echo!: its name has characters"), "{text}");
 }
 
 #[test]
@@ -263,6 +260,67 @@ fn a_list_that_a_server_declares_and_does_not_have_is_empty_and_other_errors_nam
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains("error: `resources/templates/list`: no database (-32000)"), "{text}");
+        // what there is besides is shown
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(command == "list", shown.contains("note://1") && shown.contains("ask(what)"), "{shown}");
+    }
+}
+
+/// Writes the clipboard and clears the screen, also by one character, turns the line around, and has characters that are not seen.
+const HOSTILE: &str = "\\u001b]52;c;eA==\\u0007\\u001b[2J\\u009b2J\\u202e\\U000e0041";
+
+#[test]
+fn no_text_of_a_server_controls_the_terminal() {
+    let folder = Folder::new();
+    let mut script = SERVER.to_owned();
+    for part in [
+        "Says it again.",
+        "\"fails\"",
+        "note://1",
+        "\"one\"",
+        "\"ask\"",
+        "\"what\"",
+        "Be brief.",
+        "it failed",
+        "unknown method",
+        "\"script\"",
+    ] {
+        assert!(script.contains(part), "{part}");
+        let hostile = match part.strip_suffix('"') {
+            Some(text) => format!("{text}{HOSTILE}\""),
+            None => format!("{part}{HOSTILE}"),
+        };
+        script = script.replace(part, &hostile);
+    }
+    let script = script
+        .replace("for line in sys.stdin:", "print('HOSTILE', flush=True)\nprint('HOSTILE', file=sys.stderr, flush=True)\nfor line in sys.stdin:")
+        .replace("HOSTILE", HOSTILE);
+    fs::write(folder.0.join("server.py"), script).expect("a file");
+    let fails: String =
+        serde_json::from_str(&format!("\"fails{}\"", HOSTILE.replace("\\U000e0041", "\\udb40\\udc41")))
+            .expect("a text");
+    for (arguments, code) in [
+        (&["list"][..], 0),
+        (&["list", "--json"], 0),
+        (&["schema"], 0),
+        (&["doctor"], 1),
+        (&["doctor", "--json"], 1),
+        (&["lock"], 0),
+        (&["lock", "--check"], 0),
+        (&["call", &fails], 1),
+        (&["call", "--json", &fails], 1),
+        (&["prompt", "none"], 0),
+        (&["dev"], 0),
+    ] {
+        let output = folder.run_with_server(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+        // the loop passes the protocol on as it is
+        let out = if arguments == ["dev"] { Vec::new() } else { output.stdout };
+        for stream in [out, output.stderr] {
+            let text = String::from_utf8(stream).expect("text");
+            let is_shown = |c: char| c == '\n' || !(c.is_control() || "\u{202e}\u{e0041}".contains(c));
+            assert!(text.chars().all(is_shown), "{arguments:?}: {text:?}");
+        }
     }
 }
 

@@ -303,6 +303,26 @@ fn the_page_is_for_the_browser_with_the_link_and_for_no_other_page_or_host() {
 }
 
 #[test]
+fn connections_that_say_nothing_do_not_keep_the_author_out() {
+    let page = Page::open(&[]);
+    let mut events = page.events();
+    let silent: Vec<TcpStream> =
+        (0..100).map(|_| TcpStream::connect(("127.0.0.1", page.port)).expect("a connection")).collect();
+    assert_eq!(page.get("/api/server").0, 200);
+    // they are still open, but for the oldest: the author has not waited for their end
+    let newest = silent.last().expect("a connection");
+    newest.set_nonblocking(true).expect("a mode");
+    let waits = std::io::Read::read(&mut &*newest, &mut [0]).map_err(|error| error.kind());
+    assert_eq!(waits, Err(std::io::ErrorKind::WouldBlock));
+    let oldest = &silent[0];
+    oldest.set_read_timeout(Some(LIMIT)).expect("a time");
+    assert_eq!(std::io::Read::read(&mut &*oldest, &mut [0]).expect("its end"), 0);
+    // and a connection of the author goes on
+    page.request("resources/read", &json!({ "uri": "x" }));
+    events.next_where(|event| event["method"] == "resources/read");
+}
+
+#[test]
 fn a_link_is_good_for_one_tab_and_the_next_one_is_printed() {
     let page = Page::open(&[]);
     let (_, next) = link_of(&page.dev);

@@ -108,6 +108,16 @@ impl Resources {
         self.entries.iter().any(|resource| !resource.item.scopes.is_empty() || resource.differs_by_caller())
     }
 
+    fn lists_instances(&self, request: &Request<'_>) -> bool {
+        #[cfg(feature = "cli")]
+        if request.context.extensions.get::<crate::core::connection::WithoutInstances>().is_some() {
+            return false;
+        }
+        #[cfg(not(feature = "cli"))]
+        let _ = request;
+        self.entries.iter().any(|resource| resource.list.is_some())
+    }
+
     /// The entries of `resources/list`, or those of `resources/templates/list`, that the caller may see.
     pub(super) fn entries_of(&self, exact: bool, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
         let visible = self.entries.iter().filter(|r| r.template.is_exact() == exact);
@@ -168,9 +178,7 @@ impl Capability for Resources {
         }
         match request.method {
             "resources/read" => self.read(server, request),
-            "resources/list" if self.entries.iter().any(|resource| resource.list.is_some()) => {
-                self.list_with_instances(server, request)
-            }
+            "resources/list" if self.lists_instances(&request) => self.list_with_instances(server, request),
             "resources/list" => {
                 let entries = |revision, access: Access<'_>| self.entries_of(true, revision, access);
                 server.list(request, List { key: RESOURCES, entries: &entries, pages: &self.pages })

@@ -13,7 +13,8 @@ use url::Url;
 
 use super::client_builder::ClientOptions;
 use crate::{
-    client::{Error, server_text::in_one_line},
+    client::Error,
+    core::visible_text::in_one_line,
     fetch::{Fetcher, Reach, tls_config},
 };
 

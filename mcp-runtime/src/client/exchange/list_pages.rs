@@ -33,23 +33,32 @@ pub(crate) enum PageError {
 
 /// A list that servers have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ListedKind {
+#[non_exhaustive]
+pub enum ListedKind {
+    /// `tools/list`
     Tools,
+    /// `resources/list`
     Resources,
+    /// `resources/templates/list`
     Templates,
+    /// `prompts/list`
     Prompts,
+    /// `events/list`
     #[cfg(any(feature = "cli", feature = "client"))]
     Events,
+    /// `skills/list`
     #[cfg(all(feature = "client", feature = "skills"))]
     Skills,
 }
 
 impl ListedKind {
+    /// Those that the command line prints.
     #[cfg(feature = "cli")]
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Tools, Self::Resources, Self::Templates, Self::Prompts, Self::Events];
+    pub const ALL: [Self; 5] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts, Self::Events];
 
-    pub(crate) const fn method(self) -> &'static str {
+    /// The method that lists them.
+    #[must_use]
+    pub const fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
             Self::Resources => "resources/list",
@@ -63,7 +72,8 @@ impl ListedKind {
     }
 
     /// The member of the result that has the entries.
-    pub(crate) const fn member(self) -> &'static str {
+    #[must_use]
+    pub const fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Resources => "resources",
@@ -78,7 +88,8 @@ impl ListedKind {
 
     /// The capability, or the extension, of servers that have the list.
     #[cfg(any(feature = "cli", feature = "client"))]
-    pub(crate) const fn capability(self) -> &'static str {
+    #[must_use]
+    pub const fn capability(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Resources | Self::Templates => "resources",

@@ -7,12 +7,13 @@ mod list_pages;
 mod memory_client;
 mod request_params;
 
+pub use self::list_pages::ListedKind;
 #[cfg(any(feature = "cli", feature = "testing", test))]
 pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
+pub(crate) use self::request_params::prompt_arguments;
 #[cfg(feature = "client")]
 pub(crate) use self::{
     input_rounds::{InputRounds, RoundOutcome, check_complete},
     list_pages::{DroppedEntry, ListBounds, ListPages, PageError},
     request_params::{RequestParams, initialize_params},
 };
-pub(crate) use self::{list_pages::ListedKind, request_params::prompt_arguments};

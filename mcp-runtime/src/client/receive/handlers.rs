@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    client::server_text::in_one_line,
     core::{
         client_request::Root,
         protocol::{LogLevel, Revision, TASKS_EXTENSION},
+        visible_text::in_one_line,
     },
     schema::Validator,
 };

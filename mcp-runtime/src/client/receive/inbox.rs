@@ -21,12 +21,13 @@ use super::handlers::{
     AnswerError, ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener,
 };
 use crate::{
-    client::{Error, connect::client_limits::ClientLimits, server_text::in_one_line},
+    client::{Error, connect::client_limits::ClientLimits},
     core::{
         admission::{Owner, Rate, RateLimiter},
         jsonrpc::{JsonRpcMessage, Object, ProtocolError, RequestId, write_error_response},
         protocol::{self, META_PROGRESS_TOKEN, META_RELATED_TASK, META_SUBSCRIPTION_ID, Revision},
         sync::Mutex,
+        visible_text::in_one_line,
     },
 };
 

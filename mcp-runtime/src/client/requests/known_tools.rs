@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use super::listed_items::ToolInfo;
 use crate::{
-    client::{Error, server_text::in_one_line},
-    core::{connection::HeaderParam, sync::RwLock, tool::header_params},
+    client::Error,
+    core::{connection::HeaderParam, sync::RwLock, tool::header_params, visible_text::in_one_line},
     schema::Validator,
 };
 

@@ -20,9 +20,8 @@ use crate::client::{
     large_text::{LARGE, run_elsewhere},
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},
-    server_text::in_one_line,
 };
-use crate::core::protocol::EVENTS_EXTENSION;
+use crate::core::{protocol::EVENTS_EXTENSION, visible_text::in_one_line};
 
 /// Callers whose lists are kept.
 const MAX_CALLERS: usize = 16;

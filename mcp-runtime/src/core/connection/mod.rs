@@ -151,6 +151,10 @@ pub(crate) trait SessionState: Send + Sync {
     }
 }
 
+/// Marks requests in this process whose lists of resources have no instances of templates.
+#[cfg(feature = "cli")]
+pub(crate) struct WithoutInstances;
+
 /// The origin of a request: its connection, caller and client.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext {

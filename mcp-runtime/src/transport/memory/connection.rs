@@ -113,6 +113,12 @@ impl MemoryConnection {
         self.context.access_rules = Some(self.server.access_rules().clone());
     }
 
+    /// Leaves the instances of templates out of the lists from now on: they are data, and may need a database.
+    #[cfg(feature = "cli")]
+    pub(crate) fn leave_out_instances(&mut self) {
+        Arc::make_mut(&mut self.context.extensions).insert(crate::core::connection::WithoutInstances);
+    }
+
     /// A new connection of the same caller, with the same headers.
     pub(crate) fn reconnect(self, answers: Option<AnswerClientRequest>) -> Self {
         let context = RequestContext { client: ClientData::default(), ..self.context };

@@ -7,10 +7,11 @@ mod body;
 mod own_session;
 
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     net::{Ipv4Addr, SocketAddr},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -27,9 +28,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, broadcast::error::RecvError, mpsc},
+    sync::{broadcast::error::RecvError, mpsc},
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     launch::Launcher,
@@ -41,7 +43,9 @@ use access::{Access, Refusal};
 use body::Body;
 use own_session::OwnSession;
 
-const MAX_CONNECTIONS: usize = 32;
+/// Connections without the key of the page. The oldest is closed for another one: any page of a browser may open many of them, and
+/// must not keep the author out.
+const MAX_STRANGERS: usize = 32;
 /// The largest request: arguments of a call.
 const MAX_REQUEST: usize = 4 << 20;
 /// The largest response that is shown.
@@ -101,6 +105,7 @@ pub(super) struct Sources {
 
 struct Page {
     access: Access,
+    strangers: Strangers,
     own: OwnSession,
     streams: AtomicUsize,
     sources: Sources,
@@ -136,20 +141,22 @@ pub(super) async fn serve(port: u16, sources: Sources) {
         sources.tools.clone(),
         sources.client.clone(),
     );
-    let page = Arc::new(Page { access, own, streams: AtomicUsize::new(0), sources });
+    let strangers = Strangers::default();
+    let page = Arc::new(Page { access, strangers, own, streams: AtomicUsize::new(0), sources });
     tokio::spawn(accept(listener, page));
 }
 
 async fn accept(listener: TcpListener, page: Arc<Page>) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let Ok(permit) = permits.clone().acquire_owned().await else { return };
+    for number in 0.. {
         match listener.accept().await {
             Ok((connection, _)) => {
+                let closed = page.strangers.add(number);
                 let page = page.clone();
                 tokio::spawn(async move {
-                    serve_connection(connection, page).await;
-                    drop(permit);
+                    tokio::select! {
+                        () = serve_connection(connection, page.clone(), number) => page.strangers.remove(number),
+                        () = closed.cancelled() => {}
+                    }
                 });
             }
             // the descriptors are used up, for instance
@@ -158,10 +165,35 @@ async fn accept(listener: TcpListener, page: Arc<Page>) {
     }
 }
 
-async fn serve_connection(connection: TcpStream, page: Arc<Page>) {
+/// The connections without the key, by their numbers, the oldest first.
+#[derive(Default)]
+struct Strangers(Mutex<VecDeque<(u64, CancellationToken)>>);
+
+impl Strangers {
+    /// Adds a connection; the token closes it.
+    fn add(&self, number: u64) -> CancellationToken {
+        let closed = CancellationToken::new();
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() == MAX_STRANGERS
+            && let Some((_, oldest)) = open.pop_front()
+        {
+            oldest.cancel();
+        }
+        open.push_back((number, closed.clone()));
+        closed
+    }
+
+    /// Removes one that has shown the key, or has ended.
+    fn remove(&self, number: u64) {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(own, _)| *own != number);
+    }
+}
+
+async fn serve_connection(connection: TcpStream, page: Arc<Page>, number: u64) {
     let service = service_fn(move |request| {
         let page = page.clone();
-        async move { Ok::<_, Infallible>(page.answer(request).await) }
+        async move { Ok::<_, Infallible>(page.answer(request, number).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(ARRIVAL * 3).max_headers(64).max_buf_size(32 << 10);
@@ -170,8 +202,8 @@ async fn serve_connection(connection: TcpStream, page: Arc<Page>) {
 }
 
 impl Page {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        let mut response = match self.route(request).await {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, number: u64) -> Response<Body> {
+        let mut response = match self.route(request, number).await {
             Ok(response) => response,
             Err((status, text)) => json_response(status, &json!({ "error": text })),
         };
@@ -183,7 +215,11 @@ impl Page {
 
     /// # Errors
     /// The request is refused, or has failed.
-    async fn route(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Failed> {
+    async fn route(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        number: u64,
+    ) -> Result<Response<Body>, Failed> {
         if let Err(Refusal(text)) = self.access.check_origin(request.headers()) {
             return Err((StatusCode::FORBIDDEN, text.to_owned()));
         }
@@ -213,6 +249,7 @@ impl Page {
                 "open the page with the link that mcp-dev has printed".to_owned(),
             ));
         }
+        self.strangers.remove(number);
         match path {
             "/api/events" => {
                 check_method(&request, &Method::GET)?;

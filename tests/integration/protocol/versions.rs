@@ -155,6 +155,70 @@ async fn modern_requests_declare_client_capabilities() {
     }
 }
 
+/// Says whether it may ask the client
+#[mcp_tool]
+async fn agreed(ctx: &Context) -> Result<String, ToolError> {
+    let is_agreed: bool = ctx.elicit("agreed", "Agreed?").await?;
+    Ok(is_agreed.to_string())
+}
+
+#[tokio::test]
+async fn a_client_may_write_a_byte_order_mark_before_its_first_message() {
+    let server = full().build().expect("valid");
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    client.write(b"\xef\xbb\xbf").await;
+    assert!(client.request(1, "server/discover", json!({ "_meta": meta() })).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn null_is_absent_wherever_a_member_is_optional() {
+    let server = full().tool::<agreed>().build().expect("valid");
+    let mut legacy = LineConnection::serve(&server, 1 << 16);
+    let capabilities =
+        json!({ "elicitation": { "form": {}, "url": null }, "roots": null, "extensions": null });
+    let client = json!({ "name": "c", "version": "1", "title": null });
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client, "_meta": null });
+    assert!(legacy.request(1, "initialize", hello).await["result"].is_object());
+    // one that is dropped leaves a client that cannot be asked
+    legacy.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized", "params": null })).await;
+    legacy.start(2, "tools/call", json!({ "name": "agreed", "arguments": null, "_meta": null })).await;
+    let asked = legacy.message().await;
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    let answer = json!({ "action": "accept", "content": { "value": true }, "_meta": null });
+    legacy.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer })).await;
+    let reply = legacy.message().await;
+    assert_eq!(reply["result"]["content"][0]["text"], "true", "{reply}");
+
+    let mut modern = LineConnection::serve(&server, 1 << 16);
+    let nulls = json!({ "progressToken": null, "io.modelcontextprotocol/logLevel": null,
+        "io.modelcontextprotocol/clientInfo": null, "traceparent": null });
+    for (method, params) in requests() {
+        for (id, optional) in [
+            (1, vec![]),
+            (2, vec!["_meta", "cursor", "context", "inputResponses", "requestState", "maxAgeMs"]),
+        ] {
+            let mut sent = params.clone();
+            for member in &optional {
+                sent[*member] = Value::Null;
+            }
+            if method == "completion/complete" && id == 2 {
+                sent["context"] = json!({ "arguments": { "other": null } });
+            }
+            if method.ends_with("/list") && id == 2 {
+                assert!(legacy.request(3, method, Value::Null).await["result"].is_object(), "{method}");
+            }
+            let reply = legacy.request(3, method, sent.clone()).await;
+            assert!(reply["result"].is_object(), "{method} {sent}: {reply}");
+            sent["_meta"] = meta();
+            if id == 2 {
+                sent["_meta"].as_object_mut().unwrap().extend(nulls.as_object().unwrap().clone());
+            }
+            let reply = modern.request(3, method, sent.clone()).await;
+            assert!(reply["result"].is_object(), "{method} {sent}: {reply}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_page_of_a_list_has_the_same_cache_hints() {
     for (seconds, milliseconds, scope) in [(0, 0, "private"), (60, 60_000, "public")] {

@@ -14,7 +14,7 @@ use crate::core::{
     extensions::Extensions,
     invoke::{self, Invocation, StartOptions},
     item_output::{ItemOutput, wrong_kind},
-    jsonrpc::{Object, ProtocolError, write_array, write_string},
+    jsonrpc::{Object, ProtocolError, null_is_absent, write_array, write_string},
     protocol::Revision,
     server::{Assembly, Capability, Catalog, Declared, Registry, Server},
 };
@@ -69,8 +69,8 @@ struct Argument {
 #[derive(Deserialize, Default)]
 struct CompletionContext {
     /// The arguments that the user has chosen already.
-    #[serde(default)]
-    arguments: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "null_is_absent")]
+    arguments: BTreeMap<String, Option<String>>,
 }
 
 /// Reads a parameter that is an object.
@@ -128,7 +128,8 @@ impl Completions {
             CompletionSource::Function(function) => function.clone(),
         };
         let Argument { name: argument, value } = argument;
-        let completion = Completion { argument, value, arguments: context.arguments };
+        let chosen = context.arguments.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let completion = Completion { argument, value, arguments: chosen.collect() };
         let timeout = server.options().limits.timeout;
         let call =
             CompleteArgument { function, completion, name: name.clone(), state: state.clone(), timeout };

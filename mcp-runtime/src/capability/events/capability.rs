@@ -73,7 +73,7 @@ impl Events {
     ) -> Result<(&Arc<EventEntry>, &'a str), Reply> {
         let name = request.name()?;
         let arguments = match request.params.arguments.map(|raw| raw.get()) {
-            None | Some("null") => "{}",
+            None => "{}",
             Some(object) if object.starts_with('{') => object,
             Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
         };

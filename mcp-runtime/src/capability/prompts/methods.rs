@@ -195,11 +195,8 @@ impl GetPrompt<'_> {
     }
 }
 
-/// A prompt's arguments: strings, though other JSON values are accepted as their text; `null` counts as absent.
+/// A prompt's arguments: strings, though other JSON values are accepted as their text; null is absent.
 fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolError> {
-    if json == "null" {
-        return Ok(Vec::new());
-    }
     let PromptArguments(values) = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
     if has_duplicate_keys(json) {

@@ -15,7 +15,7 @@ use crate::core::{
     connection::principal_digest,
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
     item::BuildError,
-    jsonrpc::{Meta, Object, ProtocolError},
+    jsonrpc::{Meta, Object, ProtocolError, null_is_absent},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Assembly, Capability, Declared, ItemDefaults, Lasting, Registry, Server},
 };
@@ -108,7 +108,7 @@ impl Capability for Tasks {
 pub(super) fn declares_tasks(meta: &Meta<'_>) -> bool {
     #[derive(Deserialize)]
     struct DeclaredExtensions<'a> {
-        #[serde(borrow, default)]
+        #[serde(borrow, default, deserialize_with = "null_is_absent")]
         extensions: HashMap<Cow<'a, str>, &'a RawValue>,
     }
     let declared =

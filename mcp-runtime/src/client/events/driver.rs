@@ -22,7 +22,10 @@ use crate::{
         link::LinkError,
         requests::result_types::parse,
     },
-    core::protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND},
+    core::{
+        jsonrpc::null_is_absent,
+        protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND},
+    },
 };
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -73,9 +76,9 @@ struct PollResult {
     events: Vec<Value>,
     #[serde(default)]
     cursor: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     truncated: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     has_more: bool,
     next_poll_ms: Option<u64>,
 }

@@ -13,7 +13,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Span, field::Empty};
 
-use crate::client::{Error, connect::shared_client::SharedClient, exchange::RequestParams};
+use crate::{
+    client::{Error, connect::shared_client::SharedClient, exchange::RequestParams},
+    core::jsonrpc::null_is_absent,
+};
 
 /// The span of a request, until its result is there.
 pub(in crate::client) struct RequestSpan(pub(in crate::client) Span);
@@ -49,7 +52,7 @@ impl RequestSpan {
     pub(in crate::client) fn finish(&self, method: &str, result: &Result<String, Error>) {
         #[derive(Deserialize)]
         struct ToolHead {
-            #[serde(default, rename = "isError")]
+            #[serde(default, deserialize_with = "null_is_absent", rename = "isError")]
             is_error: bool,
         }
         if self.0.is_disabled() {

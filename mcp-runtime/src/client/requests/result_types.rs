@@ -7,7 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     client::Error,
-    core::content::{Content, Message, ResourceContents, parse_content, parse_message},
+    core::{
+        content::{Content, Message, ResourceContents, parse_content, parse_message},
+        jsonrpc::null_is_absent,
+    },
     schema::Validator,
 };
 
@@ -30,13 +33,13 @@ pub struct CallResult {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireCallResult {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     content: Vec<Value>,
     #[serde(default, deserialize_with = "present")]
     structured_content: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     is_error: bool,
-    #[serde(default, rename = "_meta")]
+    #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
     meta: Map<String, Value>,
 }
 
@@ -82,7 +85,13 @@ impl CallResult {
         if self.is_error {
             return Err(Error::Tool { text: self.text(), result: Box::new(self.clone()) });
         }
-        let Some(value) = &self.structured else {
+        // a server that writes null for every member that it has not means none
+        let means_null = |value: &Value| {
+            let is_accepted = self.output_schema.as_ref().is_none_or(|schema| schema.is_valid(value));
+            is_accepted && T::deserialize(value).is_ok()
+        };
+        let structured = self.structured.as_ref().filter(|value| !value.is_null() || means_null(value));
+        let Some(value) = structured else {
             return serde_json::from_str(&self.text()).map_err(|error| {
                 Error::invalid(format!("the result has no structured content, and its text is not: {error}"))
             });
@@ -117,7 +126,7 @@ pub struct ReadResult {
 #[derive(Deserialize)]
 struct WireReadResult {
     contents: Vec<Value>,
-    #[serde(default, rename = "_meta")]
+    #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
     meta: Map<String, Value>,
 }
 
@@ -176,7 +185,7 @@ pub struct RenderedPrompt {
 struct WirePrompt {
     description: Option<String>,
     messages: Vec<Value>,
-    #[serde(default, rename = "_meta")]
+    #[serde(default, deserialize_with = "null_is_absent", rename = "_meta")]
     meta: Map<String, Value>,
 }
 
@@ -201,12 +210,12 @@ impl RenderedPrompt {
 #[non_exhaustive]
 pub struct Suggestions {
     /// The values, best first.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub values: Vec<String>,
     /// How many there are in all, if the server knows.
     pub total: Option<u64>,
     /// Whether there are more.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub has_more: bool,
 }
 

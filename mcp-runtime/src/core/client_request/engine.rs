@@ -21,7 +21,7 @@ use crate::core::{
         InputRequest, InputResponse, PendingRequest, RawJson, RequestState, TaskHandle,
     },
     dispatch::AwaitInput,
-    jsonrpc::{Object, notification},
+    jsonrpc::{Object, notification, null_is_absent},
     protocol::Revision,
     sort::sort_by,
 };
@@ -276,9 +276,9 @@ struct SentRequest<'c> {
 /// The error member of a response.
 #[derive(Deserialize)]
 struct ErrorResponse {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     code: i64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     message: String,
 }
 

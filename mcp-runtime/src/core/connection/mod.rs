@@ -29,7 +29,7 @@ pub(crate) use subscribe_error::{SubscribeError, check_uri};
 use crate::core::{
     admission::Owner,
     extensions::Extensions,
-    jsonrpc::{self, ProtocolError},
+    jsonrpc::{self, ProtocolError, null_is_absent},
     protocol::LogLevel,
 };
 
@@ -209,7 +209,7 @@ pub struct ClientInfo {
     /// `title` on the wire.
     pub title: Option<String>,
     /// `version` on the wire.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub version: String,
 }
 
@@ -234,12 +234,22 @@ impl ClientData {
     }
 }
 
-/// The capabilities that a JSON object declares. Parts that are nested too deeply to be read are empty, so that all
+/// The capabilities that a JSON object declares: those that are null are not. Parts that are nested too deeply to be read are empty, so that all
 /// others count.
 pub(crate) fn parse_capabilities(json: &str) -> Value {
     /// Deeper than every capability that is known.
     const LEVELS: usize = 8;
-    parse_levels(json, LEVELS)
+    let mut capabilities = parse_levels(json, LEVELS);
+    remove_nulls(&mut capabilities);
+    capabilities
+}
+
+/// Removes the members that are null, at every level.
+pub(crate) fn remove_nulls(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.retain(|_, member| !member.is_null());
+        members.values_mut().for_each(remove_nulls);
+    }
 }
 
 /// A value of which only so many levels are read, if the whole cannot be.

@@ -39,7 +39,7 @@ impl Server {
     pub(super) fn call_tool(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
         let name = request.name()?;
         let arguments = match request.params.arguments.map(|raw| raw.get()) {
-            None | Some("null") => "{}",
+            None => "{}",
             Some(object) if object.starts_with('{') => object,
             Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
         };

@@ -106,7 +106,7 @@ pub(crate) struct MalformedMessage {
 /// object.
 pub(crate) fn parse(text: &[u8]) -> Result<JsonRpcMessage<'_>, MalformedMessage> {
     // one UTF-8 check for the whole text, instead of one for each string
-    let Ok(text) = std::str::from_utf8(text) else { return Err(diagnose(None)) };
+    let Ok(text) = std::str::from_utf8(without_mark(text)) else { return Err(diagnose(None)) };
     match serde_json::from_str::<Members<JsonRpcMessage<'_>>>(text) {
         Ok(Members { known: m, unknown }) if is_well_formed(&m) => {
             let message = JsonRpcMessage { text, unknown, ..m };
@@ -117,6 +117,11 @@ pub(crate) fn parse(text: &[u8]) -> Result<JsonRpcMessage<'_>, MalformedMessage>
         }
         _ => Err(diagnose(Some(text))),
     }
+}
+
+/// A message without the byte order mark that some programs write before the first one.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 fn is_well_formed(m: &JsonRpcMessage<'_>) -> bool {
@@ -143,61 +148,69 @@ fn deserialize_raw<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<&'a
     <&RawValue>::deserialize(d).map(Some)
 }
 
+/// A member that is optional: null counts as its absence.
+pub(crate) fn null_is_absent<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+    d: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
+}
+
 /// A string, borrowed where it has no escape.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct CowStr<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The union of the members that the methods of the protocol define for `params`, as raw JSON.
+/// The union of the members that the methods of the protocol define for `params`, as raw JSON. A member that is null is
+/// absent, but for the one whose null has a meaning.
 #[derive(Deserialize, Debug, Default)]
 pub(crate) struct Params<'a> {
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) name: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) uri: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_meta", rename = "_meta")]
+    #[serde(borrow, default, deserialize_with = "null_is_absent", rename = "_meta")]
     pub(crate) meta: Meta<'a>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) cursor: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "ref")]
+    #[serde(borrow, default, rename = "ref")]
     pub(crate) reference: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) argument: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) context: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "requestId")]
+    #[serde(borrow, default, rename = "requestId")]
     pub(crate) request_id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) reason: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "protocolVersion")]
+    #[serde(borrow, default, rename = "protocolVersion")]
     pub(crate) protocol_version: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "clientInfo")]
+    #[serde(borrow, default, rename = "clientInfo")]
     pub(crate) client_info: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "inputResponses")]
+    #[serde(borrow, default, rename = "inputResponses")]
     pub(crate) input_responses: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "requestState")]
+    #[serde(borrow, default, rename = "requestState")]
     pub(crate) request_state: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) level: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) notifications: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "taskId")]
+    #[serde(borrow, default, rename = "taskId")]
     pub(crate) task_id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "maxAgeMs")]
+    #[serde(borrow, default, rename = "maxAgeMs")]
     pub(crate) max_age_ms: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "maxEvents")]
+    #[serde(borrow, default, rename = "maxEvents")]
     pub(crate) max_events: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "timeoutMs")]
+    #[serde(borrow, default, rename = "timeoutMs")]
     pub(crate) timeout_ms: Option<&'a RawValue>,
     #[cfg(feature = "events-webhook")]
     #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "ttlMs")]
     pub(crate) ttl_ms: Option<&'a RawValue>,
     #[cfg(feature = "events-webhook")]
-    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    #[serde(borrow, default)]
     pub(crate) delivery: Option<&'a RawValue>,
     /// How many members are none of these.
     #[serde(skip)]
@@ -218,7 +231,8 @@ impl<'a> Params<'a> {
 }
 
 fn deserialize_params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Params<'a>, D::Error> {
-    Members::deserialize(d).map(|Members { known, unknown }| Params { unknown, ..known })
+    let members = Option::deserialize(d)?;
+    Ok(members.map_or_else(Params::default, |Members { known, unknown }| Params { unknown, ..known }))
 }
 
 /// An object as the struct `T`, which knows some of its members, and the number of the others. An array is refused, which a
@@ -278,42 +292,53 @@ pub(crate) struct Meta<'a> {
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-fn deserialize_meta<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Meta<'a>, D::Error> {
-    struct MetaVisitor;
-    impl<'de> Visitor<'de> for MetaVisitor {
-        type Value = Meta<'de>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut meta = Meta::default();
-            while let Some(CowStr(key)) = map.next_key()? {
-                let value = map.next_value()?;
-                let member = match &*key {
-                    META_PROTOCOL_VERSION => &mut meta.version,
-                    META_CLIENT_CAPABILITIES => &mut meta.capabilities,
-                    META_CLIENT_INFO => &mut meta.client_info,
-                    META_PROGRESS_TOKEN => &mut meta.progress_token,
-                    META_LOG_LEVEL => &mut meta.log_level,
-                    _ => {
-                        meta.others.push((key, value));
-                        continue;
+impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct MetaVisitor;
+        impl<'de> Visitor<'de> for MetaVisitor {
+            type Value = Meta<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut meta = Meta::default();
+                while let Some(CowStr(key)) = map.next_key()? {
+                    let value = map.next_value()?;
+                    let member = match &*key {
+                        META_PROTOCOL_VERSION => &mut meta.version,
+                        META_CLIENT_CAPABILITIES => &mut meta.capabilities,
+                        META_CLIENT_INFO => &mut meta.client_info,
+                        META_PROGRESS_TOKEN => &mut meta.progress_token,
+                        META_LOG_LEVEL => &mut meta.log_level,
+                        _ => {
+                            meta.others.push((key, value));
+                            continue;
+                        }
+                    };
+                    if member.replace(value).is_some() {
+                        return Err(A::Error::custom("duplicate key"));
                     }
-                };
-                if member.replace(value).is_some() {
-                    return Err(A::Error::custom("duplicate key"));
+                }
+                match duplicate_key(&meta.others) {
+                    Some(_) => Err(A::Error::custom("duplicate key")),
+                    None => Ok(meta.without_nulls()),
                 }
             }
-            match duplicate_key(&meta.others) {
-                Some(_) => Err(A::Error::custom("duplicate key")),
-                None => Ok(meta),
-            }
         }
+        d.deserialize_map(MetaVisitor)
     }
-    d.deserialize_map(MetaVisitor)
 }
 
 impl<'a> Meta<'a> {
+    /// The same, where a reserved member that is null is absent.
+    fn without_nulls(mut self) -> Self {
+        let Self { version, capabilities, client_info, progress_token, log_level, .. } = &mut self;
+        for member in [version, capabilities, client_info, progress_token, log_level] {
+            *member = member.filter(|raw| raw.get() != "null");
+        }
+        self
+    }
+
     /// A member that the protocol does not reserve.
     pub(crate) fn other(&self, key: &str) -> Option<&'a RawValue> {
         self.others.iter().find(|(known, _)| known == key).map(|(_, value)| *value)
@@ -384,7 +409,7 @@ fn is_integer(json: &str) -> bool {
 
 /// The elements of an array of messages as text; `None` if `text` is not an array.
 pub(crate) fn parse_batch(text: &[u8]) -> Option<Vec<&RawValue>> {
-    let text = std::str::from_utf8(text).ok()?;
+    let text = std::str::from_utf8(without_mark(text)).ok()?;
     if !text.trim_start().starts_with('[') {
         return None;
     }
@@ -484,7 +509,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
         return invalid("`method` is not a string".into());
     }
     let expects_response = id.is_some();
-    if let Some(params) = members.get("params") {
+    if let Some(params) = members.get("params").filter(|params| params.get() != "null") {
         match serde_json::from_str::<ObjectMembers<'_>>(params.get()) {
             Err(_) => {
                 let error = ProtocolError::invalid_params("`params` is not an object");
@@ -494,8 +519,8 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
                 if let Some(key) = params.duplicate_key() {
                     return invalid(format!("`{key}` is duplicated in `params`"));
                 }
-                let meta =
-                    params.get("_meta").map(|meta| serde_json::from_str::<ObjectMembers<'_>>(meta.get()));
+                let meta = params.get("_meta").filter(|meta| meta.get() != "null");
+                let meta = meta.map(|meta| serde_json::from_str::<ObjectMembers<'_>>(meta.get()));
                 if meta.is_some_and(|meta| meta.as_ref().map_or(true, |m| m.duplicate_key().is_some())) {
                     let error = ProtocolError::invalid_params("`_meta` must be an object with unique keys");
                     return MalformedMessage { id, long_id: None, error, expects_response };
@@ -647,13 +672,16 @@ mod tests {
     #[test]
     fn an_absent_meta_equals_an_empty_one() {
         assert!(Meta::default().to_json().is_none());
-        assert!(parse(ping_with("{}").as_bytes()).expect("a message").params().meta.to_json().is_none());
+        for meta in ["{}", "null", r#"{"progressToken":null}"#] {
+            let text = ping_with(meta);
+            assert!(parse(text.as_bytes()).expect("a message").params().meta.to_json().is_none(), "{meta}");
+        }
     }
 
     #[test]
     fn meta_must_be_an_object_with_unique_keys() {
         let others = r#"{"traceparent":"a","x":1,"\u0074raceparent":"b"}"#;
-        for meta in ["null", "5", "[]", r#""x""#, r#"{"progressToken":1,"progressToken":2}"#, others] {
+        for meta in ["5", "[]", r#""x""#, r#"{"progressToken":1,"progressToken":2}"#, others] {
             let malformed = parse(ping_with(meta).as_bytes()).expect_err("malformed");
             assert_eq!(malformed.error.code, -32602, "{meta}");
             assert_eq!(malformed.error.message, "`_meta` must be an object with unique keys");

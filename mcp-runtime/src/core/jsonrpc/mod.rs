@@ -8,6 +8,6 @@ pub use error::ProtocolError;
 pub(crate) use error::write_error_response;
 pub(crate) use message::{
     JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, Meta, Params, RequestId, decode_string, is_valid_id,
-    parse, parse_batch,
+    null_is_absent, parse, parse_batch,
 };
 pub(crate) use writer::{Object, notification, replace_line_breaks, request, write_array, write_string};

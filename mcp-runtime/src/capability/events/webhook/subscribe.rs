@@ -184,7 +184,7 @@ impl Webhooks {
         let Some(caller) = &request.context.caller else { return Err(needs_caller()) };
         let name = request.name()?;
         let arguments = match request.params.arguments.map(|raw| raw.get()) {
-            None | Some("null") => "{}",
+            None => "{}",
             Some(arguments) => arguments,
         };
         let url = self.endpoint(&wire_delivery(&request)?)?;

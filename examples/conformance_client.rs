@@ -9,7 +9,7 @@ use std::{env, error::Error};
 
 use mcp_runtime::{
     Revision,
-    client::{Client, ClientBuilder, ElicitAnswer, OAuth, Refresh, SampleAnswer},
+    client::{Client, ClientBuilder, ElicitAnswer, IdentityProvider, OAuth, Refresh, SampleAnswer},
     client_request::Root,
     serde_json::{self, Value, json},
 };
@@ -54,9 +54,16 @@ fn authorization(scenario: &str, context: &Value) -> Result<OAuth, Box<dyn Error
             .any_issuer()
         }
         "enterprise-managed-authorization" => {
-            let idp =
-                OAuth::enterprise(text("idp_token_endpoint"), text("idp_client_id"), text("idp_id_token"));
-            idp.client(text("client_id"), Some(&text("client_secret"))).any_issuer()
+            let token = text("idp_id_token");
+            let provider = IdentityProvider::with_id_token(
+                text("idp_token_endpoint"),
+                text("idp_client_id"),
+                move || {
+                    let token = token.clone();
+                    async { Ok(token) }
+                },
+            );
+            OAuth::enterprise(provider).client(text("client_id"), Some(&text("client_secret"))).any_issuer()
         }
         _ => {
             let oauth = OAuth::headless("http://localhost:3000/callback")

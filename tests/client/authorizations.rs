@@ -13,7 +13,7 @@ use axum::{
     body::Body,
     http::{HeaderMap, Response, Uri},
 };
-use mcp_runtime::client::{Client, Error, OAuth};
+use mcp_runtime::client::{Client, Error, IdentityProvider, OAuth};
 use mcp_tests::support::serve_router;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -24,6 +24,7 @@ use super::within;
 #[derive(Debug, Clone)]
 struct Seen {
     path: String,
+    query: Option<String>,
     headers: HeaderMap,
     body: String,
 }
@@ -104,7 +105,8 @@ impl Site {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = seen.clone();
         let handler = move |uri: Uri, headers: HeaderMap, body: String| {
-            let seen = Seen { path: uri.path().to_owned(), headers, body };
+            let seen =
+                Seen { path: uri.path().to_owned(), query: uri.query().map(str::to_owned), headers, body };
             log.lock().unwrap().push(seen.clone());
             let response = answer(&seen).unwrap_or_else(|| honest(&seen));
             async move { response }
@@ -319,6 +321,93 @@ async fn errors_repeat_no_text_of_an_authorization_server() {
     let refuse = |url: &str| agree(url).map(|url| url.replace("code=c", &format!("error={SECRET}")));
     let error = connect(user(refuse).0, &site.url).await.unwrap_err();
     assert!(!format!("{error:?}").contains(SECRET), "{error:?}");
+}
+
+#[tokio::test]
+async fn token_answers_that_other_servers_give_are_read_or_reported_as_what_they_are() {
+    let loose = json!({ "access_token": "good", "expires_in": "3600", "scope": ["read", "write"], "token_type": null });
+    let site = Site::start(move |seen| (seen.path == "/token").then(|| reply(200, &[], &loose))).await;
+    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let client = connect(user(agree).0.store(Shared(store.clone())), &site.url).await.unwrap();
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    let kept: Value = serde_json::from_str(&store_of(&store, &site.url)).unwrap();
+    assert!(kept["renew_at"].is_u64(), "{kept}");
+    assert!(kept["scopes"].as_array().unwrap().contains(&json!("write")), "{kept}");
+
+    let code = |url: &str| agree(url).map(|url| url.replace("code=c", "code=a-secret-code"));
+    for status in [200, 400, 401, 503] {
+        let site = Site::start(move |seen| {
+            let body = json!({ "error": "invalid_grant", "error_description": "the code a-secret-code has\u{1b}[2J expired" });
+            (seen.path == "/token").then(|| reply(status, &[], &body))
+        })
+        .await;
+        let error = connect(user(code).0, &site.url).await.unwrap_err().to_string();
+        let expected = if status == 503 { "HTTP status 503".to_owned() } else { format!("(HTTP {status})") };
+        let expected = format!("{expected}: invalid_grant: the code *** has");
+        assert!(error.contains(&expected) && !error.contains('\u{1b}'), "{error}");
+    }
+}
+
+/// The identity provider of an enterprise gets the user's token and the client's secret, and both sides of the protocol learn
+/// of the extension.
+#[tokio::test]
+async fn the_token_for_an_identity_provider_is_a_functions_and_its_client_may_have_a_secret() {
+    for (is_refresh_token, secret) in [(false, None), (true, Some("idp-secret"))] {
+        let site = Site::start(|seen| {
+            (seen.path == "/idp")
+                .then(|| reply(200, &[], &json!({ "access_token": "grant", "token_type": "N_A" })))
+        })
+        .await;
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
+        let token = move || {
+            let number = counted.fetch_add(1, Ordering::SeqCst);
+            async move { Ok(format!("users-{number}")) }
+        };
+        let endpoint = format!("{}/idp", site.host());
+        let provider = match is_refresh_token {
+            false => IdentityProvider::with_id_token(endpoint, "me-there", token),
+            true => IdentityProvider::with_refresh_token(endpoint, "me-there", token),
+        };
+        let provider = secret.into_iter().fold(provider, IdentityProvider::client_secret);
+        let oauth = OAuth::enterprise(provider).client("me", None).any_issuer();
+        let client = connect(oauth, &site.url).await.unwrap();
+        within(client.forget_authorization()).await.unwrap();
+        within(client.call("t", json!({})).into_future()).await.unwrap();
+
+        let requests = site.to("/idp");
+        assert_eq!(requests.len(), 2);
+        assert!(requests[1].body.contains("subject_token=users-1"), "{}", requests[1].body);
+        let kind = if is_refresh_token { "token-type%3Arefresh_token" } else { "token-type%3Aid_token" };
+        assert!(requests[1].body.contains(kind), "{}", requests[1].body);
+        assert_eq!(requests[1].headers.contains_key("authorization"), secret.is_some());
+        assert!(site.to("/token")[1].body.contains("assertion=grant"));
+        let declared = &site.to("/mcp").last().unwrap().message()["params"]["_meta"];
+        let declared = &declared["io.modelcontextprotocol/clientCapabilities"]["extensions"];
+        assert_eq!(
+            declared["io.modelcontextprotocol/enterprise-managed-authorization"],
+            json!({}),
+            "{declared}"
+        );
+    }
+}
+
+/// RFC 9728, section 3.1.
+#[tokio::test]
+async fn the_query_and_the_slash_of_a_resource_are_in_the_address_of_its_metadata() {
+    let site = Site::start(|seen| match seen.path.as_str() {
+        "/mcp/" => Some(honest(&Seen { path: "/mcp".to_owned(), ..seen.clone() })),
+        "/.well-known/oauth-protected-resource/mcp/" => {
+            let resource = format!("{}/mcp/?tenant=a", seen.host());
+            Some(reply(200, &[], &json!({ "resource": resource, "authorization_servers": [seen.host()] })))
+        }
+        _ => None,
+    })
+    .await;
+    let client = connect(user(agree).0, &format!("{}/?tenant=a", site.url)).await.unwrap();
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!(site.to("/.well-known/oauth-protected-resource/mcp/")[0].query.as_deref(), Some("tenant=a"));
+    assert!(site.to("/.well-known/oauth-protected-resource/mcp").is_empty());
 }
 
 #[tokio::test]

@@ -682,14 +682,13 @@ impl ResourceDocument {
             document.insert("dpop_signing_alg_values_supported".into(), json!(algorithm_names()));
             document.insert("dpop_bound_access_tokens_required".into(), json!(dpop == Dpop::Required));
         }
-        let path = url.path().trim_end_matches('/');
-        let own = format!("{WELL_KNOWN}{path}");
-        let url = format!("{}{own}", url.origin().ascii_serialization());
-        // clients that do not find it beside the path look at the root
-        let mut paths = vec![own];
-        if !path.is_empty() {
-            paths.push(WELL_KNOWN.to_owned());
-        }
+        // only the slash after the host is removed (RFC 9728, section 3.1)
+        let path = if url.path() == "/" { "" } else { url.path() };
+        // some clients remove every slash at the end, and those that do not find it beside the path look at the root
+        let mut paths: Vec<_> =
+            [path, path.trim_end_matches('/'), ""].map(|path| format!("{WELL_KNOWN}{path}")).into();
+        paths.dedup();
+        let url = format!("{}{WELL_KNOWN}{path}", url.origin().ascii_serialization());
         Some(Self {
             resource: resource.to_owned(),
             url,
@@ -744,6 +743,11 @@ mod tests {
         assert_eq!(document["scopes_supported"], json!(["x", "y"]));
         let root = authenticator(vec![oauth().resource("https://mcp.example.com").into()]).unwrap();
         assert_eq!(root.metadata().unwrap().paths, ["/.well-known/oauth-protected-resource"]);
+        let slash = authenticator(vec![oauth().resource("https://mcp.example.com/mcp/").into()]).unwrap();
+        let well_known =
+            ["/mcp/", "/mcp", ""].map(|path| format!("/.well-known/oauth-protected-resource{path}"));
+        assert_eq!(slash.metadata().unwrap().paths, well_known);
+        assert_eq!(slash.metadata().unwrap().url, format!("https://mcp.example.com{}", well_known[0]));
         assert_eq!(
             root.scope_challenge("x y"),
             "Bearer resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource\", \

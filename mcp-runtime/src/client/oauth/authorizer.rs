@@ -33,11 +33,11 @@ use tokio::{
 use url::Url;
 
 use super::{
-    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore, TrustedIssuer, is_loopback,
+    ClientSecret, FrontEnd, Grant, IdentityProvider, OAuth, TokenStore, TrustedIssuer, is_loopback,
     jwt::now,
     metadata::{
         ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
-        server_metadata,
+        server_metadata, shortened,
     },
     proof_key::{DPOP, ProofKey},
 };
@@ -111,8 +111,23 @@ struct TokenReply {
     access_token: String,
     token_type: Option<String>,
     refresh_token: Option<String>,
-    expires_in: Option<f64>,
-    scope: Option<String>,
+    /// A number; of some servers, as text.
+    expires_in: Option<Value>,
+    /// Scopes with spaces between them; of some servers, an array.
+    scope: Option<Value>,
+}
+
+impl TokenReply {
+    fn seconds(&self) -> Option<f64> {
+        let seconds = self.expires_in.as_ref()?;
+        seconds.as_f64().or_else(|| seconds.as_str()?.trim().parse().ok()).filter(|seconds| !seconds.is_nan())
+    }
+
+    fn scopes(&self) -> impl Iterator<Item = &str> {
+        let one = self.scope.iter().filter_map(Value::as_str);
+        let several = self.scope.iter().filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+        one.chain(several).flat_map(str::split_whitespace)
+    }
 }
 
 /// An access token as it is sent.
@@ -453,19 +468,19 @@ impl Authorizer {
         let proof_key = self.proof_key(kept.proof_key.as_deref())?;
         let fetcher = self.fetcher(if self.oauth.any_address { Reach::Any } else { kept.reach });
         let endpoint = &kept.token_endpoint;
-        match self.post_token(&fetcher, endpoint, form, &client, &kept.issuer, proof_key.as_deref()).await {
+        let posted = self.post_token(&fetcher, endpoint, form, &client, &kept.issuer, proof_key.as_deref());
+        match posted.await? {
             Ok(reply) => {
                 check_type(&reply, proof_key.is_some())?;
                 accept(kept, reply);
-                self.keep(kept).await
             }
-            Err(Error::Unauthorized { .. }) => {
+            Err(refused) => {
+                tracing::debug!(error = refused.in_one_line(), "the refresh token is refused");
                 kept.access_token = None;
                 kept.refresh_token = None;
-                self.keep(kept).await
             }
-            Err(error) => Err(error),
         }
+        self.keep(kept).await
     }
 
     /// Gets a token by the grant that was chosen.
@@ -529,7 +544,7 @@ impl Authorizer {
         let proof_key = self.proof_key(kept.proof_key.as_deref())?;
         let endpoint = &server.token_endpoint;
         let reply =
-            self.post_token(fetcher, endpoint, form, &client, &server.issuer, proof_key.as_deref()).await?;
+            self.post_token(fetcher, endpoint, form, &client, &server.issuer, proof_key.as_deref()).await??;
         check_type(&reply, proof_key.is_some())?;
         kept.resource = resource_id;
         kept.token_endpoint.clone_from(&server.token_endpoint);
@@ -671,7 +686,7 @@ impl Authorizer {
         let status = reply.status;
         let text = String::from_utf8_lossy(&reply.body).into_owned();
         if !status.is_success() {
-            return Err(refusal("the client is not registered", &text));
+            return Err(refusal("the client is not registered", status, &text, &[]));
         }
         let registered: RegistrationReply = serde_json::from_str(&text)
             .map_err(|_| Error::invalid("the reply to the registration has no `client_id`"))?;
@@ -770,37 +785,43 @@ impl Authorizer {
         timeout(self.oauth.login_timeout, login).await.unwrap_or_else(late)
     }
 
-    /// Exchanges the user's id token for a grant of the enterprise.
+    /// Exchanges a token of the user for a grant of the enterprise.
     async fn enterprise_grant(
         &self,
-        idp: &EnterpriseIdp,
+        idp: &IdentityProvider,
         issuer: &str,
         resource: &str,
         scopes: &[String],
     ) -> Result<String, Error> {
+        let token = (idp.token)(())
+            .await
+            .map_err(|message| Error::Handler { method: "enterprise authorization".to_owned(), message })?;
         let mut form = vec![
             ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange".to_owned()),
             ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag".to_owned()),
             ("audience", issuer.to_owned()),
             ("resource", resource.to_owned()),
-            ("subject_token", idp.id_token.clone()),
-            ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token".to_owned()),
+            ("subject_token", token),
+            ("subject_token_type", idp.token_type.to_owned()),
         ];
         if !scopes.is_empty() {
             form.push(("scope", scopes.join(" ")));
         }
         let client = KeptClient {
             id: idp.client_id.clone(),
-            secret: None,
-            method: "none".to_owned(),
+            secret: idp.client_secret.clone(),
+            method: if idp.client_secret.is_some() { "client_secret_basic" } else { "none" }.to_owned(),
             untried_redirect: None,
         };
         // the program names this address
         let fetcher = self.fetcher(Reach::Any);
-        Ok(self.post_token(&fetcher, &idp.token_endpoint, form, &client, issuer, None).await?.access_token)
+        Ok(self.post_token(&fetcher, &idp.token_endpoint, form, &client, issuer, None).await??.access_token)
     }
 
-    /// Asks a token endpoint.
+    /// Asks a token endpoint: its token, or its refusal.
+    ///
+    /// # Errors
+    /// It did not decide: the same grant may be used again.
     async fn post_token(
         &self,
         fetcher: &Fetcher,
@@ -809,7 +830,7 @@ impl Authorizer {
         client: &KeptClient,
         issuer: &str,
         proof_key: Option<&ProofKey>,
-    ) -> Result<TokenReply, Error> {
+    ) -> Result<Result<TokenReply, Error>, Error> {
         let url = fetcher.check_url(endpoint).map_err(fetch_error)?;
         let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
         let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, form_type)]);
@@ -855,15 +876,33 @@ impl Authorizer {
                 break (reply.status, String::from_utf8_lossy(&reply.body).into_owned());
             }
         };
-        // a busy server says nothing of the grant, which may be used again
-        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-        if status.is_client_error() && !is_busy {
-            return Err(Error::Unauthorized { challenge: Some(refusal("no token", &text).to_string()) });
+        const SECRETS: [&str; 7] = [
+            "assertion",
+            "client_assertion",
+            "client_secret",
+            "code",
+            "code_verifier",
+            "refresh_token",
+            "subject_token",
+        ];
+        let of_form = form.iter().filter(|(name, _)| SECRETS.contains(name)).map(|(_, value)| value.as_str());
+        let secrets: Vec<&str> = of_form.chain(client.secret.as_deref()).collect();
+        let code = error_code(&text);
+        // a busy server says nothing of the grant
+        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+            || status.is_server_error()
+            || code.as_deref().is_some_and(|code| BUSY_CODES.contains(&code));
+        let is_refused = !is_busy && (status.is_client_error() || code.is_some());
+        // some servers refuse with the status of a success
+        if is_refused {
+            return Ok(Err(refusal("the authorization server gave no token", status, &text, &secrets)));
         }
-        if !status.is_success() {
-            return Err(Error::Http { status: status.as_u16(), content_type: None, body: String::new() });
+        if is_busy || !status.is_success() {
+            let body = code.map(|_| reason_of(&text, &secrets)).unwrap_or_default();
+            return Err(Error::Http { status: status.as_u16(), content_type: None, body });
         }
-        serde_json::from_str(&text).map_err(|_| Error::invalid("the authorization server sent no token"))
+        let reply = serde_json::from_str(&text);
+        reply.map(Ok).map_err(|_| Error::invalid("the authorization server sent no token"))
     }
 
     fn assertion(&self, client: &KeptClient, issuer: &str) -> Result<String, Error> {
@@ -921,23 +960,23 @@ fn check_type(reply: &TokenReply, has_proof_key: bool) -> Result<(), Error> {
 
 /// Takes over what a token endpoint has sent.
 fn accept(kept: &mut KeptTokens, reply: TokenReply) {
-    kept.access_token = Some(reply.access_token);
+    kept.access_token = Some(reply.access_token.clone());
     let token_type = reply.token_type.as_deref().unwrap_or_default();
     kept.is_bound = kept.proof_key.is_some() && token_type.eq_ignore_ascii_case("dpop");
-    kept.renew_at = reply.expires_in.map(|seconds| {
+    kept.renew_at = reply.seconds().map(|seconds| {
         let lifetime = seconds.clamp(0.0, 1e9) as u64;
         now() + lifetime - LEEWAY.min(lifetime / 2)
     });
-    if reply.refresh_token.is_some() {
-        kept.refresh_token = reply.refresh_token;
-    }
-    if let Some(scope) = reply.scope {
-        // scopes that are too long were not asked for
-        for scope in scope.split_whitespace().filter(|_| scope.len() <= MAX_SCOPES) {
+    // scopes that are too long were not asked for
+    if reply.scopes().map(str::len).sum::<usize>() <= MAX_SCOPES {
+        for scope in reply.scopes() {
             if !kept.scopes.iter().any(|known| known == scope) {
                 kept.scopes.push(scope.to_owned());
             }
         }
+    }
+    if reply.refresh_token.is_some() {
+        kept.refresh_token = reply.refresh_token;
     }
 }
 
@@ -952,12 +991,41 @@ fn secret_method(server: &ServerMetadata) -> &'static str {
     }
 }
 
-/// The error for a refusal of the authorization server: its `error` member, and nothing else of the body.
-fn refusal(what: &str, body: &str) -> Error {
-    let body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
-    let error = body.get("error").and_then(Value::as_str);
-    Error::invalid(format!("{what}: {}", error.map_or("no reason given", reason)))
+/// The error for a refusal of the authorization server.
+fn refusal(what: &str, status: StatusCode, body: &str, secrets: &[&str]) -> Error {
+    Error::invalid(format!("{what} (HTTP {}): {}", status.as_u16(), reason_of(body, secrets)))
 }
+
+/// The `error` of a body and its `error_description`, without what the client has sent in secret, and without the other
+/// members of the body.
+fn reason_of(body: &str, secrets: &[&str]) -> String {
+    let mut body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
+    let description = body.remove("error_description");
+    let description = description.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty());
+    let code = body.get("error").and_then(Value::as_str).map_or("no reason given", reason);
+    let mut text = code.to_owned();
+    if let Some(description) = description {
+        let of_body = body.values().filter_map(Value::as_str).filter(|value| !ERROR_CODES.contains(value));
+        let mut description = description.to_owned();
+        // a text that is shorter is a word
+        for secret in secrets.iter().copied().chain(of_body).filter(|secret| secret.len() >= 6) {
+            description = description.replace(secret, "***").replace(&encode(secret), "***");
+        }
+        text = format!("{text}: {}", shortened(&description));
+    }
+    text
+}
+
+/// The `error` of a body.
+fn error_code(body: &str) -> Option<String> {
+    match serde_json::from_str::<Map<String, Value>>(body).ok()?.remove("error")? {
+        Value::String(code) => Some(code),
+        _ => None,
+    }
+}
+
+/// The codes of servers that do not decide now.
+const BUSY_CODES: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
 
 /// The codes of RFC 6749, 6750, 7591, 8693, 8707, 9126, 9396 and 9449, and of OpenID Connect.
 const ERROR_CODES: &[&str] = &[

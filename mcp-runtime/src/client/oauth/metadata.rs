@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::{
     client::Error,
+    core::jsonrpc::null_is_absent,
     fetch::{FetchError, Fetcher, MAX_DOCUMENT},
 };
 
@@ -14,11 +15,11 @@ use crate::{
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct ResourceMetadata {
     pub(super) resource: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub(super) authorization_servers: Vec<String>,
     pub(super) scopes_supported: Option<Vec<String>>,
     /// Tokens must be bound to a key of the client (RFC 9449).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub(super) dpop_bound_access_tokens_required: bool,
 }
 
@@ -26,7 +27,7 @@ pub(super) struct ResourceMetadata {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct ServerMetadata {
     pub(super) issuer: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
     pub(super) registration_endpoint: Option<String>,
@@ -35,9 +36,9 @@ pub(super) struct ServerMetadata {
     pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// Present if it binds tokens to keys (RFC 9449).
     pub(super) dpop_signing_alg_values_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub(super) client_id_metadata_document_supported: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub(super) authorization_response_iss_parameter_supported: bool,
     /// Whether the server published it; servers of 2025-03-26 need not.
     #[serde(skip, default = "published")]
@@ -90,18 +91,10 @@ pub(super) async fn resource_metadata(
     url: &Url,
     named: Option<&str>,
 ) -> Result<Option<ResourceMetadata>, Error> {
-    let origin = url.origin().ascii_serialization();
-    let path = url.path().trim_end_matches('/');
-    let mut places = Vec::new();
-    match named {
-        Some(named) => places.push(named.to_owned()),
-        None => {
-            if !path.is_empty() {
-                places.push(format!("{origin}/.well-known/oauth-protected-resource{path}"));
-            }
-            places.push(format!("{origin}/.well-known/oauth-protected-resource"));
-        }
-    }
+    let places = match named {
+        Some(named) => vec![named.to_owned()],
+        None => resource_places(url),
+    };
     for place in places {
         let Some(metadata) = fetch::<ResourceMetadata>(fetcher, &place).await? else { continue };
         check_resource(url, &metadata.resource)?;
@@ -114,6 +107,21 @@ pub(super) async fn resource_metadata(
         ))),
         None => Ok(None),
     }
+}
+
+/// Where the metadata of a resource may be: with its path and query inserted ([RFC 9728, section
+/// 3.1](https://www.rfc-editor.org/rfc/rfc9728#section-3.1)), as servers have it that know neither its query nor the slash at
+/// the end, and at the root.
+fn resource_places(url: &Url) -> Vec<String> {
+    let well_known = format!("{}/.well-known/oauth-protected-resource", url.origin().ascii_serialization());
+    let path = url.path();
+    // only the slash after the host is removed
+    let whole = if path == "/" { "" } else { path };
+    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut places = vec![format!("{well_known}{whole}{query}"), format!("{well_known}{whole}")];
+    places.extend([format!("{well_known}{}", path.trim_end_matches('/')), well_known]);
+    places.dedup();
+    places
 }
 
 /// The beginning of what a server has sent, for an error.
@@ -220,6 +228,26 @@ mod tests {
             ["https://evil.example.com/a/mcp", "https://example.com/a/m", "http://example.com/a/mcp", "x"]
         {
             assert!(check_resource(&server, resource).is_err(), "{resource}");
+        }
+    }
+
+    #[test]
+    fn metadata_of_a_resource_is_looked_for_with_its_path_and_query_first() {
+        for (url, places) in [
+            ("https://example.com", &[""][..]),
+            ("https://example.com/mcp", &["/mcp", ""]),
+            ("https://example.com/mcp/", &["/mcp/", "/mcp", ""]),
+            ("https://example.com/?k=v", &["?k=v", ""]),
+            ("https://example.com/a/mcp/?k=v", &["/a/mcp/?k=v", "/a/mcp/", "/a/mcp", ""]),
+        ] {
+            let found = resource_places(&url.parse().unwrap());
+            let found: Vec<_> = found
+                .iter()
+                .map(|place| {
+                    place.strip_prefix("https://example.com/.well-known/oauth-protected-resource").unwrap()
+                })
+                .collect();
+            assert_eq!(found, places, "{url}");
         }
     }
 

@@ -62,7 +62,7 @@ enum Grant {
     ClientCredentials,
     /// A token of another issuer is exchanged.
     JwtBearer(AsyncHandler<(), Result<String, String>>),
-    Enterprise(EnterpriseIdp),
+    Enterprise(IdentityProvider),
 }
 
 /// The program or browser that visits the authorization server.
@@ -76,12 +76,64 @@ enum FrontEnd {
     None,
 }
 
-/// The identity provider of an enterprise, which decides for its users.
+/// The identity provider of an enterprise, which decides for its users; for [`OAuth::enterprise`].
 #[derive(Clone)]
-struct EnterpriseIdp {
+#[must_use = "give it to `OAuth::enterprise`"]
+pub struct IdentityProvider {
     token_endpoint: String,
     client_id: String,
-    id_token: String,
+    client_secret: Option<String>,
+    /// `subject_token_type` on the wire.
+    token_type: &'static str,
+    token: AsyncHandler<(), Result<String, String>>,
+}
+
+impl fmt::Debug for IdentityProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdentityProvider").field("client_id", &self.client_id).finish_non_exhaustive()
+    }
+}
+
+impl IdentityProvider {
+    /// The provider exchanges the user's id token: `token` returns it, fresh, each time. The client is known there as
+    /// `client_id`.
+    pub fn with_id_token<F, Fut>(
+        token_endpoint: impl Into<String>,
+        client_id: impl Into<String>,
+        token: F,
+    ) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        Self {
+            token_endpoint: token_endpoint.into(),
+            client_id: client_id.into(),
+            client_secret: None,
+            token_type: "urn:ietf:params:oauth:token-type:id_token",
+            token: async_handler(move |()| token()),
+        }
+    }
+
+    /// The provider exchanges a refresh token that it has given to this client, which outlives id tokens.
+    pub fn with_refresh_token<F, Fut>(
+        token_endpoint: impl Into<String>,
+        client_id: impl Into<String>,
+        token: F,
+    ) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let token_type = "urn:ietf:params:oauth:token-type:refresh_token";
+        Self { token_type, ..Self::with_id_token(token_endpoint, client_id, token) }
+    }
+
+    /// Sets the client's secret at the provider, which gets it by HTTP Basic.
+    pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
+        self.client_secret = Some(secret.into());
+        self
+    }
 }
 
 /// A client that an authorization server knows already.
@@ -266,18 +318,20 @@ impl OAuth {
         })
     }
 
-    /// An enterprise's identity provider decides: the user's id token is exchanged there for a grant. Give the client's
+    /// An enterprise's identity provider decides: a token of the user is exchanged there for a grant. Give the client's
     /// own registration with [`registered`](Self::registered).
-    pub fn enterprise(
-        token_endpoint: impl Into<String>,
-        client_id: impl Into<String>,
-        id_token: impl Into<String>,
-    ) -> Self {
-        Self::of(Grant::Enterprise(EnterpriseIdp {
-            token_endpoint: token_endpoint.into(),
-            client_id: client_id.into(),
-            id_token: id_token.into(),
-        }))
+    ///
+    /// ```
+    /// use mcp_runtime::client::{IdentityProvider, OAuth};
+    ///
+    /// # async fn id_token_of_the_session() -> Result<String, String> { Ok("..".into()) }
+    /// let provider = IdentityProvider::with_id_token("https://idp.example.com/token", "my-client", || async {
+    ///     id_token_of_the_session().await
+    /// });
+    /// let oauth = OAuth::enterprise(provider).registered("https://id.example.com", "my-id", Some("my secret"));
+    /// ```
+    pub fn enterprise(provider: IdentityProvider) -> Self {
+        Self::of(Grant::Enterprise(provider))
     }
 
     /// The client is registered with this authorization server already. Its credentials are not used with another one.
@@ -384,6 +438,15 @@ impl OAuth {
     pub fn store(mut self, store: impl TokenStore + 'static) -> Self {
         self.store = Arc::new(store);
         self
+    }
+
+    /// The extension of the protocol that this is, which the client declares.
+    pub(in crate::client) fn extension(&self) -> Option<&'static str> {
+        match self.grant {
+            Grant::ClientCredentials => Some("io.modelcontextprotocol/oauth-client-credentials"),
+            Grant::Enterprise(_) => Some("io.modelcontextprotocol/enterprise-managed-authorization"),
+            Grant::AuthorizationCode(_) | Grant::JwtBearer(_) => None,
+        }
     }
 
     /// Whether a person logs in.

@@ -36,7 +36,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match (arguments.next().as_deref(), arguments.next()) {
         (Some("call"), Some(tool)) => {
             let json = arguments.next().unwrap_or_else(|| "{}".to_owned());
-            println!("{}", server.call(tool, serde_json::from_str(&json)?).await?.ok()?.text());
+            let arguments: serde_json::Value = serde_json::from_str(&json)?;
+            println!("{}", server.call(tool, arguments).await?.ok()?.text());
         }
         (Some("read"), Some(uri)) => println!("{}", server.read(uri).await?.text()?),
         _ => {

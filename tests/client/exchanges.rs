@@ -460,6 +460,86 @@ async fn the_orderly_end_of_subscriptions_is_told_apart_from_a_loss() {
 }
 
 #[tokio::test]
+async fn a_program_declares_extensions_of_its_own_on_both_sides_where_the_revision_has_the_member() {
+    /// Says which extensions the client has
+    #[mcp_tool]
+    fn extensions(ctx: &Context) -> String {
+        ctx.client_capabilities()["extensions"].to_string()
+    }
+    let prices = json!({ "currency": "EUR" });
+    let server = mcp_runtime::server!().tool::<extensions>().extension("com.example/prices", prices.clone());
+    let server = server.build().unwrap();
+    for revision in Revision::ALL {
+        for way in WAYS {
+            let builder =
+                Client::builder().revision(*revision).extension("com.example/prices", prices.clone());
+            let client = connect(&server, way, builder).await.unwrap().client;
+            let is_modern = revision.is_modern();
+            assert_eq!(client.supports("com.example/prices"), is_modern, "{revision} {way:?}");
+            let text = within(client.call("extensions", ()).into_future()).await.unwrap().text();
+            let declared: Value = serde_json::from_str(&text).unwrap();
+            let expected = if is_modern { prices.clone() } else { Value::Null };
+            assert_eq!(declared["com.example/prices"], expected, "{revision} {way:?}: {declared}");
+        }
+    }
+    for (name, settings) in [
+        ("prices", json!({})),
+        ("com.example/a/b", json!({})),
+        ("com.example/", json!({})),
+        ("com.example/prices", json!(true)),
+        ("io.modelcontextprotocol/tasks", json!({})),
+    ] {
+        let built = mcp_runtime::server!().extension(name, settings.clone()).build();
+        assert!(built.is_err(), "{name} {settings}");
+        let connected = within(Client::builder().extension(name, settings).connect(&server)).await;
+        assert!(matches!(connected, Err(Error::Invalid { .. })), "{connected:?}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_whatever_serializes_to_an_object() {
+    #[derive(serde::Serialize)]
+    struct Words<'a> {
+        message: &'a str,
+    }
+    let server = super::builder().build().unwrap();
+    let client = connect(&server, Way::InProcess, Client::builder()).await.unwrap().client;
+    let map = std::collections::HashMap::from([("message", "tea")]);
+    assert_eq!(client.call("echo", Words { message: "tea" }).await.unwrap().text(), "tea");
+    assert_eq!(client.call("echo", &map).await.unwrap().text(), "tea");
+    assert_eq!(client.call("echo", json!({ "message": "tea" })).await.unwrap().text(), "tea");
+    assert!(client.call("fails", ()).await.unwrap().is_error);
+    assert_eq!(
+        client
+            .prompt("greet", [("name", "Ada")].into_iter().collect::<std::collections::HashMap<_, _>>())
+            .await
+            .unwrap()
+            .messages
+            .len(),
+        1
+    );
+    let keys = std::collections::HashMap::from([(vec![1], 1)]);
+    for called in [client.call("echo", "tea").await, client.call("echo", keys).await] {
+        assert!(matches!(called, Err(Error::Invalid { .. })), "{called:?}");
+    }
+}
+
+#[tokio::test]
+async fn closing_the_own_client_is_the_end_of_subscriptions_and_no_loss() {
+    for way in WAYS {
+        let (server, _handle) = watched();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = seen.clone();
+        let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+        let connected = connect(&server, way, builder).await.unwrap();
+        let _subscription = within(connected.client.subscribe("note://one", |_| {})).await.unwrap();
+        within(connected.client.close()).await;
+        until(|| !seen.lock().unwrap().is_empty()).await;
+        assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Ended], "{way:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_broken_stream_of_changes_is_opened_again() {
     let (server, handle) = watched();
     let http = mcp_tests::support::HttpServer::of(&server).await;

@@ -412,6 +412,29 @@ async fn a_server_without_a_standalone_stream_keeps_its_session() {
     assert_eq!(log.of("initialize").len(), 1);
 }
 
+/// Streams of POSTs that break, and cannot be resumed since the server has nothing at GET.
+#[tokio::test]
+async fn a_session_that_may_be_lost_is_looked_for_once_and_not_by_its_own_search() {
+    let stream = [("content-type", "text/event-stream")];
+    let (url, log, _) = forgetful(move |seen| {
+        let is_broken = seen.body["method"] == "tools/call" || seen.body["method"] == "ping";
+        match seen.method {
+            Method::GET => Some(empty(404)),
+            _ if is_broken => Some(response(200, &stream, "id: 1\nretry: 10\ndata:\n\n")),
+            _ => None,
+        }
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    until(|| log.of("ping").len() == 1).await;
+    let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+    assert!(matches!(error, Error::NotConnected { .. }), "{error:?}");
+    until(|| log.of("ping").len() >= 2).await;
+    // each of an endless search takes some 10 ms
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(log.of("ping").len() <= 3, "{}", log.of("ping").len());
+}
+
 #[tokio::test]
 async fn a_session_that_a_resumption_finds_lost_is_replaced_and_the_call_is_not_repeated() {
     let ended = Arc::new(Mutex::new(None::<Arc<Mutex<bool>>>));
@@ -534,6 +557,9 @@ async fn redirects_are_followed_only_within_the_origin_and_with_their_method() {
         assert_eq!(called.is_ok(), is_followed, "{status} {location}: {called:?}");
         if let Err(error) = called {
             assert!(matches!(error, Error::Http { status: code, .. } if code == status), "{error:?}");
+            let why = if status == 302 { "would repeat the POST as a GET" } else { "of another origin" };
+            let text = error.to_string();
+            assert!(text.contains(location) && text.contains(why), "{text}");
         }
         let posts = log.of("tools/call").len();
         assert_eq!(posts, if is_followed { 2 } else { 1 });

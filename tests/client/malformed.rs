@@ -11,7 +11,7 @@ use std::{
 
 use mcp_runtime::{
     Revision,
-    client::{ChangeEvent, Client, ClientBuilder, Error},
+    client::{ChangeEvent, Client, ClientBuilder, CompletionOf, Error},
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use super::within;
 
 fn discovered() -> Value {
-    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })
+    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": null } })
 }
 
 /// A server of 2026-07-28 on byte streams that answers with the bytes that a function makes of method and id.
@@ -424,6 +424,72 @@ async fn an_output_schema_is_enforced_as_far_as_it_can_be() {
         let error = call(true).await.unwrap().structured::<Value>().unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{bad} against {schema}: {error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_the_first_message_is_not_a_part_of_it() {
+    let mark = b"\xef\xbb\xbf";
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, mut writer) = tokio::io::split(theirs);
+    tokio::spawn(async move {
+        writer.write_all(mark).await.unwrap();
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let mut text = response(&message["id"], &discovered());
+            text.push(b'\n');
+            writer.write_all(&text).await.unwrap();
+        }
+    });
+    let builder = Client::builder().revision(Revision::V2026_07_28);
+    within(builder.connect(tokio::io::split(ours))).await.unwrap();
+
+    let url = over_http(move |id| {
+        ("application/json", [&mark[..], &response(id, &json!({ "content": [] }))].concat())
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+}
+
+/// Servers that write null for every member that they do not have.
+#[tokio::test]
+async fn members_of_results_that_are_null_are_absent() {
+    let client = over_streams(Client::builder(), |method, id| {
+        let result = match method {
+            "tools/list" => {
+                json!({ "tools": [{ "name": "t", "title": null, "description": null, "inputSchema": {},
+                "outputSchema": null, "annotations": null, "icons": null, "_meta": null }],
+                "nextCursor": null, "ttlMs": null, "cacheScope": null, "_meta": null })
+            }
+            "tools/call" => {
+                json!({ "resultType": null, "content": [{ "type": "text", "text": "[1]", "annotations": null,
+                "_meta": null }], "structuredContent": null, "isError": null, "_meta": null })
+            }
+            "resources/read" => {
+                json!({ "contents": [{ "uri": "a:b", "mimeType": null, "text": "x", "blob": null,
+                "_meta": null }], "ttlMs": null, "_meta": null })
+            }
+            "prompts/get" => json!({ "description": null, "messages": [], "_meta": null }),
+            "completion/complete" => {
+                json!({ "completion": { "values": ["v"], "total": null, "hasMore": null } })
+            }
+            _ => json!({}),
+        };
+        Some(response(id, &result))
+    })
+    .await;
+    assert_eq!(within(client.tools().into_future()).await.unwrap()[0].output_schema(), None);
+    let called = within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert!(!called.is_error && called.meta.is_empty());
+    assert_eq!(called.structured::<Vec<i32>>().unwrap(), [1]);
+    assert_eq!(called.structured::<Option<Vec<i32>>>().unwrap(), None, "null is what this type means by it");
+    let read = within(client.read("a:b").into_future()).await.unwrap();
+    assert_eq!(read.text().unwrap(), "x");
+    assert!(within(client.prompt("p", json!({})).into_future()).await.unwrap().meta.is_empty());
+    let of = CompletionOf::Prompt("p");
+    let completed = within(client.complete(&of, "a", "").into_future()).await.unwrap();
+    assert!(completed.values == ["v"] && !completed.has_more);
 }
 
 #[tokio::test]

@@ -162,6 +162,49 @@ async fn a_server_that_ends_at_a_request_it_does_not_know_is_started_again_for_a
     within(client.close()).await;
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn what_a_program_writes_to_stdout_before_it_ends_is_in_the_error() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo 'npx: server not found'; echo 'see the log' >&2; exit 3"]);
+    let error = within(Client::connect(command)).await.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
+    for part in ["exit status: 3", "stdout: npx: server not found", "see the log"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+/// A process that hangs because it lacks variables, such as those of a proxy: its clock is the test's.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn the_log_says_why_a_process_may_be_silent() {
+    #[derive(Clone, Default)]
+    struct Lines(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    impl std::io::Write for Lines {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(text)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    for (builder, is_told) in [(Client::builder(), true), (Client::builder().inherit_environment(), false)] {
+        let lines = Lines::default();
+        let written = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
+        let subscribed = tracing::subscriber::set_default(subscriber);
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat > /dev/null"]);
+        let connected = builder.connect(command).await;
+        drop(subscribed);
+        assert!(matches!(connected, Err(Error::Timeout { .. })), "{connected:?}");
+        let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.contains("inherit_environment"), is_told, "{log}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_servers_environment_is_an_allow_list() {

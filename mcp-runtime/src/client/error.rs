@@ -83,7 +83,8 @@ pub enum Error {
     Closed {
         /// Its exit status; `None` for a server that is not a child process, or has not exited.
         status: Option<ExitStatus>,
-        /// The end of what it wrote to stderr, at most 64 KiB.
+        /// The end of what it wrote to stderr, and of lines of its stdout that are not messages, each after `stdout: `; at
+        /// most 64 KiB.
         stderr: String,
     },
     /// A message, a list, or everything that the server sent for one call has too many bytes.
@@ -106,7 +107,7 @@ pub enum Error {
         status: u16,
         /// The value of `Content-Type`.
         content_type: Option<String>,
-        /// The beginning of the body.
+        /// The beginning of the body; of a redirect that was not followed, its target and the reason.
         body: String,
     },
     /// A message of the server, or a value given to the client, is not what the protocol or a schema requires.
@@ -255,7 +256,7 @@ impl fmt::Display for Error {
                 if stderr.is_empty() {
                     Ok(())
                 } else {
-                    write!(f, "\nits stderr ends with:\n  {}", in_lines(stderr.trim_end()))
+                    write!(f, "\nits output ends with:\n  {}", in_lines(stderr.trim_end()))
                 }
             }
             Self::TooLarge { limit, option } => {

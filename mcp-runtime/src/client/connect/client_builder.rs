@@ -4,6 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use serde_json::Value;
+#[cfg(feature = "client-oauth")]
+use serde_json::json;
 
 use super::{
     client_limits::ClientLimits,
@@ -20,7 +23,12 @@ use crate::{
         },
         requests::read_cache::ReadCacheBounds,
     },
-    core::{arguments::BoxFuture, bound::Configure, client_request::Root, protocol::Revision},
+    core::{
+        arguments::BoxFuture,
+        bound::Configure,
+        client_request::Root,
+        protocol::{Revision, check_extension},
+    },
     fetch::Reach,
 };
 
@@ -224,7 +232,25 @@ impl ClientBuilder {
     /// Gets access tokens from the server's authorization server when the server requires them.
     #[cfg(feature = "client-oauth")]
     pub fn oauth(mut self, oauth: crate::client::OAuth) -> Self {
+        if let Some(extension) = oauth.extension() {
+            self.handlers.extensions.insert(extension.to_owned(), json!({}));
+        }
         self.options.oauth = Some(oauth);
+        self
+    }
+
+    /// Declares an extension of the protocol that this program implements, with its settings, an object: a member of
+    /// `extensions` in the capabilities that every request of 2026-07-28 has. Whether the server declares it,
+    /// [`supports`](Client::supports) says. `OAuth::client_credentials` and `OAuth::enterprise`
+    /// declare theirs.
+    ///
+    /// [`connect`](Self::connect) fails if the name is not a prefix and a name, such as `com.example/prices`.
+    pub fn extension(mut self, name: impl Into<String>, settings: Value) -> Self {
+        let name = name.into();
+        match check_extension(&name, &settings) {
+            Ok(()) => drop(self.handlers.extensions.insert(name, settings)),
+            Err(error) => self.invalid = Some(Error::invalid(error)),
+        }
         self
     }
 

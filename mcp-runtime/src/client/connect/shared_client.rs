@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    pin::pin,
     process::Command,
     sync::{
         Arc, OnceLock,
@@ -61,6 +62,8 @@ use crate::{
 const STABLE: Duration = Duration::from_secs(30);
 const FIRST_RESPAWN_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_RESPAWN_PAUSE: Duration = Duration::from_secs(30);
+/// How long a process may be silent before the log says why that may be.
+const SILENT_PROCESS: Duration = Duration::from_secs(10);
 /// The buffer of a connection to a server in this process.
 const IN_PROCESS_BUFFER: usize = 256 << 10;
 
@@ -127,6 +130,8 @@ pub(in crate::client) struct SharedClient {
     failed_handshakes: AtomicU64,
     /// Whether a new handshake over HTTP was begun and not finished.
     is_without_session: AtomicBool,
+    /// Held while a session that may be lost is looked for.
+    renewing: Arc<tokio::sync::Mutex<()>>,
     next_id: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
     /// The description of the client in every modern request, as members of JSON.
@@ -224,6 +229,7 @@ impl SharedClient {
             reconnecting: tokio::sync::Mutex::default(),
             failed_handshakes: AtomicU64::new(0),
             is_without_session: AtomicBool::new(false),
+            renewing: Arc::default(),
             next_id: AtomicU64::new(1),
             log_level: Mutex::new(None),
             client_meta: OnceLock::new(),
@@ -244,7 +250,12 @@ impl SharedClient {
         let weak = Arc::downgrade(&shared);
         shared.inbox.on_session_lost(Arc::new(move || {
             if let Some(shared) = weak.upgrade() {
-                tokio::spawn(async move { shared.renew_session().await });
+                // one that asks for it in turn, such as its own request, would make it endless
+                let Ok(renewing) = shared.renewing.clone().try_lock_owned() else { return };
+                tokio::spawn(async move {
+                    shared.renew_session().await;
+                    drop(renewing);
+                });
             }
         }));
         shared.reconnecting.lock().await.started = Some(Instant::now());
@@ -288,7 +299,7 @@ impl SharedClient {
         let key = self.source_key();
         let remembered = key.as_deref().and_then(negotiation::remembered);
         let mut link = self.open_link(streams, options.operation.as_ref()).await?;
-        let agreed = match self.negotiate(&link, remembered, options).await {
+        let agreed = match self.explain_silence(self.negotiate(&link, remembered, options)).await {
             // servers that end when the first request is not `initialize`
             Err(Error::Closed { .. })
                 if matches!(self.source, LinkSource::Command(_))
@@ -312,6 +323,26 @@ impl SharedClient {
             negotiation::remember(key, revision);
         }
         Ok(Connection { link: Arc::new(link), revision, server, generation })
+    }
+
+    /// The output of a handshake; a line in the log says why a process may be silent for so long.
+    async fn explain_silence<T>(&self, handshake: impl Future<Output = T>) -> T {
+        let mut handshake = pin!(handshake);
+        if let LinkSource::Command(command) = &self.source
+            && !self.options.inherit_environment
+        {
+            let silence = sleep(SILENT_PROCESS);
+            tokio::select! {
+                done = &mut handshake => return done,
+                () = silence => tracing::warn!(
+                    program = %command.get_program().display(),
+                    "the server has not answered for {SILENT_PROCESS:?}: its process gets `PATH`, `HOME` and a few other \
+                     variables; one that downloads itself may need those of a proxy or a registry: pass them with \
+                     `.env(..)`, or all with `.inherit_environment()`"
+                ),
+            }
+        }
+        handshake.await
     }
 
     async fn negotiate(

@@ -1,6 +1,9 @@
 //! Lists of a server, page by page, with bounds for a server that does not end them.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -136,7 +139,8 @@ pub(crate) struct ListPages {
     pub(crate) entries: Vec<Value>,
     pub(crate) dropped: Vec<DroppedEntry>,
     cursor: Option<Value>,
-    pages: usize,
+    /// The cursors of the pages so far: one that repeats leads to pages that have come already.
+    seen: HashSet<String>,
     /// Bytes of all pages, as the server sent them.
     pub(crate) bytes: usize,
     /// The shortest time that one of the pages may be kept.
@@ -151,7 +155,7 @@ impl ListPages {
             entries: Vec::new(),
             dropped: Vec::new(),
             cursor: None,
-            pages: 0,
+            seen: HashSet::new(),
             bytes: 0,
             ttl: None,
         }
@@ -203,9 +207,11 @@ impl ListPages {
         let next = page.get("nextCursor").map(|next| serde_json::from_str::<Value>(next.get()));
         let next = next.transpose().map_err(invalid)?;
         let Some(next) = next.filter(|next| !next.is_null()) else { return Ok(true) };
-        // the value of a cursor says nothing: a list without an end reaches a bound
-        self.pages += 1;
-        if self.pages == self.bounds.pages {
+        if !self.seen.insert(next.to_string()) {
+            let error = "its `nextCursor` repeats that of an earlier page, so the list has no end";
+            return Err(PageError::Invalid(format!("the result of `{method}`: {error}")));
+        }
+        if self.seen.len() == self.bounds.pages {
             let what = format!("`{method}` has more than {} pages", self.bounds.pages);
             return Err(PageError::TooMany { what, option: "list_pages" });
         }
@@ -217,6 +223,20 @@ impl ListPages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cursor_that_repeats_ends_the_list_with_an_error_that_says_so() {
+        for cursors in [&["1", "1"][..], &["1", "2", "1"]] {
+            let mut pages = ListPages::new(ListedKind::Tools, ListBounds::IN_PROCESS);
+            let (last, first) = cursors.split_last().unwrap();
+            let page = |cursor: &str| format!(r#"{{"tools":[],"nextCursor":"{cursor}"}}"#);
+            for cursor in first {
+                assert_eq!(pages.take(&page(cursor)), Ok(false));
+            }
+            let Err(PageError::Invalid(error)) = pages.take(&page(last)) else { panic!("it goes on") };
+            assert!(error.contains("`nextCursor` repeats"), "{error}");
+        }
+    }
 
     #[test]
     fn an_entry_that_is_nested_too_deeply_is_left_out_and_the_others_are_not() {

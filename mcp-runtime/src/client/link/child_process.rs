@@ -31,6 +31,8 @@ use crate::{client::Error, core::sync::Mutex};
 
 /// How much of stderr is kept.
 const STDERR_KEPT: usize = 64 << 10;
+/// How much of a line of stdout that is not a message is kept with it.
+const STRAY_LINE: usize = 1 << 10;
 /// How long a server may take to exit after its stdin was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long output of a process that has exited may still arrive, since grandchildren can hold its pipe open.
@@ -250,15 +252,24 @@ impl Drop for Unregister {
 async fn keep_stderr(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
     let mut chunk = [0; 4096];
     while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
-        let mut kept = kept.lock();
-        kept.extend(chunk.get(..bytes).unwrap_or_default());
-        let excess = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..excess);
+        keep(&mut kept.lock(), chunk.get(..bytes).unwrap_or_default());
     }
 }
 
+fn keep(kept: &mut VecDeque<u8>, text: &[u8]) {
+    kept.extend(text);
+    let excess = kept.len().saturating_sub(STDERR_KEPT);
+    kept.drain(..excess);
+}
+
 impl ChildHandle {
-    /// The end of what the process wrote to stderr.
+    /// Keeps a line of stdout that is not a message: programs say there why they end, or that they are not found.
+    pub(in crate::client) fn keep_stray_line(&self, line: &[u8]) {
+        let line = line.get(..line.len().min(STRAY_LINE)).unwrap_or_default();
+        keep(&mut self.stderr.lock(), &[b"stdout: ", line, b"\n"].concat());
+    }
+
+    /// The end of what the process wrote to stderr, and to stdout besides messages.
     pub(in crate::client) fn stderr(&self) -> String {
         let kept: Vec<u8> = self.stderr.lock().iter().copied().collect();
         String::from_utf8_lossy(&kept).into_owned()

@@ -384,12 +384,12 @@ impl HttpShared {
         let mut redirects = 0;
         loop {
             let response = self.http.send(request.clone()).await.map_err(|error| transport_error(&error))?;
-            let keeps_method =
-                matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
             let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
             let target = location.and_then(|location| request.url.join(location).ok());
             match target.filter(|target| target.origin() == request.url.origin()) {
-                Some(target) if keeps_method && redirects < MAX_REDIRECTS => request.url = target,
+                Some(target) if keeps_method(response.status()) && redirects < MAX_REDIRECTS => {
+                    request.url = target
+                }
                 _ => return Ok(response),
             }
             redirects += 1;
@@ -735,13 +735,31 @@ impl HttpShared {
         Ok(body)
     }
 
+    /// Where a redirect that was not followed leads, and why it was not.
+    fn refused_redirect(&self, response: &HttpResponse) -> Option<String> {
+        let location =
+            response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection());
+        let target = self.url.join(location?.to_str().ok()?).ok()?;
+        let why = if target.origin() != self.url.origin() {
+            "of another origin, which must not get what this one was sent"
+        } else if keeps_method(response.status()) {
+            "after too many others"
+        } else {
+            "by a status that would repeat the POST as a GET"
+        };
+        Some(format!(
+            "a redirect to `{target}` is not followed, {why}: connect to the URL where the server is"
+        ))
+    }
+
     /// The error of a response without success, and the JSON-RPC error in its body.
     async fn failure(&self, response: HttpResponse) -> (Error, Option<RawReply>) {
         let status = response.status();
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let scopes = Challenge::of(response.headers()).scopes;
-        let content_type = content_type(&response);
+        let redirect = self.refused_redirect(&response);
+        let content_type = content_type(&response).filter(|_| redirect.is_none());
         let body =
             match timeout(CONNECT_TIMEOUT, self.read_body(response, self.max_message.min(MAX_ERROR), None))
                 .await
@@ -753,12 +771,17 @@ impl HttpShared {
             return (Error::Unauthorized { challenge }, None);
         }
         let reply = json_rpc_error(&body);
-        let body = beginning_of(&body, ERROR_BODY);
+        let body = redirect.unwrap_or_else(|| beginning_of(&body, ERROR_BODY));
         if status == StatusCode::FORBIDDEN && (challenge.is_some() || reply.is_none()) {
             return (Error::Forbidden { scopes, content_type, body }, None);
         }
         (Error::Http { status: status.as_u16(), content_type, body }, reply)
     }
+}
+
+/// Whether a redirect repeats the request as it is.
+fn keeps_method(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
 /// The pause before the standalone stream is opened again: what the server asks for, within bounds, else `pause`.

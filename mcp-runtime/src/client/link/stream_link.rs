@@ -125,6 +125,7 @@ struct TimedRequest {
 pub(super) struct Received {
     shared: Arc<StreamShared>,
     inbox: Arc<Inbox>,
+    process: Option<ChildHandle>,
 }
 
 impl StreamLink {
@@ -168,7 +169,7 @@ impl StreamLink {
             earlier_deadline: Notify::new(),
             cleanup: Cleanup::on_stream(),
         });
-        let received = || Received { shared: shared.clone(), inbox: inbox.clone() };
+        let received = || Received { shared: shared.clone(), inbox: inbox.clone(), process: process.clone() };
         tokio::spawn(write(queue, received()));
         let (timed, over) = (shared.clone(), token.clone());
         tokio::spawn(async move {
@@ -361,7 +362,7 @@ impl StreamShared {
         }
     }
 
-    /// Sends a message to which there is no response.
+    /// Sends a message that gets no response.
     async fn send_message(&self, message: Vec<u8>) -> Result<(), mpsc::error::SendError<Vec<u8>>> {
         self.requests.lock().messages_sent += 1;
         self.outgoing.send(message).await
@@ -532,6 +533,9 @@ impl Received {
             #[cfg(feature = "cli")]
             if let Some(listener) = &self.inbox.handlers.stray_line {
                 call_listener(listener, String::from_utf8_lossy(text).into_owned());
+            }
+            if let Some(process) = &self.process {
+                process.keep_stray_line(text);
             }
             return tracing::debug!("the server sent an invalid message");
         };

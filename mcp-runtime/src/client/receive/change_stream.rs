@@ -49,6 +49,16 @@ struct Acknowledged {
     answer: Option<Result<Value, Error>>,
 }
 
+/// The stream that has what is wanted.
+struct OpenStream {
+    number: u64,
+    /// Cancels it.
+    token: CancellationToken,
+    filter: Value,
+    /// Whether the server has ended it.
+    has_ended: bool,
+}
+
 /// How a stream of changes ended.
 enum StreamEnd {
     /// With a result.
@@ -150,9 +160,14 @@ impl SharedClient {
         }
         let shared = self.clone();
         tokio::spawn(async move {
+            let mut current = None;
             tokio::select! {
-                () = shared.drive() => {}
+                () = shared.drive(&mut current) => {}
                 () = shared.token.cancelled() => {}
+            }
+            // the program has closed its client
+            if current.is_some_and(|stream| !stream.has_ended) {
+                shared.inbox.handlers.notify_change(ChangeEvent::Ended);
             }
         });
     }
@@ -181,15 +196,14 @@ impl SharedClient {
         (filter != json!({})).then_some(filter)
     }
 
-    /// Keeps one stream open for what is wanted.
-    async fn drive(self: &Arc<Self>) {
+    /// Keeps one stream open for what is wanted, until the program closes the client.
+    async fn drive(self: &Arc<Self>, current: &mut Option<OpenStream>) {
         let (ends, mut ended) = tokio::sync::mpsc::unbounded_channel::<(u64, StreamEnd)>();
-        let mut current: Option<(u64, CancellationToken, Value)> = None;
         let mut pause = FIRST_PAUSE;
         let mut was_lost = false;
         loop {
             let wanted = self.wanted();
-            let is_current = current.as_ref().map(|(_, _, filter)| filter) == wanted.as_ref();
+            let is_current = current.as_ref().map(|stream| &stream.filter) == wanted.as_ref();
             if !is_current {
                 let mut next = None;
                 if let Some(filter) = wanted {
@@ -212,23 +226,23 @@ impl SharedClient {
                     if std::mem::take(&mut was_lost) {
                         self.inbox.handlers.notify_change(ChangeEvent::Restored);
                     }
-                    next = Some((number, token, filter));
+                    next = Some(OpenStream { number, token, filter, has_ended: false });
                 }
-                if let Some((_, token, _)) = std::mem::replace(&mut current, next) {
-                    token.cancel();
+                if let Some(stream) = std::mem::replace(current, next) {
+                    stream.token.cancel();
                 }
             }
             tokio::select! {
                 () = self.subscriptions.changed.notified() => {}
                 Some((number, end)) = ended.recv() => {
-                    if current.as_ref().is_none_or(|(open, ..)| *open != number) {
-                        continue;
-                    }
+                    let Some(stream) = current.as_mut().filter(|stream| stream.number == number) else { continue };
                     match end {
                         StreamEnd::Graceful => {
                             self.inbox.handlers.notify_change(ChangeEvent::Ended);
-                            // `current` stays, so that nothing is opened before something else is wanted
+                            // it stays, so that nothing is opened before something else is wanted
+                            stream.has_ended = true;
                         }
+                        StreamEnd::Broken(_) if self.connection().is_err() => return,
                         StreamEnd::Broken(error) => {
                             tracing::debug!(error = error.in_one_line(), "the stream of changes broke");
                             if !std::mem::replace(&mut was_lost, true) {
@@ -237,7 +251,7 @@ impl SharedClient {
                             // changes in between are not known
                             self.lists.invalidate_all();
                             self.reads.clear();
-                            current = None;
+                            *current = None;
                             sleep(pause).await;
                             pause = (pause * 2).min(LONGEST_PAUSE);
                         }

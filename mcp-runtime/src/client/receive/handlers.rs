@@ -209,7 +209,7 @@ pub enum ChangeEvent {
         /// Its URI.
         uri: String,
     },
-    /// The server ended the subscriptions in an orderly way; they are not opened again.
+    /// The server ended the subscriptions in an orderly way, or the program closed the client; they are not opened again.
     Ended,
     /// The stream of changes broke; it is opened again, and changes in between are not known.
     Lost,
@@ -244,6 +244,8 @@ pub(in crate::client) struct Handlers {
     pub(in crate::client) log: Option<Listener<LogMessage>>,
     pub(in crate::client) progress: Option<Listener<ProgressUpdate>>,
     pub(in crate::client) change: Option<Listener<ChangeEvent>>,
+    /// Extensions that the program or its authorization has, with their settings.
+    pub(in crate::client) extensions: Map<String, Value>,
     /// Lines over byte streams that are not messages, for `mcp-dev`.
     #[cfg(feature = "cli")]
     pub(in crate::client) stray_line: Option<Listener<String>>,
@@ -278,7 +280,9 @@ impl Handlers {
                 if revision.is_modern() { json!({}) } else { json!({ "listChanged": true }) };
         }
         if revision.is_modern() {
-            capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
+            let mut extensions = self.extensions.clone();
+            extensions.insert(TASKS_EXTENSION.to_owned(), json!({}));
+            capabilities["extensions"] = extensions.into();
         }
         capabilities
     }
@@ -312,7 +316,8 @@ impl Handlers {
                     return undeclared("this mode of elicitation");
                 }
                 let Some(handler) = &self.elicit else { return undeclared("elicitation by form") };
-                let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({}));
+                let schema = params.get("requestedSchema").filter(|schema| !schema.is_null());
+                let schema = schema.cloned().unwrap_or_else(|| json!({}));
                 let request =
                     FormRequest { message: text("message").unwrap_or_default(), schema: schema.clone() };
                 Some(handler(request).await.into_form_result(&schema).map_err(AnswerError::Failed))

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -199,13 +200,30 @@ impl Client {
         })
     }
 
-    /// Calls a tool with these arguments, an object, or null for none. A call that the server goes on with as a task is
-    /// driven to its end; dropping the future, or the end of its [time](PendingCall::timeout), cancels the task.
+    /// Calls a tool with these arguments: a struct, a map, `json!({..})`, or `()` for none. A call that the server goes on
+    /// with as a task is driven to its end; dropping the future, or the end of its [time](PendingCall::timeout), cancels the
+    /// task.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &mcp_runtime::client::Client) -> Result<(), mcp_runtime::client::Error> {
+    /// #[derive(serde::Serialize)]
+    /// struct Search<'a> {
+    ///     path: &'a str,
+    ///     pattern: &'a str,
+    /// }
+    ///
+    /// let found = client.call("search_files", Search { path: "/data", pattern: "tea" }).await?.ok()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias("call_tool", "invoke", "execute"))]
-    pub fn call(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<CallResult> {
-        let tool = tool.into();
+    pub fn call(&self, tool: impl Into<String>, arguments: impl Serialize) -> PendingCall<CallResult> {
+        self.call_with(tool.into(), to_arguments(arguments))
+    }
+
+    fn call_with(&self, tool: String, arguments: Result<Value, Error>) -> PendingCall<CallResult> {
         self.request(move |shared, options, _| async move {
-            let reply = call_tool(&shared, &tool, arguments, None, &options).await?;
+            let reply = call_tool(&shared, &tool, arguments?, None, &options).await?;
             if let Some(task) = reply.task {
                 return Box::pin(task.result()).await;
             }
@@ -244,9 +262,14 @@ impl Client {
     ///
     /// The error [`Error::Unsupported`] says that the server did not make a task of it; its result is lost. A server of
     /// 2025-11-25 is asked only if it and the tool allow tasks, and the error says that they do not.
-    pub fn call_task(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<RunningToolTask> {
-        let tool = tool.into();
+    pub fn call_task(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> PendingCall<RunningToolTask> {
+        let (tool, arguments) = (tool.into(), to_arguments(arguments));
         self.request(move |shared, options, _| async move {
+            let arguments = arguments?;
             let connection = shared.connection()?;
             let is_legacy = !connection.revision.is_modern();
             if is_legacy && !can_be_task(&shared, &connection, &tool, &options).await? {
@@ -276,9 +299,10 @@ impl Client {
 
     /// Fills in a prompt. Arguments are text; other values become their JSON, and one that is null is absent.
     #[doc(alias("get_prompt"))]
-    pub fn prompt(&self, name: impl Into<String>, arguments: Value) -> PendingCall<RenderedPrompt> {
-        let name = name.into();
+    pub fn prompt(&self, name: impl Into<String>, arguments: impl Serialize) -> PendingCall<RenderedPrompt> {
+        let (name, arguments) = (name.into(), to_arguments(arguments));
         self.request(move |shared, options, _| async move {
+            let arguments = arguments?;
             require(&*shared.connection()?, "prompts")?;
             let mut members = json!({ "name": name });
             if arguments.is_object() {
@@ -431,6 +455,15 @@ async fn can_be_task(
         Box::pin(shared.list(ListedKind::Tools, false, &options.of_same_call())).await?;
     }
     Ok(matches!(shared.tools.task_support(tool).as_deref(), Some("required" | "optional")))
+}
+
+/// The program's arguments as JSON.
+///
+/// # Errors
+/// They have no JSON, such as a map whose keys are not text.
+fn to_arguments(arguments: impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(arguments)
+        .map_err(|error| Error::invalid(format!("the arguments are not JSON: {error}")))
 }
 
 /// Calls a tool, once more with new headers if the server finds that some are missing.

@@ -186,7 +186,7 @@ impl<T> TypedItem<T> {
         let name = self.name_or(item.name);
         let prepared = S::write(arguments, item.args).and_then(|arguments| check(&name, item, arguments));
         self.request(prepared, move |client, (arguments, _), options, _| async move {
-            client.prompt(name, arguments.into()).with_options(options).await
+            client.prompt(name, arguments).with_options(options).await
         })
     }
 }

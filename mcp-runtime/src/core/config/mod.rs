@@ -43,6 +43,8 @@ pub(crate) struct Options {
     /// Options of capabilities and of the authentication of callers, by type.
     pub(crate) of_capabilities: Extensions,
     pub(crate) telemetry: TelemetryOptions,
+    /// Extensions of the protocol that the program has, with their settings as JSON.
+    pub(crate) extensions: Vec<(String, String)>,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
     #[cfg(feature = "http")]

@@ -31,6 +31,12 @@ impl Server {
             declared.list("tools");
         }
         registry.capabilities.iter().for_each(|capability| capability.declare(&mut declared));
+        // older revisions do not have the member
+        if revision.is_modern() {
+            for (name, settings) in &self.options().extensions {
+                declared.extension(name.clone(), settings.clone());
+            }
+        }
         declared.write(object);
     }
 

@@ -22,6 +22,30 @@ pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// Events (SEP-3415).
 pub(crate) const EVENTS_EXTENSION: &str = "io.modelcontextprotocol/events";
 
+/// Checks an extension that a program declares.
+///
+/// # Errors
+/// It cannot be declared: the reason.
+pub(crate) fn check_extension(name: &str, settings: &Value) -> Result<(), String> {
+    const OWN: [&str; 4] =
+        [UI_EXTENSION, "io.modelcontextprotocol/skills", TASKS_EXTENSION, EVENTS_EXTENSION];
+    let is_word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+    };
+    if !name.split_once('/').is_some_and(|(prefix, name)| is_word(prefix) && is_word(name)) {
+        return Err(format!(
+            "`{name}` is not the name of an extension\nwrite a prefix of yours and a name: `com.example/prices`"
+        ));
+    }
+    if OWN.contains(&name) {
+        return Err(format!("`{name}` is declared without `.extension(..)`, by what implements it"));
+    }
+    match settings.is_object() {
+        true => Ok(()),
+        false => Err(format!("the settings of the extension `{name}` are not an object")),
+    }
+}
+
 /// Whether a URI is that of a UI resource.
 pub(crate) fn is_ui_uri(uri: &str) -> bool {
     uri.starts_with("ui://")

@@ -12,7 +12,8 @@ mod uri;
 
 pub(crate) use error_code::*;
 pub(crate) use extension::{
-    EVENTS_EXTENSION, TASKS_EXTENSION, UI_EXTENSION, UI_MIME_TYPE, UI_SETTINGS, is_ui_uri, supports_ui,
+    EVENTS_EXTENSION, TASKS_EXTENSION, UI_EXTENSION, UI_MIME_TYPE, UI_SETTINGS, check_extension, is_ui_uri,
+    supports_ui,
 };
 #[cfg(feature = "skills")]
 pub(crate) use extension::{SKILLS_EXTENSION, SKILLS_SETTINGS};

@@ -39,6 +39,7 @@ use crate::{
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
         log_limit::ServerLogLimits,
+        protocol::check_extension,
         store::{CallerRate, RateStore, SealedStore, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
@@ -354,6 +355,26 @@ impl ServerBuilder {
     #[doc(alias("name", "version", "instructions"))]
     pub fn info(mut self, set: impl Configure<ServerInfo>) -> Self {
         self.info = set(self.info);
+        self
+    }
+
+    /// Declares an extension of the protocol that this program implements, with its settings, an object: a member of
+    /// `capabilities.extensions` on the wire, which 2026-07-28 has. Methods and results of the extension are the program's
+    /// business; whether a client declares it, [`client_capabilities`](crate::Context::client_capabilities) says.
+    ///
+    /// ```
+    /// let server = mcp_runtime::server!().extension("com.example/prices", serde_json::json!({ "currency": "EUR" }));
+    /// ```
+    ///
+    /// [`build`](Self::build) fails if the name is not a prefix and a name, or if the server declares the extension itself.
+    ///
+    /// See [extensions](https://modelcontextprotocol.io/extensions/overview#negotiation).
+    pub fn extension(mut self, name: impl Into<String>, settings: serde_json::Value) -> Self {
+        let name = name.into();
+        match check_extension(&name, &settings) {
+            Ok(()) => self.options.extensions.push((name, settings.to_string())),
+            Err(error) => self.errors.push(BuildError::new(error)),
+        }
         self
     }
 

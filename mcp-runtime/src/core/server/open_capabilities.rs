@@ -1,7 +1,7 @@
 //! The capabilities of a server: parts of the protocol that it has only if something in the program names them. The core
 //! knows no list of them: a type that names one has a function that opens it, which leads the linker to its code.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, borrow::Cow, fmt, sync::Arc};
 
 use super::{Assembly, Registry, Server};
 use crate::core::{
@@ -226,7 +226,7 @@ pub(crate) struct Declared {
     /// Whether changes of lists are declared.
     notifies: bool,
     members: Vec<(&'static str, &'static str)>,
-    extensions: Vec<(&'static str, &'static str)>,
+    extensions: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 impl Declared {
@@ -255,8 +255,12 @@ impl Declared {
     }
 
     /// Adds a member of `extensions`; the settings are JSON.
-    pub(crate) fn extension(&mut self, key: &'static str, settings: &'static str) {
-        self.extensions.push((key, settings));
+    pub(crate) fn extension(
+        &mut self,
+        key: impl Into<Cow<'static, str>>,
+        settings: impl Into<Cow<'static, str>>,
+    ) {
+        self.extensions.push((key.into(), settings.into()));
     }
 
     /// Writes the members, ordered by their keys, whatever order the capabilities were opened in.
@@ -270,7 +274,7 @@ impl Declared {
             if !self.extensions.is_empty() {
                 c.object("extensions", |e| {
                     for (key, settings) in self.extensions {
-                        e.raw(key, settings);
+                        e.raw(&key, &settings);
                     }
                 });
             }

@@ -203,6 +203,45 @@ async fn a_catalog_leads_to_no_address_that_its_host_may_not_name() {
 }
 
 #[tokio::test]
+async fn documents_are_revalidated_by_their_entity_tags_and_the_catalog_may_be_at_its_other_path() {
+    within(async {
+        let server = HttpServer::start(builder()).await;
+        let endpoint = format!("http://{}/mcp", server.address);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = seen.clone();
+        let app = axum::Router::new().fallback(move |request: Request| {
+            let known = request.headers().get("if-none-match").is_some_and(|tag| tag == "\"1\"");
+            let document = match request.uri().path() {
+                "/.well-known/ard.json" => Some(catalog(&json!([entry("/card.json")]))),
+                "/card.json" => Some(card(&endpoint)),
+                _ => None,
+            };
+            let status = match &document {
+                Some(_) if request.method() != "GET" => 404,
+                Some(_) if known => 304,
+                Some(_) => 200,
+                None => 404,
+            };
+            if document.is_some() {
+                log.lock().unwrap().push(status);
+            }
+            let body = document.filter(|_| status == 200).map(|document| document.to_string());
+            async move {
+                let response = Response::builder().status(status).header("etag", "\"1\"");
+                response.body(Body::from(body.unwrap_or_default())).unwrap()
+            }
+        });
+        let host = format!("http://{}", serve_router(app).await);
+        for _ in 0..2 {
+            let client = Client::builder().follow_origins().connect(&host).await.expect("a client");
+            client.ping().await.expect("an answer");
+        }
+        assert_eq!(*seen.lock().unwrap(), [200, 200, 304, 304]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_catalog_that_leads_nowhere_says_why() {
     within(async {
         let cases: Vec<(Value, &str)> = vec![

@@ -52,7 +52,7 @@ impl fmt::Display for FetchError {
 /// A document, and what the server said with it.
 pub(crate) struct FetchedDocument {
     pub(crate) status: StatusCode,
-    #[cfg(feature = "client-oauth")]
+    #[cfg(feature = "client")]
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
@@ -154,7 +154,7 @@ impl Fetcher {
             }
             Ok(FetchedDocument {
                 status: response.status(),
-                #[cfg(feature = "client-oauth")]
+                #[cfg(feature = "client")]
                 headers: response.headers().clone(),
                 body,
             })

@@ -20,6 +20,8 @@ mod tls_provider;
 
 #[cfg(any(feature = "auth", feature = "client-oauth"))]
 pub(crate) use document::FetchError;
+#[cfg(feature = "client")]
+pub(crate) use document::FetchedDocument;
 #[cfg(any(feature = "auth", feature = "client"))]
 pub(crate) use document::Fetcher;
 #[cfg(feature = "client-oauth")]

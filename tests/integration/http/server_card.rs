@@ -26,6 +26,7 @@ fn published() -> ServerBuilder {
             .title("Notes")
             .description("Notes of a team.")
             .website("https://notes.example.com")
+            .repository("https://github.com/me/notes")
             .icon(Icon::new("https://notes.example.com/icon.png").mime("image/png"))
     })
 }
@@ -220,6 +221,7 @@ async fn a_server_with_a_registry_name_and_a_public_url_publishes_its_card_and_a
                 "description": "Notes of a team.",
                 "title": "Notes",
                 "websiteUrl": "https://notes.example.com",
+                "repository": { "url": "https://github.com/me/notes", "source": "github" },
                 "icons": [{ "src": "https://notes.example.com/icon.png", "mimeType": "image/png" }],
                 "remotes": [{
                     "type": "streamable-http",
@@ -228,12 +230,17 @@ async fn a_server_with_a_registry_name_and_a_public_url_publishes_its_card_and_a
                 }]
             })
         );
+        let same = get("/.well-known/ard.json", server.address).await;
+        assert_eq!(same.header("content-type"), Some("application/json"));
         let catalog = get(CATALOG, server.address).await;
+        assert_eq!(catalog.body, same.body);
+        let link = get(CARD, server.address).await.header("link").map(str::to_owned);
+        assert!(link.is_some_and(|link| link.starts_with(&format!("<{CATALOG}>; rel=\"ai-catalog\""))));
         assert_eq!(catalog.header("content-type"), Some("application/ai-catalog+json"));
         assert_eq!(
             parsed(&catalog),
             json!({
-                "specVersion": "1.0",
+                "specVersion": "0.9",
                 "entries": [{
                     "identifier": "urn:air:me.github.io:mcp:notes",
                     "displayName": "Notes",

@@ -1,10 +1,12 @@
-//! Finds the endpoint of a host by its catalog (`/.well-known/ai-catalog.json`) and the server card that this leads to, for
+//! Finds the endpoint of a host by its catalog (`/.well-known/ai-catalog.json`, or the same at
+//! `/.well-known/ard.json`) and the server card that this leads to, for
 //! a URL that names a host and does not answer MCP itself. A card or an endpoint of another origin is not requested unless
 //! the program asks for that, and then without a header or a token of the first one. Nothing in a card is believed but
 //! where the endpoint is.
 //!
-//! See [discovery](https://github.com/modelcontextprotocol/experimental-ext-server-card/blob/main/docs/discovery.md); the
-//! text is a draft.
+//! See [SEP-2127](https://modelcontextprotocol.io/seps/2127-mcp-server-cards).
+
+use std::{collections::VecDeque, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
@@ -14,14 +16,17 @@ use url::Url;
 use super::client_builder::ClientOptions;
 use crate::{
     client::Error,
-    core::visible_text::in_one_line,
-    fetch::{Fetcher, Reach, tls_config},
+    core::{sync::Mutex, visible_text::in_one_line},
+    fetch::{FetchedDocument, Fetcher, Reach, tls_config},
 };
 
-const CATALOG_PATH: &str = "/.well-known/ai-catalog.json";
+const CATALOG_PATHS: [&str; 2] = ["/.well-known/ai-catalog.json", "/.well-known/ard.json"];
 const CATALOG_TYPE: HeaderValue = HeaderValue::from_static("application/ai-catalog+json, application/json");
 const CARD: &str = "application/mcp-server-card+json";
 const CARD_TYPE: HeaderValue = HeaderValue::from_static("application/mcp-server-card+json, application/json");
+/// Documents that are kept, each with its entity tag, and the largest one.
+const MAX_KEPT: usize = 64;
+const MAX_KEPT_BYTES: usize = 64 << 10;
 /// Servers of a catalog that a message names.
 const MAX_NAMED: usize = 10;
 
@@ -110,11 +115,14 @@ pub(super) async fn find_endpoint(
     let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
     // the program has named this host
     let own = Fetcher::of_client(Reach::Any, tls.clone());
-    let Some(catalog) =
-        fetch::<Catalog>(&own, &host.join(CATALOG_PATH).map_err(Error::not_connected)?, CATALOG_TYPE).await
-    else {
-        return Ok(None);
-    };
+    let mut catalog = None;
+    for path in CATALOG_PATHS {
+        let url = host.join(path).map_err(Error::not_connected)?;
+        if catalog.is_none() {
+            catalog = fetch::<Catalog>(&own, &url, CATALOG_TYPE).await;
+        }
+    }
+    let Some(catalog) = catalog else { return Ok(None) };
     let mut cards = catalog.entries.into_iter().filter(Entry::is_card);
     let failed = |reason: String| Error::not_connected(format!("`{host}` does not answer MCP, and {reason}"));
     let Some(entry) = cards.next() else {
@@ -187,6 +195,30 @@ impl FoundEndpoint {
     }
 }
 
+/// A document with its entity tag, by which the server is asked whether it has changed.
+#[derive(Clone)]
+struct KeptDocument {
+    url: Url,
+    etag: HeaderValue,
+    body: Arc<[u8]>,
+}
+
+/// Documents of this process, the oldest first.
+static KEPT: Mutex<VecDeque<KeptDocument>> = Mutex::new(VecDeque::new());
+
+fn keep(url: Url, document: &FetchedDocument) {
+    let mut kept = KEPT.lock();
+    kept.retain(|kept| kept.url != url);
+    if let Some(etag) = document.headers.get(header::ETAG)
+        && document.body.len() <= MAX_KEPT_BYTES
+    {
+        if kept.len() == MAX_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(KeptDocument { url, etag: etag.clone(), body: document.body.as_slice().into() });
+    }
+}
+
 /// A document, which is requested without any credentials; `None` if it cannot be read.
 async fn fetch<T: serde::de::DeserializeOwned>(
     fetcher: &Fetcher,
@@ -194,9 +226,20 @@ async fn fetch<T: serde::de::DeserializeOwned>(
     accept: HeaderValue,
 ) -> Option<T> {
     let url = fetcher.check_url(url.as_str()).ok()?;
-    let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
-    match fetcher.send(Method::GET, url, headers, "").await {
-        Ok(document) if document.status == StatusCode::OK => serde_json::from_slice(&document.body).ok(),
+    let mut headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
+    let kept = KEPT.lock().iter().find(|kept| kept.url == url).cloned();
+    if let Some(kept) = &kept {
+        headers.insert(header::IF_NONE_MATCH, kept.etag.clone());
+    }
+    match fetcher.send(Method::GET, url.clone(), headers, "").await {
+        Ok(document) if document.status == StatusCode::OK => {
+            let read = serde_json::from_slice(&document.body).ok()?;
+            keep(url, &document);
+            Some(read)
+        }
+        Ok(document) if document.status == StatusCode::NOT_MODIFIED => {
+            serde_json::from_slice(&kept?.body).ok()
+        }
         Ok(_) => None,
         Err(error) => {
             tracing::debug!(%error, "a catalog or a server card could not be fetched");

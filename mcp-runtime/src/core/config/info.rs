@@ -21,6 +21,9 @@ pub struct ServerInfo {
     /// The URL of the endpoint over HTTP.
     #[cfg(feature = "http")]
     pub(crate) public_url: Option<String>,
+    /// The URL of the server's source.
+    #[cfg(feature = "http")]
+    pub(crate) repository: Option<String>,
 }
 
 impl ServerInfo {
@@ -37,6 +40,8 @@ impl ServerInfo {
             registry_name: None,
             #[cfg(feature = "http")]
             public_url: None,
+            #[cfg(feature = "http")]
+            repository: None,
         }
     }
 

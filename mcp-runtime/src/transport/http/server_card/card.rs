@@ -32,6 +32,11 @@ pub(super) fn card(info: &ServerInfo, name: &str, url: &str, options: &HttpOptio
         .str("description", &description(info, name))
         .opt_str("title", title.as_deref())
         .opt_str("websiteUrl", info.website.as_deref().filter(|website| is_url(website)));
+    if let Some(url) = &info.repository {
+        card.object("repository", |repository| {
+            repository.str("url", url).str("source", &source(url));
+        });
+    }
     ContentWriter(Revision::LATEST).write_icons(&mut card, &info.icons);
     write_array(card.key("remotes"), [url], |out, url| {
         let mut remote = Object::new(out);
@@ -54,7 +59,7 @@ pub(super) fn card(info: &ServerInfo, name: &str, url: &str, options: &HttpOptio
 pub(super) fn catalog(info: &ServerInfo, name: &str, card_url: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     let mut catalog = Object::new(&mut out);
-    catalog.str("specVersion", "1.0");
+    catalog.str("specVersion", "0.9");
     write_array(catalog.key("entries"), [card_url], |out, card_url| {
         let title = info.title.as_deref().map(shortened).filter(|title| !title.is_empty());
         let mut entry = Object::new(out);
@@ -67,6 +72,16 @@ pub(super) fn catalog(info: &ServerInfo, name: &str, card_url: &str) -> Vec<u8> 
     });
     catalog.end();
     out
+}
+
+/// The service that hosts a repository: `github` or `gitlab`, else its host.
+fn source(repository: &str) -> String {
+    let uri = repository.parse::<Uri>().ok();
+    match uri.as_ref().and_then(Uri::host).unwrap_or_default() {
+        "github.com" => "github".to_owned(),
+        "gitlab.com" => "gitlab".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// `urn:air:example.com:mcp:notes` of `com.example/notes`.

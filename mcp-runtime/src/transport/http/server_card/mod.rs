@@ -2,8 +2,7 @@
 //! the catalog of its host, which leads to it. Both are made when the server is built, from its options and never from a
 //! request. A program that sets no registry name does not contain them.
 //!
-//! See [discovery](https://github.com/modelcontextprotocol/experimental-ext-server-card/blob/main/docs/discovery.md); the
-//! text is a draft.
+//! See [SEP-2127](https://modelcontextprotocol.io/seps/2127-mcp-server-cards).
 
 mod card;
 mod public_documents;
@@ -20,6 +19,8 @@ use crate::core::config::{Documents, HttpOptions, ServerInfo};
 
 /// Where the catalog of a host is.
 const CATALOG_PATH: &str = "/.well-known/ai-catalog.json";
+/// Where registries of agentic resources look for the same document.
+const ARD_PATH: &str = "/.well-known/ard.json";
 /// The suffix that makes the URL of a card from that of its endpoint.
 const CARD_SUFFIX: &str = "/server-card";
 
@@ -45,6 +46,16 @@ impl ServerInfo {
         self.public_url = Some(url.into());
         self
     }
+
+    /// Sets the URL of the repository with the server's source, for the [server card](crate::guide::server_card).
+    ///
+    /// ```
+    /// let server = mcp_runtime::server!().info(|info| info.repository("https://github.com/me/notes"));
+    /// ```
+    pub fn repository(mut self, url: impl Into<String>) -> Self {
+        self.repository = Some(url.into());
+        self
+    }
 }
 
 /// The card and the catalog; `None` without a public URL, or if they are switched off.
@@ -68,6 +79,11 @@ fn make_documents(
             info.version
         ));
     }
+    if let Some(repository) = info.repository.as_deref().filter(|url| !is_repository(url)) {
+        problems.push(format!(
+            "`{repository}` is not the URL of a repository\nwrite one such as `https://github.com/me/notes`"
+        ));
+    }
     let url = public_url(info, options);
     problems.extend(url.and_then(|url| problem_of_url(url, info.public_url.is_some())));
     let Some(url) = url.filter(|_| options.serves_card && problems.is_empty()) else {
@@ -75,16 +91,19 @@ fn make_documents(
     };
     let base = url.trim_end_matches('/');
     let card_url = format!("{base}{CARD_SUFFIX}");
-    let paths = [format!("{}{CARD_SUFFIX}", options.path.trim_end_matches('/')), CATALOG_PATH.to_owned()];
+    let path = format!("{}{CARD_SUFFIX}", options.path.trim_end_matches('/'));
+    let paths = [path, CATALOG_PATH.to_owned(), ARD_PATH.to_owned()];
     if let Some(path) = paths.iter().find(|path| options.has_path(path)) {
         return Err(vec![format!(
             "`{path}` is a path of the server card and of something else\n\
              write another, or `.http(|http| http.without_server_card())`"
         )]);
     }
+    let catalog = catalog(info, name, &card_url);
     let documents = [
         ("application/mcp-server-card+json", card(info, name, url, options)),
-        ("application/ai-catalog+json", catalog(info, name, &card_url)),
+        ("application/ai-catalog+json", catalog.clone()),
+        ("application/json", catalog),
     ];
     Ok(Some(Arc::new(PublicDocuments::new(paths, documents, warning_of_path(url, options)))))
 }
@@ -147,6 +166,10 @@ fn is_registry_name(name: &str) -> bool {
     };
     let parts = name.split_once('/').filter(|_| name.len() <= 200);
     parts.is_some_and(|(namespace, name)| allows(namespace, b".-") && allows(name, b"._-"))
+}
+
+fn is_repository(url: &str) -> bool {
+    url.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("https") && uri.host().is_some())
 }
 
 /// Whether a version stands for several.

@@ -10,13 +10,15 @@ use crate::core::config::Documents;
 
 /// How long a copy of a document is fresh.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+/// Leads from the card to the catalog.
+const LINK: &str = "</.well-known/ai-catalog.json>; rel=\"ai-catalog\"; type=\"application/ai-catalog+json\"";
 const ALLOW: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-/// The card and the catalog.
+/// The card, and the catalog at both of its paths.
 #[derive(Debug)]
 pub(super) struct PublicDocuments {
-    paths: [String; 2],
-    documents: [PublicDocument; 2],
+    paths: [String; 3],
+    documents: [PublicDocument; 3],
     warning: Option<String>,
 }
 
@@ -29,8 +31,8 @@ struct PublicDocument {
 
 impl PublicDocuments {
     pub(super) fn new(
-        paths: [String; 2],
-        documents: [(&'static str, Vec<u8>); 2],
+        paths: [String; 3],
+        documents: [(&'static str, Vec<u8>); 3],
         warning: Option<String>,
     ) -> Self {
         let documents = documents.map(|(media_type, body)| PublicDocument {
@@ -48,7 +50,7 @@ impl Documents for PublicDocuments {
     }
 
     fn find_mounted(&self, path: &str) -> Option<usize> {
-        let [card, _] = &self.paths;
+        let [card, ..] = &self.paths;
         // routers remove the prefix that they mount a service under; an endpoint at that path is not hidden by its card
         let is_card = path == CARD_SUFFIX && !card.ends_with("/server-card/server-card");
         if is_card { Some(0) } else { self.paths.iter().position(|known| known == path) }
@@ -65,6 +67,7 @@ impl Documents for PublicDocuments {
             (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
             (header::ACCESS_CONTROL_ALLOW_HEADERS, "Content-Type, If-None-Match"),
             (header::ACCESS_CONTROL_EXPOSE_HEADERS, "ETag"),
+            (header::LINK, LINK),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }

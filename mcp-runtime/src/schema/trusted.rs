@@ -19,16 +19,8 @@ const APPLICATORS: [&str; 6] = ["allOf", "anyOf", "oneOf", "not", "if", "depende
 const OTHER_ASSERTIONS: [&str; 7] =
     ["dependencies", "additionalItems", "$dynamicRef", "$recursiveRef", "extends", "disallow", "divisibleBy"];
 
-/// What can be enforced of a schema.
-pub(crate) struct EnforceablePart {
-    /// A schema that compiles.
-    pub(crate) schema: Value,
-    /// The keywords that are not enforced, each with its place and the reason.
-    pub(crate) passed_over: Vec<UnsupportedKeyword>,
-}
-
-/// The enforceable part of a schema.
-pub(crate) fn enforceable_part(foreign: &Value) -> EnforceablePart {
+/// The enforceable part of a schema, which compiles, and the keywords that are not in it, each with its place and the reason.
+pub(crate) fn enforceable_part(foreign: &Value) -> (Value, Vec<UnsupportedKeyword>) {
     let (mut schema, mut passed_over) = (foreign.clone(), Vec::new());
     let dialect = foreign.get("$schema").and_then(Value::as_str).unwrap_or_default();
     // older dialects ignore what is beside a reference
@@ -45,7 +37,7 @@ pub(crate) fn enforceable_part(foreign: &Value) -> EnforceablePart {
             passed_over.push(unsupported);
             if !is_removed {
                 if schema.pointer(&pointer).is_some() {
-                    return EnforceablePart { schema: json!({}), passed_over };
+                    return (json!({}), passed_over);
                 }
                 // it was in a part that is removed already
                 continue;
@@ -53,7 +45,7 @@ pub(crate) fn enforceable_part(foreign: &Value) -> EnforceablePart {
             weaken_ancestors(&mut schema, &pointer);
         }
     }
-    EnforceablePart { schema, passed_over }
+    (schema, passed_over)
 }
 
 /// Removes the published values that do not conform.
@@ -152,7 +144,7 @@ mod tests {
     use super::*;
 
     fn accepts(schema: &Value, value: &Value) -> bool {
-        let part = enforceable_part(schema).schema;
+        let (part, _) = enforceable_part(schema);
         let validator = Validator::compile(&part).unwrap_or_else(|error| panic!("{part}: {error}"));
         validator.validate(value).is_empty()
     }
@@ -209,7 +201,7 @@ mod tests {
 
     #[test]
     fn each_keyword_that_is_passed_over_is_named_with_its_place() {
-        let part = enforceable_part(&json!({
+        let (_, passed_over) = enforceable_part(&json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "properties": {
                 "a/b": {"pattern": "(?=a)", "example": "a"},
@@ -217,7 +209,7 @@ mod tests {
             },
         }));
         let named: Vec<_> =
-            part.passed_over.iter().map(|keyword| (&*keyword.keyword, &*keyword.pointer)).collect();
+            passed_over.iter().map(|keyword| (&*keyword.keyword, &*keyword.pointer)).collect();
         assert_eq!(
             named,
             [("dependencies", "/properties/c"), ("pattern", "/properties/a~1b"), ("$ref", "/properties/c"),]
@@ -228,9 +220,9 @@ mod tests {
     fn a_schema_with_many_keywords_that_cannot_be_enforced_takes_few_rounds() {
         let bad = |n: usize| (format!("p{n}"), json!({"pattern": "(?=a)", "$ref": "#/$defs/none"}));
         let properties: Map<String, Value> = (0..20_000).map(bad).collect();
-        let part = enforceable_part(&json!({"properties": properties, "required": ["p0"]}));
-        assert_eq!(part.schema["required"], json!(["p0"]));
-        assert!(part.passed_over.len() >= 20_000, "{}", part.passed_over.len());
+        let (schema, passed_over) = enforceable_part(&json!({"properties": properties, "required": ["p0"]}));
+        assert_eq!(schema["required"], json!(["p0"]));
+        assert!(passed_over.len() >= 20_000, "{}", passed_over.len());
     }
 
     #[test]

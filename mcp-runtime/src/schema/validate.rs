@@ -11,7 +11,6 @@ use super::node::SchemaNode;
 use super::pattern::link_patterns;
 use super::repair::{Changes, Repair};
 use super::stream_check::TextRules;
-use super::trusted::{EnforceablePart, enforceable_part};
 use super::value_hash::ValueHasher;
 use super::{compile, stream_check};
 
@@ -40,11 +39,12 @@ impl Validator {
     }
 
     /// Compiles what can be enforced of a schema that another program publishes; the keywords that are passed over.
+    #[cfg(feature = "client")]
     pub(crate) fn compile_foreign(foreign: &Value) -> (Option<Self>, Vec<UnsupportedKeyword>) {
         match Self::compile(foreign) {
             Ok(validator) => (Some(validator), Vec::new()),
             Err(_) => {
-                let EnforceablePart { schema, passed_over } = enforceable_part(foreign);
+                let (schema, passed_over) = super::trusted::enforceable_part(foreign);
                 (Self::compile(&schema).ok(), passed_over)
             }
         }

@@ -39,7 +39,7 @@ impl HandWrittenSchema {
         if is_trusted {
             check_schema(&schema)
                 .map_err(|error| format!("{error}\nif it is of another dialect, name that in `$schema`"))?;
-            let mut enforced = enforceable_part(&schema).schema;
+            let (mut enforced, _) = enforceable_part(&schema);
             remove_wrong_values(&mut enforced);
             cap_patterns(&mut enforced);
             // a foreign schema may name formats in another sense

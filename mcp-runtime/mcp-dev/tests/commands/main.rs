@@ -4,41 +4,19 @@
 // of the program, for a test that watches the folder
 #[path = "../../src/folder.rs"]
 mod folder;
+#[path = "../home/mod.rs"]
+mod home;
 mod product;
 
 use std::{
     fs,
-    path::PathBuf,
-    process::{Command, Output, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
+    process::{Command, Stdio},
+    sync::atomic::Ordering,
 };
 
 use serde_json::{Value, json};
 
-/// A folder, which is also the home of the program.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("mcp-dev-{}-{count}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        Self(folder.canonicalize().expect("a path"))
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
-        command.args(arguments).stdin(Stdio::null()).current_dir(&self.0);
-        command.env("HOME", &self.0).env_remove("XDG_CONFIG_HOME").output().expect("the program")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _result = fs::remove_dir_all(&self.0);
-    }
-}
+use home::Folder;
 
 #[test]
 fn a_server_that_is_not_there_exits_with_1_and_mistakes_of_the_arguments_with_2() {

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::Folder;
+use crate::home::Folder;
 
 const OWNER: &str = "io.github.ada";
 

@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::Folder;
+use crate::home::Folder;
 
 const LIMIT: Duration = Duration::from_secs(600);
 

@@ -2,16 +2,15 @@
 //! Python, so that `cargo test` leaves them out, and speak an older revision, as most servers do.
 
 mod dev;
+#[path = "../home/mod.rs"]
+mod home;
 mod page;
 
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Command, Output, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::{fs, process::Output};
 
 use serde_json::Value;
+
+use home::Folder;
 
 /// A server in another language.
 const SERVER: &str = r#"
@@ -62,23 +61,11 @@ for line in sys.stdin:
     send({"id": message["id"], "error": error} if error else {"id": message["id"], "result": result})
 "#;
 
-/// A folder with the server, which is also the home of the program.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("mcp-dev-{}-{count}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join("server.py"), SERVER).expect("a file");
-        Self(folder.canonicalize().expect("a path"))
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
-        command.args(arguments).stdin(Stdio::null()).current_dir(&self.0);
-        command.env("HOME", &self.0).env_remove("XDG_CONFIG_HOME").output().expect("the program")
+    fn with_server() -> Self {
+        let folder = Self::new();
+        fs::write(folder.0.join("server.py"), SERVER).expect("a file");
+        folder
     }
 
     /// With the server behind the arguments.
@@ -94,15 +81,9 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _result = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_server_in_another_language_is_listed_called_and_read() {
-    let folder = Folder::new();
+    let folder = Folder::with_server();
     let list = folder.stdout(&["list"]);
     for part in
         ["tools\n  echo   Says it again.\n      echo(text: string)\n", "resources\n  note://1\n", "ask(what)"]
@@ -124,7 +105,7 @@ fn a_server_in_another_language_is_listed_called_and_read() {
 
 #[test]
 fn progress_of_a_long_call_goes_to_stderr_and_its_result_to_stdout() {
-    let folder = Folder::new();
+    let folder = Folder::with_server();
     let output = folder.run_with_server(&["call", "slow", "--env", "GIVEN=given"]);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(out, "given\n");
@@ -133,7 +114,7 @@ fn progress_of_a_long_call_goes_to_stderr_and_its_result_to_stdout() {
 
 #[test]
 fn failures_exit_with_1() {
-    let folder = Folder::new();
+    let folder = Folder::with_server();
     for (arguments, code, message) in [
         (&["call", "fails", "--", "python3", "server.py"][..], 1, "error: it failed"),
         (&["call", "echo", "[1]", "--", "python3", "server.py"], 1, "not a JSON object"),
@@ -152,7 +133,7 @@ fn failures_exit_with_1() {
 
 #[test]
 fn a_lock_is_written_and_says_what_has_changed() {
-    let folder = Folder::new();
+    let folder = Folder::with_server();
     let lock = folder.0.join("mcp.lock.json");
     let missing = folder.run_with_server(&["lock", "--check"]);
     assert_eq!(missing.status.code(), Some(1));
@@ -201,7 +182,7 @@ fn a_lock_is_written_and_says_what_has_changed() {
 
 #[test]
 fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
-    let folder = Folder::new();
+    let folder = Folder::with_server();
     let output = folder.run_with_server(&["doctor"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}");
@@ -238,7 +219,7 @@ fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
 
 #[test]
 fn a_list_that_a_server_declares_and_does_not_have_is_empty_and_other_errors_name_their_method() {
-    let folder = Folder::new();
+    let folder = Folder::with_server();
     let with = |error: &str| {
         let script = SERVER.replacen("result = {\"resourceTemplates\": []}", &format!("error = {error}"), 1);
         assert_ne!(script, SERVER);
@@ -326,7 +307,7 @@ fn no_text_of_a_server_controls_the_terminal() {
 
 #[test]
 fn the_doctor_finds_output_that_is_not_a_message_and_items_of_one_name_which_no_lock_keeps() {
-    let folder = Folder::new();
+    let folder = Folder::with_server();
     let changed = |old: &str, new: &str| {
         let script = SERVER.replacen(old, new, 1);
         assert_ne!(script, SERVER);

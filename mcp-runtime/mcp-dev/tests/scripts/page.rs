@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{Folder, dev::Loop};
+use crate::{dev::Loop, home::Folder};
 
 const LIMIT: Duration = Duration::from_secs(600);
 

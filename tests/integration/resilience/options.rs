@@ -276,8 +276,8 @@ fn padded(bytes: usize) -> HttpRequest {
 }
 
 /// Sends all of a call except its last byte.
-async fn unfinished(at: SocketAddr, bytes: usize) -> HttpConnection {
-    let request = padded(bytes).bytes();
+async fn unfinished(at: SocketAddr, request: &HttpRequest) -> HttpConnection {
+    let request = request.bytes();
     let mut connection = HttpConnection::open(at).await;
     // the server may refuse it before it has read the whole body
     connection.try_write(request.split_last().expect("a request").1).await;
@@ -294,10 +294,11 @@ async fn unfinished_bodies_share_a_byte_budget() {
             .http(|http| http.max_body(48 << 20));
         let served = HttpServer::start(builder).await;
         let at = served.address;
+        let large = padded(40 << 20);
         for finish in [true, false] {
-            let mut first = unfinished(at, 40 << 20).await;
+            let mut first = unfinished(at, &large).await;
             for _ in 0..3 {
-                let refused = promptly(unfinished(at, 40 << 20).await.response()).await;
+                let refused = promptly(unfinished(at, &large).await.response()).await;
                 assert_eq!(refused.status, 503);
                 assert!(refused.header("retry-after").is_some());
             }
@@ -311,7 +312,7 @@ async fn unfinished_bodies_share_a_byte_budget() {
             }
             // and now for another large one
             promptly(async {
-                while padded(40 << 20).send(at).await.status != 200 {
+                while large.send(at).await.status != 200 {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             })

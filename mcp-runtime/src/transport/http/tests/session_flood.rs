@@ -7,9 +7,9 @@ use http::{Request, StatusCode};
 use super::{HttpHandler, IncomingBody, ResponseBody, Route, server};
 
 /// The bounds on sessions and on records; lower ones in debug builds, which are slow.
-const RECORDS: usize = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
+const RECORDS: usize = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
 /// The number of sessions, well above every bound.
-const SESSIONS: usize = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
+const SESSIONS: usize = if cfg!(debug_assertions) { 2_000 } else { 100_000 };
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 

@@ -62,9 +62,14 @@ fn not_null(nodes: &[SchemaNode], ids: &[NodeId]) -> Vec<NodeId> {
     ids.iter().copied().filter(|id| !nodes.get(*id).is_some_and(SchemaNode::is_null)).collect()
 }
 
-/// Whether an object has the required members of a node, and its constants.
+/// Whether an object has the required members of a node, its constants, and no other members if the node allows none.
 fn has_members(nodes: &[SchemaNode], id: NodeId, members: &Map<String, Value>) -> bool {
     let Some(rules) = nodes.get(id).and_then(|node| node.object.as_deref()) else { return true };
+    let others = rules.additional_properties.and_then(|id| nodes.get(id));
+    let is_closed = others.is_some_and(|node| node.never) && rules.pattern_properties.is_empty();
+    if is_closed && !members.keys().all(|name| rules.property(name).is_some()) {
+        return false;
+    }
     rules.properties.iter().all(|property| {
         let Some(member) = members.get(&property.name) else { return !property.required };
         let choices = nodes.get(property.schema).and_then(|node| node.choices.as_ref());

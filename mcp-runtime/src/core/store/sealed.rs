@@ -119,18 +119,32 @@ impl Sealing {
     /// Checks that what replicas have in the store is sealed with the keys of this one, unless that was done. A store that
     /// was away may have lost it, and be filled by replicas with other keys: if these began later, they are wrong.
     async fn probe(&self) -> Result<(), ProbeError> {
-        let [kept, renewed] = PROBE;
         let generation = self.seal.generation();
         let known = {
             let mut probed = self.probed.lock();
-            if let (Some(probed), true) = (&mut *probed, self.was_interrupted()) {
-                probed.at = None;
+            let was_interrupted = self.was_interrupted();
+            let known = probed.as_mut().filter(|known| known.generation == generation);
+            if let Some(known) = known {
+                if !was_interrupted && known.at.is_some_and(|at| at.elapsed() < PROBE[1]) {
+                    return Ok(());
+                }
+                // one of the operations that run now is enough
+                known.at = known.at.map(|_| Instant::now());
+                Some(known.since)
+            } else {
+                None
             }
-            probed.filter(|probed| probed.generation == generation)
         };
-        if known.and_then(|known| known.at).is_some_and(|at| at.elapsed() < renewed) {
-            return Ok(());
-        }
+        let renewed = self.renew_probe(known).await;
+        let at = renewed.is_ok().then(Instant::now);
+        let since = renewed.as_ref().ok().copied().or(known);
+        *self.probed.lock() = since.map(|since| Probed { at, generation, since });
+        renewed.map(drop)
+    }
+
+    /// Reads the probe, and writes it again. `since` is when replicas with these keys began, where that is known; the same
+    /// is returned.
+    async fn renew_probe(&self, mut since: Option<u64>) -> Result<u64, ProbeError> {
         let unreachable = ProbeError::Unreachable;
         if self.interruptions.lock().is_none() {
             let topic = self.topic(PROBE_TOPIC);
@@ -139,7 +153,6 @@ impl Sealing {
         }
         let (table, key) = self.names(&Table::new("keys", 1, 1024, 100), "probe");
         let now = unix_millis();
-        let mut since = known.map(|known| known.since);
         let mut tries = PROBE_TRIES;
         loop {
             let found = limited(self.backend.get(&table, &key)).await.map_err(unreachable)?;
@@ -153,24 +166,21 @@ impl Sealing {
                 Some(Err(theirs)) if since.is_some_and(|since| since < *theirs) => {}
                 Some(Err(_)) => return Err(ProbeError::OtherKeys),
             }
+            let times = ProbeTimes { since: since.unwrap_or(now), written: now };
             if tries == 0 && matches!(opened, Some(Ok(_))) {
                 // many renew it at once, and these keys open it
-                break;
+                return Ok(times.since);
             }
             tries = tries.saturating_sub(1);
             let condition = found.map_or(Condition::Absent, |found| Condition::Version(found.version));
-            let times = ProbeTimes { since: *since.get_or_insert(now), written: now };
             let bytes = self.seal_probe(&table, &key, times).map_err(unreachable)?;
-            let write = Write { bytes: &bytes, owner: "local", expires_in: kept, condition };
+            let write = Write { bytes: &bytes, owner: "local", expires_in: PROBE[0], condition };
             // a conflict is another replica, which may have other keys
             if limited(self.backend.put(&table, &key, write)).await.map_err(unreachable)? != Written::Conflict
             {
-                break;
+                return Ok(times.since);
             }
         }
-        let since = since.unwrap_or(now);
-        *self.probed.lock() = Some(Probed { at: Some(Instant::now()), generation, since });
-        Ok(())
     }
 
     /// Whether the store was away since this was asked last.

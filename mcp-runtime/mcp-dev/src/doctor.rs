@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
         let mut found = examine(&described, client.revision(), budget);
         found.add_conduct(&missing, lines.seen());
         if client.supports("tools") && !missing.contains(&"tools/list") {
-            for tool in client.tools().await?.iter() {
+            for tool in &client.tools().await? {
                 found.add_unenforced(tool.name(), &tool.unenforced_output());
             }
         }

@@ -157,7 +157,7 @@ pub(super) async fn run_action(
             let (lists, failures) = fetch_lists(&client).await;
             match json {
                 true => print_json(&insert_lists(Map::new(), lists).into())?,
-                false => print_lists(lists)?,
+                false => print_lists(&lists)?,
             }
             if failures.is_empty() { Ok(()) } else { Err(Error::call(failures.join("\n"))) }
         }
@@ -278,8 +278,8 @@ fn insert_lists(mut members: Map<String, Value>, lists: Vec<(ListedKind, Vec<Val
     members
 }
 
-fn print_lists(lists: Vec<(ListedKind, Vec<Value>)>) -> Result<()> {
-    let mut text = list_text(&lists);
+fn print_lists(lists: &[(ListedKind, Vec<Value>)]) -> Result<()> {
+    let mut text = list_text(lists);
     if lists.iter().all(|(_, entries)| entries.is_empty()) {
         for line in crate::core::server::unregistered() {
             text.push_str(&format!("{line}\n"));

@@ -772,7 +772,7 @@ mod tests {
         };
         let planted = json!({ "password": "planted-1", "mine": "planted-2" });
         let echo = json!({ "text": "planted-1 planted-2 of Ada" });
-        let shown = shown_results(&trace, &[planted, json!({ "keys": keys(0, 400) }), echo.clone()]);
+        let shown = shown_results(&trace, &[planted, json!({ "keys": keys(0, 400) }), echo]);
         assert!(shown.iter().all(|event| !event.contains("planted")), "{shown:?}");
         assert!(shown[2].contains("••• ••• of Ada"), "{}", shown[2]);
         // more than are remembered

@@ -180,6 +180,31 @@ fn a_lock_is_written_and_says_what_has_changed() {
     }
 }
 
+/// As a cloned repository may have it.
+#[cfg(unix)]
+#[test]
+fn a_lock_that_is_a_link_to_a_file_elsewhere_is_neither_read_nor_written() {
+    let (folder, elsewhere) = (Folder::new(), Folder::new());
+    folder.stdout(&["lock"]);
+    let lock = folder.0.join("mcp.lock.json");
+    for target in ["there.json", "new.json"] {
+        let target = elsewhere.0.join(target);
+        if target.ends_with("there.json") {
+            fs::rename(&lock, &target).expect("a file");
+        }
+        std::os::unix::fs::symlink(&target, &lock).expect("a link");
+        let before = fs::read(&target).ok();
+        for arguments in [&["lock"][..], &["lock", "--check"]] {
+            let output = folder.run_with_server(arguments);
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{text}");
+            assert!(text.contains("it leads out of") || text.contains("leads nowhere"), "{text}");
+        }
+        assert_eq!(fs::read(&target).ok(), before);
+        fs::remove_file(&lock).expect("the link stays a link");
+    }
+}
+
 #[test]
 fn the_doctor_says_what_clients_refuse_and_fails_only_on_that() {
     let folder = Folder::with_server();

@@ -534,6 +534,14 @@ mod tests {
     }
 
     #[test]
+    fn keywords_of_an_output_schema_that_clients_pass_over_are_named() {
+        let mut found = examine(&json!({ "tools": [tool("t", &json!({}))] }), None, None);
+        found.add_unenforced("t", &["`pattern` at `#/a` cannot be enforced: look-around".to_owned()]);
+        let text = found.to_text();
+        assert!(text.contains("advice   tool t: its output schema: `pattern` at `#/a`"), "{text}");
+    }
+
+    #[test]
     fn what_clients_refuse_is_an_error_and_what_they_cut_a_warning() {
         use Severity::{Advice, Error, Warning};
         assert_eq!(found(&[tool("find_it", &json!({ "annotations": { "readOnlyHint": true } }))], None), []);

@@ -1,5 +1,7 @@
 //! Servers of other people, as child processes: the official ones from npm and PyPI.
 
+use std::collections::BTreeMap;
+
 use mcp_external_tests::{package, skip};
 use mcp_runtime::{
     Revision,
@@ -31,20 +33,8 @@ async fn call(line: &str, revision: Revision, tool: &str, arguments: Value) -> C
     result
 }
 
-#[derive(serde::Deserialize)]
-struct Listing {
-    content: String,
-}
-
-#[derive(serde::Deserialize)]
-struct Weather {
-    conditions: String,
-}
-
-#[derive(serde::Deserialize)]
-struct Graph {
-    entities: Vec<Value>,
-}
+/// The members of a structured result.
+type Members = BTreeMap<String, Value>;
 
 #[tokio::test]
 async fn the_official_typescript_servers_are_used_over_stdio() {
@@ -62,16 +52,17 @@ async fn the_official_typescript_servers_are_used_over_stdio() {
     let everything = line("server-everything", "stdio");
     assert_eq!(call(&everything, legacy, "echo", json!({ "message": "tea" })).await.text(), "Echo: tea");
     let weather = call(&everything, legacy, "get-structured-content", json!({ "location": "Chicago" })).await;
-    assert!(!weather.structured::<Weather>().unwrap().conditions.is_empty());
+    assert!(weather.structured::<Members>().unwrap()["conditions"].is_string(), "{weather:?}");
     let client = within(Client::connect(everything)).await.unwrap();
     assert!(!client.resources().await.unwrap().is_empty() && !client.prompts().await.unwrap().is_empty());
     within(client.close()).await;
 
     let files = line("server-filesystem", &format!("'{}'", packages.display()));
     let listed = call(&files, legacy, "list_directory", json!({ "path": packages })).await;
-    assert!(listed.structured::<Listing>().unwrap().content.contains("package.json"), "{listed:?}");
+    let content = listed.structured::<Members>().unwrap()["content"].to_string();
+    assert!(content.contains("package.json"), "{listed:?}");
     let graph = call(&line("server-memory", ""), legacy, "read_graph", json!({})).await;
-    assert!(graph.structured::<Graph>().unwrap().entities.is_empty(), "{graph:?}");
+    assert_eq!(graph.structured::<Members>().unwrap()["entities"], json!([]), "{graph:?}");
 }
 
 #[tokio::test]

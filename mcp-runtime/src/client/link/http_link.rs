@@ -388,7 +388,7 @@ impl HttpShared {
             let target = location.and_then(|location| request.url.join(location).ok());
             match target.filter(|target| target.origin() == request.url.origin()) {
                 Some(target) if keeps_method(response.status()) && redirects < MAX_REDIRECTS => {
-                    request.url = target
+                    request.url = target;
                 }
                 _ => return Ok(response),
             }

@@ -58,16 +58,14 @@ pub(super) fn intended<'n>(nodes: &'n [SchemaNode], ids: &[NodeId], value: &Valu
 }
 
 /// Alternatives besides `null`.
-fn not_null(nodes: &[SchemaNode], ids: &[NodeId]) -> Vec<NodeId> {
+pub(super) fn not_null(nodes: &[SchemaNode], ids: &[NodeId]) -> Vec<NodeId> {
     ids.iter().copied().filter(|id| !nodes.get(*id).is_some_and(SchemaNode::is_null)).collect()
 }
 
 /// Whether an object has the required members of a node, its constants, and no other members if the node allows none.
 fn has_members(nodes: &[SchemaNode], id: NodeId, members: &Map<String, Value>) -> bool {
     let Some(rules) = nodes.get(id).and_then(|node| node.object.as_deref()) else { return true };
-    let others = rules.additional_properties.and_then(|id| nodes.get(id));
-    let is_closed = others.is_some_and(|node| node.never) && rules.pattern_properties.is_empty();
-    if is_closed && !members.keys().all(|name| rules.property(name).is_some()) {
+    if is_closed(nodes, rules) && !members.keys().all(|name| rules.property(name).is_some()) {
         return false;
     }
     rules.properties.iter().all(|property| {
@@ -80,7 +78,7 @@ fn has_members(nodes: &[SchemaNode], id: NodeId, members: &Map<String, Value>) -
 }
 
 /// The required property whose value distinguishes several object alternatives.
-fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str> {
+pub(super) fn tag<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<&'n str> {
     let (first, rest) = ids.split_first()?;
     let required =
         nodes.get(*first)?.object.as_deref()?.properties.iter().filter(|property| property.required);
@@ -100,14 +98,19 @@ fn property_choices<'n>(nodes: &'n [SchemaNode], id: NodeId, name: &str) -> Opti
     nodes.get(property.schema).filter(|_| property.required)?.choices.as_ref()
 }
 
-/// The names of variants that are named by their only key; `None` unless all are.
-fn variant_names<'n>(nodes: &'n [SchemaNode], ids: &[NodeId]) -> Option<Vec<&'n str>> {
-    ids.iter()
-        .map(|id| match nodes.get(*id)?.object.as_deref()?.properties.as_slice() {
-            [property] if property.required => Some(property.name.as_str()),
-            _ => None,
-        })
-        .collect()
+/// The name of a variant that is named by its only key.
+pub(super) fn variant_name(nodes: &[SchemaNode], id: NodeId) -> Option<&str> {
+    let rules = nodes.get(id)?.object.as_deref()?;
+    match rules.properties.as_slice() {
+        [property] if property.required && is_closed(nodes, rules) => Some(&property.name),
+        _ => None,
+    }
+}
+
+/// Whether an object has no members besides its properties.
+fn is_closed(nodes: &[SchemaNode], rules: &ObjectRules) -> bool {
+    let others = rules.additional_properties.and_then(|id| nodes.get(id));
+    others.is_some_and(|node| node.never) && rules.pattern_properties.is_empty()
 }
 
 impl<'n> Validation<'n> {
@@ -140,13 +143,16 @@ impl<'n> Validation<'n> {
                 };
                 self.fail(&ValuePath::Key(path, tag), mismatch)
             }
-            Intended::Several(candidates) => match (value, variant_names(self.nodes, &candidates)) {
-                (Value::Object(members), Some(names)) if members.len() == 1 => {
-                    let key = members.keys().next().map(String::as_str).unwrap_or_default();
-                    self.fail(path, || key_mismatch(key, &names))
+            Intended::Several(candidates) => {
+                let names = candidates.iter().map(|id| variant_name(self.nodes, *id));
+                match (value, names.collect::<Option<Vec<_>>>()) {
+                    (Value::Object(members), Some(names)) if members.len() == 1 => {
+                        let key = members.keys().next().map(String::as_str).unwrap_or_default();
+                        self.fail(path, || key_mismatch(key, &names))
+                    }
+                    _ => self.fail_all(&candidates, false, value, path),
                 }
-                _ => self.fail_all(&candidates, false, value, path),
-            },
+            }
             Intended::NoneOfType => self.fail_all(&alternatives, true, value, path),
         }
     }

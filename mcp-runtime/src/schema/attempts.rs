@@ -14,10 +14,11 @@ use std::{
 use serde_json::{Number, Value};
 
 use super::{
+    alternatives::{not_null, tag, variant_name},
     check::AddressHasher,
     compile::{UnsupportedKeyword, compile},
     equality,
-    node::{Applicator, NodeId, ObjectRules, SchemaNode, TypeSet},
+    node::{Applicator, NodeId, SchemaNode, TypeSet},
     tokens::{count_opening, count_values, decode_key, is_key, members, string_end},
 };
 
@@ -217,43 +218,18 @@ impl Attempts {
     }
 }
 
-/// The node that a node refers to, if it consists of a reference.
-fn target(nodes: &[SchemaNode], id: NodeId) -> Option<&SchemaNode> {
-    let mut node = nodes.get(id)?;
-    // this terminates: compilation rejects reference cycles
-    while let ([Applicator::Ref(next)], true) = (node.applicators.as_slice(), node.is_unconstrained()) {
-        node = nodes.get(*next)?;
-    }
-    Some(node)
-}
-
 /// The alternatives of a node, without `null`; empty if there is only one.
 fn alternatives(nodes: &[SchemaNode], node: &SchemaNode) -> Vec<NodeId> {
     let mut all = Vec::new();
     for applicator in &node.applicators {
         if let Applicator::AnyOf(ids) | Applicator::OneOf(ids) = applicator {
-            let others = ids.iter().filter(|id| !target(nodes, **id).is_some_and(SchemaNode::is_null));
-            let others: Vec<NodeId> = others.copied().collect();
+            let others = not_null(nodes, ids);
             if others.len() > 1 {
                 all.extend(others);
             }
         }
     }
     all
-}
-
-fn object_rules(nodes: &[SchemaNode], id: NodeId) -> Option<&ObjectRules> {
-    target(nodes, id)?.object.as_deref()
-}
-
-fn is_never(nodes: &[SchemaNode], id: NodeId) -> bool {
-    nodes.get(id).is_some_and(|node| node.never)
-}
-
-/// Whether a property with one of some names tells the variant.
-fn is_tag(nodes: &[SchemaNode], rules: &ObjectRules, name: &str) -> bool {
-    let property = rules.property(name).map(|(_, property)| property).filter(|property| property.required);
-    property.is_some_and(|property| target(nodes, property.schema).is_some_and(|node| node.choices.is_some()))
 }
 
 fn kind(nodes: &[SchemaNode], node: &SchemaNode) -> Kind {
@@ -269,22 +245,12 @@ fn kind(nodes: &[SchemaNode], node: &SchemaNode) -> Kind {
     }
     // the name of the variant is the text, or the only key
     let is_named = |id: &NodeId| {
-        let by_key = object_rules(nodes, *id).is_some_and(|rules| {
-            matches!(rules.properties.as_slice(), [property] if property.required)
-                && rules.additional_properties.is_some_and(|id| is_never(nodes, id))
-        });
-        by_key || target(nodes, *id).is_some_and(|node| node.choices.is_some())
+        variant_name(nodes, *id).is_some() || nodes.get(*id).is_some_and(|node| node.choices.is_some())
     };
     if alternatives.iter().all(is_named) {
         return Kind::Plain;
     }
-    let first = alternatives.first().and_then(|id| object_rules(nodes, *id));
-    let mut names =
-        first.into_iter().flat_map(|rules| &rules.properties).map(|property| property.name.as_str());
-    let tells = |name: &str| {
-        alternatives.iter().all(|id| object_rules(nodes, *id).is_some_and(|rules| is_tag(nodes, rules, name)))
-    };
-    if names.any(tells) { Kind::Tagged } else { Kind::Untagged }
+    if tag(nodes, &alternatives).is_some() { Kind::Tagged } else { Kind::Untagged }
 }
 
 /// How many alternatives of a node accept an array, or an object, whichever are more.
@@ -292,7 +258,7 @@ fn most_branches(nodes: &[SchemaNode], node: &SchemaNode) -> usize {
     let alternatives = alternatives(nodes, node);
     let accepting = |types: TypeSet| {
         let accepts = |id: &&NodeId| {
-            let Some(node) = target(nodes, **id) else { return true };
+            let Some(node) = nodes.get(**id) else { return true };
             let nested = self::alternatives(nodes, node);
             node.types.is_none_or(|allowed| allowed.contains(types)) || !nested.is_empty()
         };

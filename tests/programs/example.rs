@@ -1,12 +1,12 @@
 //! Builds examples and other programs of this workspace, and serves an example over HTTP.
 
 use std::{
-    collections::HashSet,
+    ffi::OsStr,
     fs::File,
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::LazyLock,
     thread,
     time::{Duration, Instant},
 };
@@ -19,51 +19,37 @@ use super::{
     profile_dir,
 };
 
-static BUILT: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
-
-/// The binary of an example, built by the cargo and profile of this test run.
+/// The binary of an example. The first call builds all of them, by the cargo and profile of this test run.
 ///
 /// # Panics
 ///
-/// If it does not build.
+/// If they do not build.
 #[must_use]
 pub fn binary(name: &str) -> PathBuf {
-    let folder = profile_dir().join("examples");
-    built("--example", name, &folder)
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| build("--examples").join("examples"));
+    FOLDER.join(name).with_extension(std::env::consts::EXE_EXTENSION)
 }
 
 /// The binary of another program, built in the same way.
 ///
 /// # Panics
 ///
-/// If it does not build.
+/// If they do not build.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
-    built("--bin", name, &profile_dir())
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| build("--bins"));
+    FOLDER.join(name).with_extension(std::env::consts::EXE_EXTENSION)
 }
 
-fn built(kind: &str, name: &str, folder: &Path) -> PathBuf {
-    let profile = profile_dir();
-    let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    if built.contains(name) {
-        return path;
-    }
+/// With the features and the profile that `cargo test` selects, so that hardly anything is rebuilt.
+fn build(kind: &str) -> PathBuf {
+    let folder = profile_dir();
+    let profile = folder.file_name().filter(|name| *name != "debug").unwrap_or(OsStr::new("test"));
     let mut cargo = super::cargo();
-    // with the features that `cargo test` selects, so that hardly anything is rebuilt
-    cargo.args(["build", kind, name]).current_dir(super::workspace_dir());
-    if let Some(target) = profile.parent() {
-        cargo.arg("--target-dir").arg(target);
-    }
-    match profile.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => {}
-        Some(profile) => {
-            cargo.args(["--profile", profile]);
-        }
-    }
-    let _ = child::run(&mut cargo, "", PATIENCE).expect("cargo can be run").or_panic("building the program");
-    built.insert(name.to_owned());
-    path
+    cargo.args(["build", "--quiet", kind, "--profile"]).arg(profile).current_dir(super::workspace_dir());
+    cargo.arg("--target-dir").arg(folder.parent().expect("a profile folder is in a target folder"));
+    let _ = child::run(&mut cargo, "", PATIENCE).expect("cargo can be run").or_panic("building the programs");
+    folder
 }
 
 /// An example that serves HTTP on a loopback port until it is dropped.

@@ -1,36 +1,13 @@
-//! The examples as programs: builds them once, runs them with arguments or talks to them over stdio.
+//! The examples as programs: runs them with arguments or talks to them over stdio.
 
 use std::{
-    env,
     ffi::OsStr,
-    path::PathBuf,
     process::{Command, Stdio},
-    sync::OnceLock,
 };
 
-use mcp_tests::{
-    programs::{cargo, profile_dir, workspace_dir},
-    support::{LineConnection, call},
-};
+pub(crate) use mcp_tests::programs::example::binary as path;
+use mcp_tests::support::{LineConnection, call};
 use serde_json::Value;
-
-/// The path of an example's binary; the first call builds all examples.
-pub(crate) fn path(example: &str) -> PathBuf {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let profile = profile_dir();
-        let mut build = cargo();
-        // with the features that `cargo test` selects, so that hardly anything is rebuilt
-        build.args(["build", "--quiet", "--examples"]).current_dir(workspace_dir());
-        build.arg("--target-dir").arg(profile.parent().unwrap());
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the examples do not build");
-        profile.join("examples")
-    });
-    folder.join(example).with_extension(env::consts::EXE_EXTENSION)
-}
 
 /// The stdout of an example run with these arguments, which must succeed.
 pub(crate) fn run(example: &str, arguments: &[&str], variables: &[(&str, &OsStr)]) -> String {

@@ -1,7 +1,10 @@
 //! Which revision is used: servers of both eras, silent ones, ones that end, and ones that contradict themselves.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -263,8 +266,11 @@ async fn failing_over_http(failure: Failure, wire: Wire, seen: Arc<Mutex<Vec<Str
             (_, Failure::Status(status, body)) => respond(status, "text/plain", Body::from(body)),
         }
     };
-    let app = axum::Router::new().route("/mcp", any(handler));
-    format!("http://{}/mcp", serve_router(app).await)
+    // the process remembers old servers by their URL, and the system gives ports again
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let path = format!("/mcp/{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let app = axum::Router::new().route(&path, any(handler));
+    format!("http://{}{path}", serve_router(app).await)
 }
 
 fn failing_over_lines(failure: Failure, stream: DuplexStream, seen: Arc<Mutex<Vec<String>>>) {

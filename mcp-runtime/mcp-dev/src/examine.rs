@@ -299,6 +299,7 @@ impl Examiner {
     }
 
     fn check_input(&mut self, item: &str, schema: &Value) {
+        let before = self.findings.len();
         if schema["type"] != "object" {
             self.add(
                 Severity::Error,
@@ -311,13 +312,6 @@ impl Examiner {
                 Severity::Error,
                 item,
                 "has `$ref` at the root of its arguments, where clients look for `properties`",
-            );
-        }
-        if schema.get("properties").is_none() {
-            self.add(
-                Severity::Warning,
-                item,
-                "has no `properties` at the root of its arguments, which OpenAI refuses",
             );
         }
         let mut forms = BTreeSet::new();
@@ -341,6 +335,14 @@ impl Examiner {
                     format!("has `{keyword}` at the root of its arguments, which OpenAI refuses"),
                 );
             }
+        }
+        // what is wrong with the root has said it, if anything is
+        if schema.get("properties").is_none() && self.findings.len() == before {
+            self.add(
+                Severity::Warning,
+                item,
+                "has no `properties` at the root of its arguments, which OpenAI refuses",
+            );
         }
         let empty = Map::new();
         for (name, property) in schema["properties"].as_object().unwrap_or(&empty) {

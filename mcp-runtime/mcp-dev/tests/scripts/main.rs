@@ -184,7 +184,7 @@ fn a_lock_is_written_and_says_what_has_changed() {
 #[cfg(unix)]
 #[test]
 fn a_lock_that_is_a_link_to_a_file_elsewhere_is_neither_read_nor_written() {
-    let (folder, elsewhere) = (Folder::new(), Folder::new());
+    let (folder, elsewhere) = (Folder::with_server(), Folder::new());
     folder.stdout(&["lock"]);
     let lock = folder.0.join("mcp.lock.json");
     for target in ["there.json", "new.json"] {

@@ -22,7 +22,12 @@ impl Folder {
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-dev"));
         command.args(arguments).stdin(Stdio::null()).current_dir(&self.0);
-        command.env("HOME", &self.0).env_remove("XDG_CONFIG_HOME").output().expect("the program")
+        command
+            .env("HOME", &self.0)
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CARGO_TARGET_DIR")
+            .output()
+            .expect("the program")
     }
 }
 

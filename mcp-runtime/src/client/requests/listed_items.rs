@@ -103,7 +103,7 @@ impl ToolInfo {
         self.0.get("outputSchema").filter(|schema| !schema.is_null())
     }
 
-    /// The keywords of its output schema that [`structured`](super::CallResult::structured) passes over, each with its place
+    /// The keywords of its output schema that [`structured`](crate::client::CallResult::structured) passes over, each with its place
     /// and the reason: those of other dialects, patterns that are not regular expressions of Rust, references that lead out
     /// of the schema.
     #[must_use]

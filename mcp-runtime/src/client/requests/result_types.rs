@@ -77,7 +77,7 @@ impl CallResult {
 
     /// The structured value as a `T`; without one, the JSON in its text. If the client has listed the tool, the value is
     /// checked against the tool's output schema first: what can be enforced of it, in any dialect. The rest, such as a
-    /// pattern with look-around, is passed over with a line in the log ([`ToolInfo::unenforced_output`](super::ToolInfo::unenforced_output)).
+    /// pattern with look-around, is passed over with a line in the log ([`ToolInfo::unenforced_output`](crate::client::ToolInfo::unenforced_output)).
     ///
     /// # Errors
     /// [`Error::Tool`]: the tool failed. [`Error::Invalid`]: such a value is missing or does not conform.

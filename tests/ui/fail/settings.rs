@@ -130,3 +130,23 @@ mod config_secret_compared {
 }
 
 fn main() {}
+
+mod state_async_of_a_plain_function {
+    fn start() {
+        let _server = mcp_runtime::server!().state_async(|| Ok::<_, String>(1_u8));
+    }
+}
+
+mod state_async_with_a_future_of_one_thread {
+    use std::rc::Rc;
+
+    async fn open() -> Result<u8, String> {
+        let shared = Rc::new(1);
+        std::future::ready(()).await;
+        Ok(*shared)
+    }
+
+    fn start() {
+        let _server = mcp_runtime::server!().state_async(open);
+    }
+}

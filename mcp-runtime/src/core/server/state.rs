@@ -294,10 +294,13 @@ impl Maker {
     }
 }
 
-/// Ends a value of the state, if it was made.
+/// Ends a value, if it was made.
+type EndFn = Box<dyn for<'a> Fn(&'a Extensions) -> Option<SourceFuture<'a, ()>> + Send + Sync>;
+
+/// Ends a value of the state.
 struct EndOfState {
     source: Source,
-    end: Box<dyn for<'a> Fn(&'a Extensions) -> Option<SourceFuture<'a, ()>> + Send + Sync>,
+    end: EndFn,
 }
 
 /// The functions that make and end the state of a builder.

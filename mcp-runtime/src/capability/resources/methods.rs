@@ -45,6 +45,7 @@ impl Resources {
             Some(bytes) => ListPosition::from_bytes(&bytes),
         };
         let position = position.ok_or_else(invalid_cursor)?;
+        let may_be_empty = position.follows_others();
         let entries = self.entries_of(true, request.revision, request.access());
         // the user's code lists the instances, so only callers that may read them may run it
         let visible = self.entries.iter().filter(|r| request.access().allows(r.view()));
@@ -79,7 +80,7 @@ impl Resources {
             entries,
             templates,
             first,
-            is_first_page: cursor.is_none(),
+            may_be_empty,
             failures: Arc::default(),
             scope,
             state: Arc::default(),
@@ -281,6 +282,14 @@ struct InstancesPosition {
 }
 
 impl ListPosition {
+    /// Whether everything before it was sent on earlier pages, and it is the start of something else.
+    fn follows_others(&self) -> bool {
+        match self {
+            Self::Entries(start) => *start > 0,
+            Self::Instances(position) => position.cursor.is_none() && position.skip == 0,
+        }
+    }
+
     /// Reads what a cursor has sealed; eight bytes are the start of a page in every list.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (count, rest) = bytes.split_first_chunk::<8>()?;
@@ -327,7 +336,8 @@ struct ListInstances {
     /// The templates from the first of the page on, and the context of each, since each has its own state.
     templates: Vec<(Context, Arc<ResourceEntry>)>,
     first: Option<InstancesPosition>,
-    is_first_page: bool,
+    /// Whether the page does not hide a failure if there is nothing on it.
+    may_be_empty: bool,
     /// The templates whose `list` functions have failed, for the log.
     failures: Failures,
     scope: CursorScope,
@@ -438,9 +448,8 @@ impl ItemCall for ListInstances {
         let mut failures = std::mem::take(&mut *self.failures.lock());
         let mut name = "resources".to_owned();
         let failure = match result {
-            // an empty list would hide the failure
             Ok(ItemOutput::Entries(entries, None))
-                if self.is_first_page && entries.is_empty() && !failures.is_empty() =>
+                if !self.may_be_empty && entries.is_empty() && !failures.is_empty() =>
             {
                 let (template, failure) = failures.remove(0);
                 name.clone_from(&template.item.name);

@@ -13,8 +13,8 @@ const MAX_DESCRIPTION_DEPTH: usize = 4;
 /// The alternative that a value was intended for.
 pub(super) enum Intended<'n> {
     One(NodeId),
-    /// The tag that tells them apart is absent, or not one of these values.
-    NoTag(&'n str, Vec<&'n Value>),
+    /// The tag that tells these apart is absent, or not one of theirs.
+    NoTag(&'n str, Vec<NodeId>),
     /// Any of these.
     Several(Vec<NodeId>),
     /// None has the type of the value.
@@ -32,15 +32,16 @@ pub(super) fn intended<'n>(nodes: &'n [SchemaNode], ids: &[NodeId], value: &Valu
     }
     if let (Value::Object(members), true) = (value, candidates.len() > 1) {
         if let Some(tag) = tag(nodes, &candidates) {
-            let choices = tag_choices(nodes, &candidates, tag);
-            let Some(sent) = members.get(tag) else { return Intended::NoTag(tag, choices) };
-            candidates.retain(|id| {
+            let Some(sent) = members.get(tag) else { return Intended::NoTag(tag, candidates) };
+            let has_tag = |id: &NodeId| {
                 let of_variant = property_choices(nodes, *id, tag);
-                of_variant
-                    .is_some_and(|of_variant| of_variant.values.iter().any(|one| equality::equal(one, sent)))
-            });
-            if candidates.is_empty() {
-                return Intended::NoTag(tag, choices);
+                of_variant.is_some_and(|choices| choices.values.iter().any(|one| equality::equal(one, sent)))
+            };
+            let matching: Vec<NodeId> = candidates.iter().copied().filter(has_tag).collect();
+            match matching.as_slice() {
+                [] => return Intended::NoTag(tag, candidates),
+                [only] => return Intended::One(*only),
+                _ => candidates = matching,
             }
         }
         // a variant that is named by its key has it as a required member
@@ -136,7 +137,8 @@ impl<'n> Validation<'n> {
                 self.fail_all(&alternatives, false, value, path)
             }
             Intended::One(id) => self.check(id, value, path, depth),
-            Intended::NoTag(tag, choices) => {
+            Intended::NoTag(tag, candidates) => {
+                let choices = tag_choices(self.nodes, &candidates, tag);
                 let mismatch = || match value.get(tag) {
                     None => Mismatch::missing(describe_choices(&choices, false)),
                     Some(sent) => choice_mismatch(&choices, false, sent),

@@ -108,7 +108,8 @@ async fn it_is_made_once_for_concurrent_calls_also_of_a_mounted_builder() {
         assert_eq!(seen.attempts.load(Ordering::SeqCst), 0, "nothing is made by `build()`");
         let (one, two) =
             tokio::join!(server.call("connected", json!({})), server.call("connected", json!({})));
-        (one.expect_text("1"), two.expect_text("1"));
+        one.expect_text("1");
+        two.expect_text("1");
         server.call("inner_connected", json!({})).await.expect_text("1");
         assert_eq!(inner.attempts.load(Ordering::SeqCst), 1);
     })

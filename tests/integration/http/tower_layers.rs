@@ -77,7 +77,7 @@ fn server(gate: &Arc<Gate>) -> Router {
     server.into_router().expect("a router")
 }
 
-fn call(tool: &str, arguments: serde_json::Value) -> HttpRequest {
+fn call(tool: &str, arguments: &serde_json::Value) -> HttpRequest {
     let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": "t" } });
     HttpRequest::modern(1, "tools/call", params).header("Authorization", "Bearer ada")
 }
@@ -104,7 +104,7 @@ async fn preflights_pass_the_documented_middleware() {
         let response = preflight().send(at).await;
         assert_eq!((response.status, response.header("access-control-allow-origin")), (204, Some(PAGE)));
         assert_eq!(response.header("access-control-allow-headers"), Some("authorization, mcp-method"));
-        let called = call("echo", json!({ "text": "a" })).header("Origin", PAGE).send(at).await;
+        let called = call("echo", &json!({ "text": "a" })).header("Origin", PAGE).send(at).await;
         assert_eq!((called.status, called.header("access-control-allow-origin")), (200, Some(PAGE)));
         let refused = HttpRequest::post("{}").header("Origin", PAGE).send(at).await;
         assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, None));
@@ -142,7 +142,7 @@ async fn the_layers_of_the_page_keep_calls_and_streams_as_they_are() {
 
         // JSON is compressed, and a page reads it
         let long = || json!({ "text": "long ".repeat(100) });
-        let compressed = call("echo", long()).header("Accept-Encoding", "gzip").header("Origin", PAGE);
+        let compressed = call("echo", &long()).header("Accept-Encoding", "gzip").header("Origin", PAGE);
         let compressed = head(compressed, at).await;
         assert_eq!((compressed.status, compressed.header("content-encoding")), (200, Some("gzip")));
         assert_eq!(compressed.header("access-control-allow-origin"), Some(PAGE));
@@ -156,15 +156,15 @@ async fn the_layers_of_the_page_keep_calls_and_streams_as_they_are() {
         let response = preflight().send(at).await;
         assert_eq!((response.status, response.header("access-control-allow-origin")), (200, Some(PAGE)));
         // the server refuses a page that it does not know, whatever the layer allows
-        let other = call("echo", long()).header("Origin", "https://evil.example.com").send(at).await;
+        let other = call("echo", &long()).header("Origin", "https://evil.example.com").send(at).await;
         assert_eq!(other.status, 403);
 
         // an event stream is not compressed, and its events are not held back
-        let stream = call("talk", json!({})).header("Accept-Encoding", "gzip");
+        let stream = call("talk", &json!({})).header("Accept-Encoding", "gzip");
         let mut stream = EventStream::open(&stream, at).await.expect("a stream");
         assert_eq!(stream.message().await["method"], "notifications/progress");
         // a call that has sent nothing is cut off, and cancelled
-        assert_eq!(call("silent", json!({})).send(at).await.status, 408);
+        assert_eq!(call("silent", &json!({})).send(at).await.status, 408);
         assert!(soon(|| gate.dropped.load(Ordering::SeqCst) == 1).await);
         // a stream that has begun is not, though it is older
         gate.release.notify_one();
@@ -172,9 +172,9 @@ async fn the_layers_of_the_page_keep_calls_and_streams_as_they_are() {
         assert!(soon(|| ends.load(Ordering::SeqCst) > 0).await);
 
         let large = json!({ "text": "x".repeat(3000) });
-        assert_eq!(call("echo", large.clone()).send(at).await.status, 413);
+        assert_eq!(call("echo", &large).send(at).await.status, 413);
         let mut connection = HttpConnection::open(at).await;
-        connection.write(&call("echo", large).chunked(500)).await;
+        connection.write(&call("echo", &large).chunked(500)).await;
         let status = connection.head().await.status;
         assert!([400, 413].contains(&status), "{status}");
     })

@@ -245,8 +245,8 @@ impl ClientBuilder {
     /// declare theirs.
     ///
     /// [`connect`](Self::connect) fails if the name is not a prefix and a name, such as `com.example/prices`.
-    pub fn extension(mut self, name: impl Into<String>, settings: Value) -> Self {
-        let name = name.into();
+    pub fn extension(mut self, name: impl Into<String>, settings: impl Into<Value>) -> Self {
+        let (name, settings) = (name.into(), settings.into());
         match check_extension(&name, &settings) {
             Ok(()) => drop(self.handlers.extensions.insert(name, settings)),
             Err(error) => self.invalid = Some(Error::invalid(error)),

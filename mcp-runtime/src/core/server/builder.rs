@@ -369,8 +369,8 @@ impl ServerBuilder {
     /// [`build`](Self::build) fails if the name is not a prefix and a name, or if the server declares the extension itself.
     ///
     /// See [extensions](https://modelcontextprotocol.io/extensions/overview#negotiation).
-    pub fn extension(mut self, name: impl Into<String>, settings: serde_json::Value) -> Self {
-        let name = name.into();
+    pub fn extension(mut self, name: impl Into<String>, settings: impl Into<serde_json::Value>) -> Self {
+        let (name, settings) = (name.into(), settings.into());
         match check_extension(&name, &settings) {
             Ok(()) => self.options.extensions.push((name, settings.to_string())),
             Err(error) => self.errors.push(BuildError::new(error)),

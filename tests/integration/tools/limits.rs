@@ -283,7 +283,7 @@ async fn without_a_token_no_progress_is_sent() {
     let reply = server.request("tools/call", json!({ "name": "steps" })).await;
     reply.expect_text("done");
     assert_eq!(reply.notifications(), [] as [Value; 0]);
-    for bad in [json!(null), json!(1.5), json!({}), json!(true)] {
+    for bad in [json!(1.5), json!({}), json!(true)] {
         let params = json!({ "name": "steps", "_meta": { "progressToken": bad } });
         server.request("tools/call", params).await.expect_code(-32602);
     }

@@ -17,7 +17,7 @@ use crate::core::protocol::{
 };
 
 /// A request, a notification, or a response.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Debug, Default)]
 pub(crate) struct JsonRpcMessage<'a> {
     #[serde(borrow, default, deserialize_with = "deserialize_raw")]
     jsonrpc: Option<&'a RawValue>,
@@ -170,7 +170,7 @@ pub(crate) struct Params<'a> {
     pub(crate) uri: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "null_is_absent", rename = "_meta")]
+    #[serde(borrow, default, rename = "_meta")]
     pub(crate) meta: Meta<'a>,
     #[serde(borrow, default)]
     pub(crate) cursor: Option<&'a RawValue>,
@@ -231,24 +231,26 @@ impl<'a> Params<'a> {
 }
 
 fn deserialize_params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Params<'a>, D::Error> {
-    let members = Option::deserialize(d)?;
-    Ok(members.map_or_else(Params::default, |Members { known, unknown }| Params { unknown, ..known }))
+    Members::deserialize(d).map(|Members { known, unknown }| Params { unknown, ..known })
 }
 
-/// An object as the struct `T`, which knows some of its members, and the number of the others. An array is refused, which a
-/// derived struct would accept, by position.
+/// An object as the struct `T`, which knows some of its members, and the number of the others; null is an object without
+/// members. An array is refused, which a derived struct would accept, by position.
 struct Members<T> {
     known: T,
     unknown: usize,
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Members<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct MembersVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for MembersVisitor<T> {
+        impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for MembersVisitor<T> {
             type Value = Members<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
+            }
+            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+                Ok(Members { known: T::default(), unknown: 0 })
             }
             fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
                 let mut unknown = 0;
@@ -257,7 +259,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
                 Ok(Members { known, unknown })
             }
         }
-        d.deserialize_map(MembersVisitor(PhantomData))
+        d.deserialize_any(MembersVisitor(PhantomData))
     }
 }
 
@@ -293,12 +295,16 @@ pub(crate) struct Meta<'a> {
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
+    /// Null is a `_meta` without members.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct MetaVisitor;
         impl<'de> Visitor<'de> for MetaVisitor {
             type Value = Meta<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
+            }
+            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+                Ok(Meta::default())
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut meta = Meta::default();
@@ -319,24 +325,26 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
                         return Err(A::Error::custom("duplicate key"));
                     }
                 }
-                match duplicate_key(&meta.others) {
-                    Some(_) => Err(A::Error::custom("duplicate key")),
-                    None => Ok(meta.without_nulls()),
+                if duplicate_key(&meta.others).is_some() {
+                    return Err(A::Error::custom("duplicate key"));
                 }
+                meta.drop_nulls();
+                Ok(meta)
             }
         }
-        d.deserialize_map(MetaVisitor)
+        d.deserialize_any(MetaVisitor)
     }
 }
 
 impl<'a> Meta<'a> {
-    /// The same, where a reserved member that is null is absent.
-    fn without_nulls(mut self) -> Self {
-        let Self { version, capabilities, client_info, progress_token, log_level, .. } = &mut self;
+    /// A reserved member that is null is absent.
+    fn drop_nulls(&mut self) {
+        let Self { version, capabilities, client_info, progress_token, log_level, .. } = self;
         for member in [version, capabilities, client_info, progress_token, log_level] {
-            *member = member.filter(|raw| raw.get() != "null");
+            if member.is_some_and(|raw| raw.get() == "null") {
+                *member = None;
+            }
         }
-        self
     }
 
     /// A member that the protocol does not reserve.

@@ -26,19 +26,47 @@ const MAX_ADDED: usize = 10_000;
 
 /// What a walk changes; `1.0` for an integer always.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Changes {
+pub(super) enum Changes<'n> {
     /// Nothing else.
     WholeNumbers,
     /// Text for another type.
     Texts,
-    /// Absent members with a default, in a value that conforms. Added members are complete: their own schema adds nothing.
-    Defaults,
+    /// Absent members with a default, in a value that conforms: what [`leads_to_default`] says. Added members are complete:
+    /// their own schema adds nothing.
+    Defaults(&'n [bool]),
+}
+
+/// Whether each node has a property with a default, or leads to one: a value may have a million items to which nothing can be
+/// added.
+pub(super) fn leads_to_default(nodes: &[SchemaNode]) -> Vec<bool> {
+    let mut parents = vec![Vec::new(); nodes.len()];
+    let (mut next, mut children) = (Vec::new(), Vec::new());
+    for (id, node) in nodes.iter().enumerate() {
+        let mut properties = node.object.iter().flat_map(|rules| &rules.properties);
+        if properties.any(|property| property.default.is_some()) {
+            next.push(id);
+        }
+        node.children(&mut children);
+        for child in children.drain(..) {
+            if let Some(parents) = parents.get_mut(child) {
+                parents.push(id);
+            }
+        }
+    }
+    let mut leads = vec![false; nodes.len()];
+    while let Some(id) = next.pop() {
+        if let (Some(leads @ false), Some(parents)) = (leads.get_mut(id), parents.get(id)) {
+            *leads = true;
+            next.extend(parents);
+        }
+    }
+    leads
 }
 
 /// One walk over a value.
 pub(super) struct Repair<'n> {
     nodes: &'n [SchemaNode],
-    changes: Changes,
+    changes: Changes<'n>,
     visits: usize,
     /// Where several keywords apply to a value that contains its like, they are applied along exponentially many paths.
     visited: HashSet<(NodeId, *const Value), AddressHasher>,
@@ -47,7 +75,7 @@ pub(super) struct Repair<'n> {
 }
 
 impl<'n> Repair<'n> {
-    pub(super) fn new(nodes: &'n [SchemaNode], changes: Changes) -> Self {
+    pub(super) fn new(nodes: &'n [SchemaNode], changes: Changes<'n>) -> Self {
         Self { nodes, changes, visits: 0, visited: HashSet::default(), has_changed: false, added: 0 }
     }
 
@@ -67,6 +95,9 @@ impl<'n> Repair<'n> {
         let Some(node) = self.nodes.get(id).filter(|_| depth <= MAX_DEPTH && self.added <= MAX_ADDED) else {
             return;
         };
+        if matches!(self.changes, Changes::Defaults(leads) if leads.get(id) == Some(&false)) {
+            return;
+        }
         if matches!(value, Value::Number(_) | Value::String(_)) {
             let Some(repaired) = self.repaired(id, node, value) else { return };
             *value = repaired;
@@ -117,7 +148,7 @@ impl<'n> Repair<'n> {
                 self.walk(id, member, depth + 1);
             }
         }
-        if matches!(self.changes, Changes::Defaults) {
+        if matches!(self.changes, Changes::Defaults(_)) {
             for property in rules
                 .properties
                 .iter()

@@ -9,7 +9,7 @@ use super::check::Validation;
 use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
 use super::pattern::link_patterns;
-use super::repair::{Changes, Repair};
+use super::repair::{Changes, Repair, leads_to_default};
 use super::stream_check::TextRules;
 use super::value_hash::ValueHasher;
 use super::{compile, stream_check};
@@ -23,6 +23,7 @@ pub(crate) struct Validator {
     nodes: Arc<[SchemaNode]>,
     /// Whether each node can be checked while a text is parsed.
     streamed: Vec<bool>,
+    leads_to_default: Vec<bool>,
     hasher: ValueHasher,
     null_is_absent: bool,
     check_formats: bool,
@@ -62,6 +63,7 @@ impl Validator {
     pub(super) fn of(nodes: Vec<SchemaNode>) -> Self {
         Self {
             streamed: stream_check::streamed(&nodes),
+            leads_to_default: leads_to_default(&nodes),
             nodes: nodes.into(),
             hasher: ValueHasher::default(),
             null_is_absent: false,
@@ -129,12 +131,7 @@ impl Validator {
     /// # Errors
     /// Too many members are absent.
     pub(crate) fn add_defaults(&self, value: &mut Value) -> Result<(), String> {
-        let has_defaults = |node: &SchemaNode| {
-            node.object.iter().flat_map(|rules| &rules.properties).any(|property| property.default.is_some())
-        };
-        if self.nodes.iter().any(has_defaults) {
-            Repair::new(&self.nodes, Changes::Defaults).run(value)?;
-        }
+        Repair::new(&self.nodes, Changes::Defaults(&self.leads_to_default)).run(value)?;
         Ok(())
     }
 
@@ -192,7 +189,7 @@ impl Validator {
 
     /// The rules for checking a text while it is parsed; `None` if the check needs a value of all of it.
     fn streamed_rules(&self) -> Option<TextRules<'_>> {
-        let Self { nodes, streamed, hasher, null_is_absent, check_formats } = self;
+        let Self { nodes, streamed, hasher, null_is_absent, check_formats, .. } = self;
         let (null_is_absent, check_formats) = (*null_is_absent, *check_formats);
         let is_streamed = streamed.first().is_some_and(|streamed| *streamed);
         is_streamed.then_some(TextRules { nodes, streamed, hasher, null_is_absent, check_formats })

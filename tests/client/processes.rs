@@ -165,7 +165,7 @@ async fn a_server_that_ends_at_a_request_it_does_not_know_is_started_again_for_a
 #[cfg(unix)]
 #[tokio::test]
 async fn what_a_program_writes_to_stdout_before_it_ends_is_in_the_error() {
-    let mut command = Command::new("sh");
+    let mut command = Command::new("/bin/sh");
     command.args(["-c", "echo 'npx: server not found'; echo 'see the log' >&2; exit 3"]);
     let error = within(Client::connect(command)).await.unwrap_err();
     let text = error.to_string();
@@ -195,7 +195,7 @@ async fn the_log_says_why_a_process_may_be_silent() {
         let written = lines.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
         let subscribed = tracing::subscriber::set_default(subscriber);
-        let mut command = Command::new("sh");
+        let mut command = Command::new("/bin/sh");
         command.args(["-c", "cat > /dev/null"]);
         let connected = builder.connect(command).await;
         drop(subscribed);

@@ -654,11 +654,7 @@ const AROUND_THE_CORE: [(&str, &[&str]); 12] = [
 const IMPORTS_OF_THE_CORE: [(&str, &str, &str); 5] = [
     ("server", "gate", "the builder's methods `layers`, `audit` and those of metrics"),
     ("config", "auth", "the options of HTTP hold what authenticates"),
-    (
-        "dispatch",
-        "gate",
-        "a call goes through the layers of its item, and is observed if there is who observes",
-    ),
+    ("dispatch", "gate", "a call goes through the layers of its item; the trace of a span in OpenTelemetry"),
     ("item", "gate", "an item holds its layers"),
     ("item_output", "capability", "what resources and prompts return"),
 ];

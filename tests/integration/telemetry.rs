@@ -10,13 +10,7 @@ use mcp_runtime::{
 };
 use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, legacy_call, soon};
 use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
-use opentelemetry_sdk::{
-    metrics::{
-        InMemoryMetricExporter, SdkMeterProvider,
-        data::{AggregatedMetrics, MetricData},
-    },
-    trace::{InMemorySpanExporter, SdkTracerProvider, SpanData},
-};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::{Value, json};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -446,34 +440,6 @@ async fn metrics_are_served_only_where_they_were_asked_for() {
 async fn two_paths_cannot_be_the_same() {
     let error = builder().telemetry(|telemetry| telemetry.metrics_path("/mcp")).build().unwrap_err();
     assert!(error.to_string().contains("`/mcp` is the path of the metrics and of something else"), "{error}");
-}
-
-#[tokio::test]
-async fn the_meter_of_the_program_gets_durations() {
-    let exporter = InMemoryMetricExporter::default();
-    let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter.clone()).build();
-    opentelemetry::global::set_meter_provider(provider.clone());
-    // other tests of this process are counted as well
-    let tool = |name: &str| ToolDef::builder(name).handler(|_: ToolCall| async { "done" });
-    let server = serve(mcp_runtime::server!().add(tool("measured_by_otel")));
-    for _ in 0..3 {
-        server.call("measured_by_otel", json!({})).await.expect_ok();
-    }
-    provider.force_flush().unwrap();
-    let mut counts = BTreeMap::new();
-    for resource in exporter.get_finished_metrics().unwrap() {
-        for metric in resource.scope_metrics().flat_map(|scope| scope.metrics()) {
-            let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = metric.data() else { continue };
-            assert_eq!(metric.unit(), "s");
-            for point in histogram.data_points() {
-                let is_ours = |value: &opentelemetry::KeyValue| value.value.as_str() == "measured_by_otel";
-                if point.attributes().any(is_ours) {
-                    counts.insert(metric.name().to_owned(), point.count());
-                }
-            }
-        }
-    }
-    assert_eq!(counts, BTreeMap::from([("mcp.server.operation.duration".to_owned(), 3)]));
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ pub(crate) mod item_output;
 pub(crate) mod jsonrpc;
 pub(crate) mod log_limit;
 pub(crate) mod maybe_ready;
+pub(crate) mod observer;
 #[cfg(any(feature = "install", feature = "testing"))]
 pub(crate) mod project_file;
 pub(crate) mod protocol;

@@ -31,16 +31,19 @@ use std::{
     fmt,
     net::IpAddr,
     panic::{AssertUnwindSafe, catch_unwind},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::{Map, Value};
 
 use crate::core::{
     connection::Principal,
+    dispatch::ObservedItem,
     invoke::discard,
     jsonrpc::{Object, write_array, write_string},
     log_limit::{LogLimit, LogLine},
+    observer::{EndedRequest, EndedTask, Observer, RefusedRequest},
+    reason::Reason,
 };
 
 /// The target of lines that are `tracing` events; this crate's own events are not sent to clients.
@@ -66,6 +69,8 @@ const MAX_FIELD: usize = 128;
 const MAX_FIELDS: usize = 8;
 /// Bytes of the name of an argument, as it is written, at most.
 const MAX_NAME: usize = 120;
+/// Bytes of the id of a request, at most, beyond which it is written as a text.
+const MAX_ID: usize = 256;
 /// Names of arguments in one line, at most.
 const MAX_NAMES: usize = 64;
 /// The suffix of a text that was cut.
@@ -182,7 +187,7 @@ impl Audit {
     }
 
     /// Checks the names and the number of the fields.
-    fn check_fields(&self) -> Result<(), String> {
+    pub(crate) fn check_fields(&self) -> Result<(), String> {
         let names: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_str()).collect();
         if names.len() > MAX_FIELDS {
             return Err(format!(
@@ -204,17 +209,6 @@ impl Audit {
         }
         Ok(())
     }
-
-    /// A function that opens the log.
-    pub(crate) fn opener(self) -> OpenAudit {
-        Box::new(|| self.open())
-    }
-
-    fn open(self) -> Result<Box<dyn AuditLog>, String> {
-        self.check_fields()?;
-        let Self { sink, values, max_line, fields } = self;
-        Ok(Box::new(RunningLog { sink, values, max_line, fields: fields.into() }))
-    }
 }
 
 impl Default for Audit {
@@ -229,46 +223,84 @@ impl fmt::Debug for Audit {
     }
 }
 
-/// Starts the log of a server, or says what is wrong with it: two members would have one name.
-/// A builder has it, so that only a program that asks for the log contains it.
-pub(crate) type OpenAudit = Box<dyn FnOnce() -> Result<Box<dyn AuditLog>, String> + Send>;
-
-/// The audit log of a running server.
-pub(crate) trait AuditLog: Send + Sync {
-    /// Whether values are written.
-    fn has_values(&self) -> bool;
-
-    /// Writes a line.
-    fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>));
-
-    /// The names of arguments as JSON, as many as a line may have.
-    fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8>;
-
-    /// Arguments with their values as JSON, as much as a line may have: each has its share of the room that is left.
-    fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8>;
-
-    /// Writes who has sent a request, as far as it is known.
-    fn write_caller(&self, line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>);
-
-    /// Writes a text that may come from a client, cut if it is long.
-    fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str);
-}
-
-/// The log of a server that was built.
-struct RunningLog {
-    /// `None` for `tracing` events.
-    sink: Option<Sink>,
-    /// Whether values are written.
-    values: bool,
-    max_line: usize,
-    fields: Box<[(String, FieldValue)]>,
-}
-
-impl AuditLog for RunningLog {
-    fn has_values(&self) -> bool {
-        self.values
+impl Observer for Audit {
+    fn arguments(&self, json: &str, item: &ObservedItem) -> Option<Vec<u8>> {
+        Some(match item {
+            ObservedItem::None => Vec::new(),
+            // of an item that is not there, nothing says which arguments are secret
+            _ if self.values && !matches!(item, ObservedItem::Missing { .. }) => {
+                self.values_of(&item.without_secrets(json))
+            }
+            _ => self.names_of(&serde_json::from_str(json).unwrap_or_default()),
+        })
     }
 
+    fn request_ended(&self, request: &EndedRequest<'_>) {
+        let Some(details) = request.details else { return };
+        let is_call = !matches!(request.item, ObservedItem::None);
+        if !is_call && request.outcome != "refused" {
+            return;
+        }
+        self.write(if is_call { "call" } else { "refused" }, &|line| {
+            line.str("method", request.method);
+            if is_call {
+                line.str("kind", request.item.kind());
+            }
+            if let Some(name) = &details.name {
+                write_text(line, "item", name);
+            }
+            if is_call {
+                line.key("arguments").extend_from_slice(&details.arguments);
+            }
+            line.str("outcome", request.outcome).opt_str("reason", request.reason.map(Reason::as_str));
+            line.opt_str("task", request.task);
+            if let (Some(Reason::Scopes), ObservedItem::Missing { scopes, .. }) =
+                (request.reason, request.item)
+            {
+                write_text(line, "scopes", &scopes.join(" "));
+            }
+            if let Some(code) = request.code {
+                line.raw("code", code);
+            }
+            self.write_caller(line, details.caller.as_deref(), details.address);
+            if details.id.len() <= MAX_ID {
+                line.raw("request", &details.id);
+            } else {
+                write_text(line, "request", &details.id);
+            }
+            line.opt_str("trace", details.trace.as_deref());
+            line.value("ms", &milliseconds(request.duration));
+        });
+    }
+
+    fn refused(&self, refused: &RefusedRequest, caller: Option<&Principal>, address: Option<IpAddr>) {
+        self.write("refused", &|line| {
+            line.str("outcome", "refused").str("reason", refused.reason.as_str());
+            if !refused.scopes.is_empty() {
+                write_text(line, "scopes", &refused.scopes);
+            }
+            if let Some(status) = refused.status {
+                line.value("status", &status);
+            }
+            self.write_caller(line, caller, address);
+        });
+    }
+
+    fn task_ended(&self, task: &EndedTask<'_>) {
+        self.write("task", &|line| {
+            line.str("kind", "tool").str("item", task.tool).str("task", task.id);
+            line.str("outcome", task.outcome).opt_str("reason", task.reason.map(Reason::as_str));
+            if let Some(code) = task.code {
+                line.raw("code", code);
+            }
+            self.write_caller(line, task.caller, task.address);
+            line.opt_str("trace", task.trace);
+            line.value("ms", &milliseconds(task.duration));
+        });
+    }
+}
+
+impl Audit {
     fn write(&self, event: &str, members: &dyn Fn(&mut Object<'_>)) {
         match &self.sink {
             // without the spans of the request, which a subscriber would write before the line
@@ -281,6 +313,7 @@ impl AuditLog for RunningLog {
         }
     }
 
+    /// The names of arguments as JSON, as many as a line may have.
     fn names_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
         let (mut out, mut room) = (Vec::new(), self.max_line - MAX_REST);
         let mut is_cut = arguments.len() > MAX_NAMES;
@@ -299,6 +332,7 @@ impl AuditLog for RunningLog {
         out
     }
 
+    /// Arguments with their values as JSON, as much as a line may have: each has its share of the room that is left.
     fn values_of(&self, arguments: &Map<String, Value>) -> Vec<u8> {
         let room = self.max_line - MAX_REST;
         let mut out = Vec::new();
@@ -330,6 +364,7 @@ impl AuditLog for RunningLog {
         out
     }
 
+    /// Writes who has sent a request, as far as it is known.
     fn write_caller(&self, line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>) {
         if let Some(caller) = caller {
             write_text(line, "issuer", caller.issuer());
@@ -366,16 +401,6 @@ impl AuditLog for RunningLog {
             }
         }
         line.opt_str("address", address.map(|address| address.to_string()).as_deref());
-    }
-
-    fn write_text(&self, line: &mut Object<'_>, key: &str, text: &str) {
-        write_text(line, key, text);
-    }
-}
-
-impl fmt::Debug for RunningLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningLog").field("values", &self.values).finish_non_exhaustive()
     }
 }
 
@@ -435,6 +460,11 @@ fn escape_line_ends(json: String) -> String {
         }
     }
     out
+}
+
+/// With microseconds as decimals.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// One line without its end.

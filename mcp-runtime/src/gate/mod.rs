@@ -3,4 +3,7 @@
 
 pub mod audit;
 pub mod layer;
-pub(crate) mod telemetry;
+#[cfg(feature = "metrics")]
+pub(crate) mod metrics;
+#[cfg(feature = "otel")]
+pub(crate) mod otel;

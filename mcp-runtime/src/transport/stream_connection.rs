@@ -118,7 +118,11 @@ struct SessionTimer {
 impl Drop for SessionTimer {
     fn drop(&mut self) {
         let revision = self.revision.unwrap_or(Revision::LATEST).as_str();
-        self.server.telemetry().end_session(self.transport, revision, self.opened.elapsed());
+        let lasted = self.opened.elapsed();
+        self.server
+            .observers()
+            .iter()
+            .for_each(|observer| observer.session_ended(self.transport, revision, lasted));
     }
 }
 

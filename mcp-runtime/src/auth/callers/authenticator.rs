@@ -33,8 +33,8 @@ use crate::core::{
     crypto::KeyRing,
     log_limit::{LogLimit, LogLine},
     maybe_ready::MaybeReady,
+    observer::Observers,
     reason::Refusal,
-    server::IssuerObserver,
     store::SingleUse,
 };
 
@@ -183,7 +183,7 @@ impl Authenticator {
         keys: &KeyRing,
         failed: FailureRate,
         implies: Option<&ImpliesFn>,
-        observer: Option<&Arc<dyn IssuerObserver>>,
+        observers: &Observers,
     ) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let mut servers: Vec<&Oauth> = Vec::new();
@@ -197,7 +197,7 @@ impl Authenticator {
                 }
                 AuthenticationKind::Oauth(oauth) => {
                     let method = Oauth::clone(oauth).implied_scopes(implies.cloned());
-                    match method.into_method(single_use, keys, observer) {
+                    match method.into_method(single_use, keys, observers) {
                         Ok(method) => {
                             methods.push(Arc::new(method));
                             servers.push(oauth);
@@ -712,7 +712,8 @@ mod tests {
             timeout: Duration::from_secs(10),
         };
         let authentications: Vec<_> = authentications.into_iter().map(Arc::new).collect();
-        Authenticator::new(&authentications, &used, &KeyRing::random().unwrap(), failed, None, None)
+        let (keys, observers): (_, Observers) = (KeyRing::random().unwrap(), Arc::new([]));
+        Authenticator::new(&authentications, &used, &keys, failed, None, &observers)
     }
 
     fn oauth() -> Oauth {

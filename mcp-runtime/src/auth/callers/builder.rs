@@ -10,7 +10,8 @@ use crate::core::{
     admission::MAX_CALLERS,
     config::Options,
     crypto::KeyRing,
-    server::{IssuerObserver, ServerBuilder},
+    observer::Observers,
+    server::ServerBuilder,
     store::{SealedStore, SingleUse},
 };
 
@@ -53,12 +54,7 @@ const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 struct Authentications(Vec<Arc<Authentication>>);
 
 /// Sets them up in the options; returns their problems.
-fn set_up(
-    options: &mut Options,
-    store: &SealedStore,
-    keys: &KeyRing,
-    observer: Option<&Arc<dyn IssuerObserver>>,
-) -> Vec<String> {
+fn set_up(options: &mut Options, store: &SealedStore, keys: &KeyRing, observers: &Observers) -> Vec<String> {
     /// Proofs of possession that are remembered in memory, a minute or two each.
     const MAX_PROOFS: usize = 100_000;
     let added = options.of_capabilities.get::<Authentications>().cloned().unwrap_or_default();
@@ -82,7 +78,7 @@ fn set_up(
         }
     };
     let failed = FailureRate { rate, addresses: MAX_CALLERS, timeout: AUTHENTICATION_TIMEOUT };
-    match Authenticator::new(&added.0, &used, keys, failed, http.implies.as_ref(), observer) {
+    match Authenticator::new(&added.0, &used, keys, failed, http.implies.as_ref(), observers) {
         Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
         Err(found) => problems.extend(found),
     }

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     core::{
+        observer::Observers,
         reason::Refusal,
-        server::IssuerObserver,
         single_flight::{Flight, SingleFlight},
         sync::RwLock,
     },
@@ -56,15 +56,15 @@ pub(super) struct IssuerMetadata {
 pub(super) struct IssuerEndpoint {
     pub(super) issuer: String,
     pub(super) fetcher: Fetcher,
-    /// Counts what the server is asked.
-    pub(super) observer: Option<Arc<dyn IssuerObserver>>,
+    /// Are told what it is asked.
+    pub(super) observers: Observers,
 }
 
 impl IssuerEndpoint {
     /// A question to the server has been answered, or not.
     pub(super) fn observe(&self, question: &'static str, outcome: &'static str, started: Instant) {
-        if let Some(observer) = &self.observer {
-            observer.asked(&self.issuer, question, outcome, started.elapsed());
+        for observer in self.observers.iter() {
+            observer.issuer_asked(&self.issuer, question, outcome, started.elapsed());
         }
     }
 
@@ -345,8 +345,11 @@ mod tests {
 
     fn source() -> Arc<KeySource> {
         let issuer = "http://127.0.0.1:1".to_owned();
-        let endpoint =
-            Arc::new(IssuerEndpoint { issuer, fetcher: Fetcher::new(Reach::Loopback), observer: None });
+        let endpoint = Arc::new(IssuerEndpoint {
+            issuer,
+            fetcher: Fetcher::new(Reach::Loopback),
+            observers: Arc::new([]),
+        });
         let times = KeyTimes {
             max_age: Duration::from_secs(600),
             max_outage: Duration::from_secs(3600),

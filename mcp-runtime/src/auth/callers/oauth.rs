@@ -24,8 +24,8 @@ use crate::{
         bound::Texts,
         connection::{ImpliesFn, Principal},
         crypto::KeyRing,
+        observer::Observers,
         reason::Refusal,
-        server::IssuerObserver,
         store::SingleUse,
     },
     fetch::{Fetcher, Reach},
@@ -398,7 +398,7 @@ impl Oauth {
         self,
         used: &Arc<SingleUse>,
         keys: &KeyRing,
-        observer: Option<&Arc<dyn IssuerObserver>>,
+        observers: &Observers,
     ) -> Result<OauthMethod, Vec<String>> {
         let mut problems = Vec::new();
         let reach = match (self.any_address, self.issuer.parse::<Url>()) {
@@ -446,7 +446,7 @@ impl Oauth {
             audiences.extend([bare.to_owned(), format!("{bare}/")]);
         }
         let endpoint =
-            Arc::new(IssuerEndpoint { issuer: self.issuer.clone(), fetcher, observer: observer.cloned() });
+            Arc::new(IssuerEndpoint { issuer: self.issuer.clone(), fetcher, observers: observers.clone() });
         let tokens = match (self.verifier, self.introspection) {
             (Some(verifier), _) => TokenKind::Custom(verifier),
             (None, Some((client_id, secret))) => {

@@ -1,19 +1,17 @@
-//! Watches a task from its creation to its end, if someone wants to know: a span, and a line of the audit log.
+//! Watches a task from its creation to its end, if someone wants to know: its span, and what
+//! [observers](crate::core::observer) are told.
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use tracing::{Instrument as _, Span, field::Empty};
 
 use super::{TaskPermit, TaskSummary};
-use crate::{
-    core::{
-        arguments::BoxFuture,
-        connection::{Principal, RequestContext},
-        dispatch::{error_type, milliseconds, record_error, trace_of, wants_spans},
-        reason::Reason,
-        server::{Server, WeakServer},
-    },
-    gate::telemetry::TaskTotal,
+use crate::core::{
+    arguments::BoxFuture,
+    connection::{Principal, RequestContext},
+    dispatch::{error_type, record_error, trace_of, wants_spans},
+    observer::EndedTask,
+    server::{Server, WeakServer},
 };
 
 /// A call that continues as a task, from then on to its end.
@@ -38,10 +36,10 @@ impl TaskPermit {
         traceparent: Option<&str>,
         tool: &str,
     ) -> Option<TaskObservation> {
-        if !server.counts_or_audits() && !wants_spans() {
+        if !server.is_observed() {
             return None;
         }
-        server.telemetry().begin_task();
+        server.observers().iter().for_each(|observer| observer.task_began());
         let span = make_task_span(tool, self.task.id_for_logs(), traceparent);
         let RequestContext { caller, address, .. } = request;
         Some(TaskObservation {
@@ -81,7 +79,7 @@ fn make_task_span(tool: &str, task: &str, traceparent: Option<&str>) -> Span {
         "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
     );
     #[cfg(feature = "otel")]
-    crate::gate::telemetry::set_parent(&span, &request);
+    crate::gate::otel::set_parent(&span, &request);
     span.follows_from(request.id());
     span
 }
@@ -98,34 +96,27 @@ impl TaskObservation {
     fn end(&self) {
         let Self { span, permit, .. } = self;
         let TaskSummary { outcome, code, reason } = permit.task.summary();
-        let duration = self.started.elapsed();
         span.record("mcp.task.outcome", outcome);
-        let code_text = code.map(|code| code.to_string());
         let error = match outcome {
             "completed" => None,
             "cancelled" | "expired" | "lost" => Some(outcome.into()),
             _ => error_type(code, outcome, reason),
         };
-        record_error(span, error.as_deref(), code_text.as_deref(), reason);
-        let reason = reason.map(Reason::as_str);
+        let code = code.map(|code| code.to_string());
+        record_error(span, error.as_deref(), code.as_deref(), reason);
         let Some(server) = self.server.upgrade() else { return };
-        server.telemetry().end_task(&TaskTotal {
+        let end = EndedTask {
             tool: &self.tool,
+            id: permit.task.id_for_logs(),
             outcome,
             error: error.as_deref(),
             reason,
-            duration,
-        });
-        let Some(log) = server.audit() else { return };
-        log.write("task", &|line| {
-            line.str("kind", "tool").str("item", &self.tool).str("task", permit.task.id_for_logs());
-            line.str("outcome", outcome).opt_str("reason", reason);
-            if let Some(code) = code {
-                line.value("code", &code);
-            }
-            log.write_caller(line, self.caller.as_deref(), self.address);
-            line.opt_str("trace", self.trace.as_deref());
-            line.value("ms", &milliseconds(duration));
-        });
+            code: code.as_deref(),
+            duration: self.started.elapsed(),
+            caller: self.caller.as_deref(),
+            address: self.address,
+            trace: self.trace.as_deref(),
+        };
+        server.observers().iter().for_each(|observer| observer.task_ended(&end));
     }
 }

@@ -29,9 +29,7 @@ pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_w
 pub(crate) use layered_item::call_layered;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
-pub(crate) use observation::{
-    ObservedEntry, ObservedItem, RefusedRequest, error_type, milliseconds, record_error, trace_of,
-};
+pub(crate) use observation::{ObservedEntry, ObservedItem, error_type, record_error, trace_of};
 pub(crate) use pagination::{CursorScope, invalid_cursor};
 pub(crate) use request::{ClientRequestPolicy, Request, is_limited, required_text, wants_spans};
 #[cfg(feature = "http")]

@@ -1,6 +1,6 @@
-//! Watches a request from its arrival to its reply, if someone wants to know: a span, a duration, a line of the audit log.
-//! An observation is a value: the request's reply is pending for as long as it lives, and a reply that never comes counts as
-//! a cancelled one.
+//! Watches a request from its arrival to its reply, if someone wants to know: its span, and what
+//! [observers](crate::core::observer) are told. An observation is a value: the request's reply is pending for as long as it
+//! lives, and a reply that never comes counts as a cancelled one.
 
 use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Instant};
 
@@ -14,24 +14,16 @@ use super::{
     response::{Reply, Response, ResultBody},
     subscriptions::NotificationStream,
 };
-use crate::{
-    core::{
-        connection::{AccessError, ClientConnection, Principal},
-        context::is_traceparent,
-        jsonrpc::decode_string,
-        protocol::{INTERNAL_ERROR, Method, Revision},
-        reason::Reason,
-        server::{Entry as _, Registry, Server},
-        tool::ToolEntry,
-    },
-    gate::{
-        audit::AuditLog,
-        telemetry::{Network, OTHER, RequestEnd},
-    },
+use crate::core::{
+    connection::{AccessError, ClientConnection, Principal},
+    context::is_traceparent,
+    jsonrpc::decode_string,
+    observer::{EndedRequest, Network, OTHER, RefusedRequest, RequestDetails},
+    protocol::{INTERNAL_ERROR, Method, Revision},
+    reason::Reason,
+    server::{Entry as _, Registry, Server},
+    tool::ToolEntry,
 };
-
-/// Bytes of a request's id in a line of the audit log, at most.
-const MAX_ID: usize = 256;
 
 /// In place of the value of a secret argument.
 const SECRET: &str = "[secret]";
@@ -86,21 +78,9 @@ pub(crate) struct Observation {
     revision: Revision,
     network: Network,
     item: ObservedItem,
-    audited: Option<Box<AuditedCall>>,
+    /// If an observer needs them.
+    details: Option<Box<RequestDetails>>,
     ended: bool,
-}
-
-/// The members of an audit log's line besides the outcome of the call.
-struct AuditedCall {
-    /// The name or URI that the client sent, if it is not secret.
-    name: Option<String>,
-    /// JSON: names, or an object with values.
-    arguments: Vec<u8>,
-    caller: Option<Arc<Principal>>,
-    address: Option<IpAddr>,
-    /// Raw JSON.
-    id: Box<str>,
-    trace: Option<String>,
 }
 
 impl Server {
@@ -148,76 +128,56 @@ impl Server {
         if !self.is_observed() {
             return negotiate();
         }
-        let (network, host) = (Network::of(connection), host_of(connection));
-        let span = tracing::info_span!(
-            target: "mcp_runtime::request",
-            "mcp.server.request",
-            "otel.kind" = "server",
-            "otel.name" = "initialize",
-            "otel.status_code" = Empty,
-            "mcp.method.name" = "initialize",
-            "mcp.protocol.version" = Empty,
-            "rpc.response.status_code" = Empty,
-            "error.type" = Empty,
-            "mcp.error.reason" = Empty,
-            "network.transport" = network.transport,
-            "network.protocol.name" = network.protocol(),
-            "network.protocol.version" = network.version,
-            "server.address" = host.map(|(host, _)| host),
-            "server.port" = host.and_then(|(_, port)| port),
-        );
-        let started = Instant::now();
-        self.telemetry().begin();
-        let (reply, handshake) = span.in_scope(negotiate);
-        let revision = handshake.as_ref().map_or(Revision::LATEST_LEGACY, |handshake| handshake.revision);
-        span.record("mcp.protocol.version", revision.as_str());
-        let code = reply.outcome.as_ref().err().map(|error| error.code);
-        let code_text = code.map(|code| code.to_string());
-        let error = error_type(code, "error", reply.reason);
-        record_error(&span, error.as_deref(), code_text.as_deref(), reply.reason);
-        self.telemetry().end(&RequestEnd {
-            method: "initialize",
-            tool: None,
-            prompt: None,
-            event: None,
-            resource: None,
-            error: error.as_deref(),
-            reason: reply.reason.map(Reason::as_str),
-            code: code_text.as_deref(),
-            revision: revision.as_str(),
-            network,
-            duration: started.elapsed(),
-        });
+        let revision = Revision::LATEST_LEGACY;
+        let mut observation =
+            Observation::new(self, "initialize", revision, Network::of(connection), ObservedItem::None);
+        observation.span = observation.make_span(connection, None, None);
+        let (reply, handshake) = observation.span.in_scope(negotiate);
+        if let Some(handshake) = &handshake {
+            observation.revision = handshake.revision;
+        }
+        observation.span.record("mcp.protocol.version", observation.revision.as_str());
+        observation.end(&reply);
         if let Some(reason) = reply.reason.filter(|reason| reason.is_refusal()) {
             self.record_refusal(&RefusedRequest::new(reason), None, None);
         }
         (reply, handshake)
     }
+
+    /// Records a request that was refused before its method was examined.
+    pub(crate) fn record_refusal(
+        &self,
+        refused: &RefusedRequest,
+        caller: Option<&Principal>,
+        address: Option<IpAddr>,
+    ) {
+        let caller = caller.or(refused.caller.as_deref());
+        self.observers().iter().for_each(|observer| observer.refused(refused, caller, address));
+    }
 }
 
 impl Observation {
+    fn new(
+        server: &Server,
+        method: &'static str,
+        revision: Revision,
+        network: Network,
+        item: ObservedItem,
+    ) -> Self {
+        server.observers().iter().for_each(|observer| observer.request_began());
+        let server = server.clone();
+        let (span, started) = (Span::none(), Instant::now());
+        Self { span, server, started, method, revision, network, item, details: None, ended: false }
+    }
+
     fn start(server: &Server, request: Request<'_>) -> Self {
         let method = Method::of_name(request.method).map_or(OTHER, |method| method.name);
         let item = ObservedItem::find(&server.registry(), &request);
-        let network = Network::of(request.context.connection.as_deref());
-        server.telemetry().begin();
-        let mut observation = Self {
-            span: Span::none(),
-            server: server.clone(),
-            started: Instant::now(),
-            method,
-            revision: request.revision,
-            network,
-            item,
-            audited: None,
-            ended: false,
-        };
+        let connection = request.context.connection.as_deref();
+        let mut observation = Self::new(server, method, request.revision, Network::of(connection), item);
         let traceparent = traceparent(&request);
-        observation.span = observation.make_span(&request, traceparent.as_deref());
-        if let Some(log) = server.audit() {
-            observation.audited =
-                Some(Box::new(observation.describe_call(log, &request, traceparent.as_deref())));
-        }
+        observation.span = observation.make_span(connection, Some(&request), traceparent.as_deref());
+        observation.details = observation.describe(&request, traceparent.as_deref()).map(Box::new);
         observation
     }
 
@@ -226,12 +186,13 @@ impl Observation {
         &self.span
     }
 
-    /// Whether the request calls an item.
-    fn is_call(&self) -> bool {
-        !matches!(self.item, ObservedItem::None)
-    }
-
-    fn make_span(&self, request: &Request<'_>, traceparent: Option<&str>) -> Span {
+    /// The span of a request, or of `initialize`, whose revision is not known yet.
+    fn make_span(
+        &self,
+        connection: Option<&dyn ClientConnection>,
+        request: Option<&Request<'_>>,
+        traceparent: Option<&str>,
+    ) -> Span {
         if !wants_spans() {
             return Span::none();
         }
@@ -240,8 +201,8 @@ impl Observation {
             Some(name) => Cow::Owned(format!("{} {name}", self.method)),
             None => Cow::Borrowed(self.method),
         };
-        let host = host_of(request.context.connection.as_deref());
-        let address = request.context.address.map(|address| address.to_string());
+        let host = host_of(connection);
+        let address = request.and_then(|request| request.context.address);
         let span = tracing::info_span!(
             target: "mcp_runtime::request",
             "mcp.server.request",
@@ -249,7 +210,7 @@ impl Observation {
             "otel.name" = &*name,
             "otel.status_code" = Empty,
             "mcp.method.name" = self.method,
-            "mcp.protocol.version" = self.revision.as_str(),
+            "mcp.protocol.version" = request.map(|request| request.revision.as_str()),
             "mcp.session.id" = Empty,
             "mcp.task.id" = Empty,
             "gen_ai.operation.name" = tool.map(|_| "execute_tool"),
@@ -259,7 +220,7 @@ impl Observation {
             "mcp.resource.uri" = self.item.fixed_uri(),
             "mcp.resource.uri_template" = self.item.template(),
             "gen_ai.tool.call.arguments" = Empty,
-            "jsonrpc.request.id" = request.id.trim_matches('"'),
+            "jsonrpc.request.id" = request.map(|request| request.id.trim_matches('"')),
             "rpc.response.status_code" = Empty,
             "error.type" = Empty,
             "mcp.error.reason" = Empty,
@@ -268,63 +229,49 @@ impl Observation {
             "network.protocol.version" = self.network.version,
             "server.address" = host.map(|(host, _)| host),
             "server.port" = host.and_then(|(_, port)| port),
-            "client.address" = address,
+            "client.address" = address.map(|address| address.to_string()),
             "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
             "parent_span_id" = traceparent.and_then(|trace| trace.split('-').nth(2)),
         );
-        if span.is_disabled() {
-            return span;
-        }
+        let Some(request) = request.filter(|_| !span.is_disabled()) else { return span };
         if let Some(session) = request.context.session().and_then(|session| session.digest()) {
             span.record("mcp.session.id", &*session);
         }
-        if self.server.telemetry().arguments && tool.is_some() {
+        if self.server.options().telemetry.arguments && tool.is_some() {
             let arguments = request.params.arguments.map_or("{}", RawValue::get);
             span.record(
                 "gen_ai.tool.call.arguments",
-                &*Value::Object(without_secrets(arguments, self.item.secrets())).to_string(),
+                &*Value::Object(self.item.without_secrets(arguments)).to_string(),
             );
         }
         #[cfg(feature = "otel")]
         if let Some(traceparent) = traceparent {
             let state = request.params.meta.other("tracestate").and_then(decode_string);
-            crate::gate::telemetry::set_remote_parent(&span, traceparent, state.as_deref());
+            crate::gate::otel::set_remote_parent(&span, traceparent, state.as_deref());
         }
         span
     }
 
-    fn describe_call(
-        &self,
-        log: &dyn AuditLog,
-        request: &Request<'_>,
-        traceparent: Option<&str>,
-    ) -> AuditedCall {
-        let secrets = self.item.secrets();
+    /// What the observer that needs it is told at the end of the request.
+    fn describe(&self, request: &Request<'_>, traceparent: Option<&str>) -> Option<RequestDetails> {
         let json = request.params.arguments.map_or("{}", RawValue::get);
-        let arguments = match self.is_call() {
-            false => Vec::new(),
-            // of an item that is not there, nothing says which arguments are secret
-            true if log.has_values() && !matches!(self.item, ObservedItem::Missing { .. }) => {
-                log.values_of(&without_secrets(json, secrets))
-            }
-            true => log.names_of(&serde_json::from_str(json).unwrap_or_default()),
-        };
-        let named = request.params.name.or(request.params.uri).and_then(decode_string);
+        let arguments =
+            self.server.observers().iter().find_map(|observer| observer.arguments(json, &self.item))?;
         let name = match &self.item {
             // the secret is in the URI
-            ObservedItem::Other(entry) if !secrets.is_empty() && entry.uri().is_some() => {
+            ObservedItem::Other(entry) if !entry.secrets().is_empty() && entry.uri().is_some() => {
                 entry.uri().map(str::to_owned)
             }
-            _ => named.map(Cow::into_owned),
+            _ => request.params.name.or(request.params.uri).and_then(decode_string).map(Cow::into_owned),
         };
-        AuditedCall {
+        Some(RequestDetails {
             name,
             arguments,
             caller: request.context.caller.clone(),
             address: request.context.address,
             id: request.id.into(),
             trace: trace_of(&self.span, traceparent),
-        }
+        })
     }
 
     /// The request has got its reply.
@@ -347,75 +294,36 @@ impl Observation {
             Ok(ResultBody::Other(result)) => result.started_task(),
             _ => None,
         };
-        let error = error_type(code, outcome, reason);
-        self.record(&RequestOutcome { outcome, error: error.as_deref(), code, reason, task });
+        self.record(outcome, code, reason, task);
     }
 
-    fn record(&self, end: &RequestOutcome<'_>) {
-        let RequestOutcome { outcome, error, code, reason, task } = *end;
-        let duration = self.started.elapsed();
-        let code_text = code.map(|code| code.to_string());
+    fn record(&self, outcome: &'static str, code: Option<i64>, reason: Option<Reason>, task: Option<&str>) {
+        let error = match outcome {
+            "cancelled" => Some("cancelled".into()),
+            _ => error_type(code, outcome, reason),
+        };
+        let code = code.map(|code| code.to_string());
         if !self.span.is_disabled() {
             if let Some(task) = task {
                 self.span.record("mcp.task.id", task);
             }
-            record_error(&self.span, error, code_text.as_deref(), reason);
+            record_error(&self.span, error.as_deref(), code.as_deref(), reason);
         }
-        self.server.telemetry().end(&RequestEnd {
+        let end = EndedRequest {
             method: self.method,
-            tool: self.item.tool(),
-            prompt: self.item.prompt(),
-            event: self.item.event(),
-            resource: self.item.template(),
-            error,
-            reason: reason.map(Reason::as_str),
-            code: code_text.as_deref(),
+            item: &self.item,
+            outcome,
+            error: error.as_deref(),
+            reason,
+            code: code.as_deref(),
+            task,
             revision: self.revision.as_str(),
             network: self.network,
-            duration,
-        });
-        let (Some(log), Some(call)) = (self.server.audit(), &self.audited) else { return };
-        let is_call = self.is_call();
-        if !is_call && outcome != "refused" {
-            return;
-        }
-        log.write(if is_call { "call" } else { "refused" }, &|line| {
-            line.str("method", self.method);
-            if is_call {
-                line.str("kind", self.item.kind());
-            }
-            if let Some(name) = &call.name {
-                log.write_text(line, "item", name);
-            }
-            if is_call {
-                line.key("arguments").extend_from_slice(&call.arguments);
-            }
-            line.str("outcome", outcome).opt_str("reason", reason.map(Reason::as_str)).opt_str("task", task);
-            if let (Some(Reason::Scopes), ObservedItem::Missing { scopes, .. }) = (reason, &self.item) {
-                log.write_text(line, "scopes", &scopes.join(" "));
-            }
-            if let Some(code) = code {
-                line.value("code", &code);
-            }
-            log.write_caller(line, call.caller.as_deref(), call.address);
-            if call.id.len() <= MAX_ID {
-                line.raw("request", &call.id);
-            } else {
-                log.write_text(line, "request", &call.id);
-            }
-            line.opt_str("trace", call.trace.as_deref());
-            line.value("ms", &milliseconds(duration));
-        });
+            duration: self.started.elapsed(),
+            details: self.details.as_deref(),
+        };
+        self.server.observers().iter().for_each(|observer| observer.request_ended(&end));
     }
-}
-
-/// How a request has ended.
-struct RequestOutcome<'a> {
-    outcome: &'static str,
-    error: Option<&'a str>,
-    code: Option<i64>,
-    reason: Option<Reason>,
-    task: Option<&'a str>,
 }
 
 /// The wire's error code, which the conventions ask for; in place of `-32603`, which says nothing, and of an error that is
@@ -450,14 +358,7 @@ pub(crate) fn record_error(span: &Span, error: Option<&str>, code: Option<&str>,
 impl Drop for Observation {
     fn drop(&mut self) {
         if !self.ended {
-            let reason = Some(Reason::Cancelled);
-            self.record(&RequestOutcome {
-                outcome: "cancelled",
-                error: Some("cancelled"),
-                code: None,
-                reason,
-                task: None,
-            });
+            self.record("cancelled", None, Some(Reason::Cancelled), None);
         }
     }
 }
@@ -465,7 +366,7 @@ impl Drop for Observation {
 /// The trace that a span is part of: as it is exported, or else as the client has named it.
 pub(crate) fn trace_of(span: &Span, traceparent: Option<&str>) -> Option<String> {
     #[cfg(feature = "otel")]
-    let exported = crate::gate::telemetry::trace_id(span);
+    let exported = crate::gate::otel::trace_id(span);
     #[cfg(not(feature = "otel"))]
     let exported = {
         let _not_exported = span;
@@ -474,60 +375,11 @@ pub(crate) fn trace_of(span: &Span, traceparent: Option<&str>) -> Option<String>
     exported.or_else(|| traceparent.and_then(|trace| trace.split('-').nth(1)).map(str::to_owned))
 }
 
-/// With microseconds as decimals.
-pub(crate) fn milliseconds(duration: std::time::Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
-}
-
 /// The host and the port that are requested over HTTP.
 fn host_of(connection: Option<&dyn ClientConnection>) -> Option<(&str, Option<u16>)> {
     let host = connection?.http_head()?.host?;
     let port = host.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse().ok()?)));
     Some(port.map_or((host, None), |(name, port)| (name, Some(port))))
-}
-
-/// A request that was refused before its method was examined.
-#[derive(Debug, Clone)]
-pub(crate) struct RefusedRequest {
-    pub(crate) reason: Reason,
-    /// The HTTP status.
-    pub(crate) status: Option<u16>,
-    /// The scopes that the caller lacks.
-    pub(crate) scopes: Box<str>,
-    /// The caller, if only the refusal knows it.
-    pub(crate) caller: Option<Arc<Principal>>,
-}
-
-impl RefusedRequest {
-    pub(crate) fn new(reason: Reason) -> Self {
-        Self { reason, status: None, scopes: Box::default(), caller: None }
-    }
-}
-
-impl Server {
-    /// Records a request that was refused before its method was examined.
-    pub(crate) fn record_refusal(
-        &self,
-        refused: &RefusedRequest,
-        caller: Option<&Principal>,
-        address: Option<IpAddr>,
-    ) {
-        let RefusedRequest { reason, status, scopes, caller: known } = refused;
-        let caller = caller.or(known.as_deref());
-        self.telemetry().refuse(*status, reason.as_str());
-        if let Some(log) = self.audit() {
-            log.write("refused", &|line| {
-                line.str("outcome", "refused").str("reason", reason.as_str());
-                if !scopes.is_empty() {
-                    log.write_text(line, "scopes", scopes);
-                }
-                if let Some(status) = status {
-                    line.value("status", status);
-                }
-                log.write_caller(line, caller, address);
-            });
-        }
-    }
 }
 
 impl ObservedItem {
@@ -566,21 +418,21 @@ impl ObservedItem {
         }
     }
 
-    fn tool(&self) -> Option<&str> {
+    pub(crate) fn tool(&self) -> Option<&str> {
         match self {
             Self::Tool(entry) => Some(entry.name()),
             _ => None,
         }
     }
 
-    fn prompt(&self) -> Option<&str> {
+    pub(crate) fn prompt(&self) -> Option<&str> {
         match self {
             Self::Other(entry) => entry.prompt(),
             _ => None,
         }
     }
 
-    fn event(&self) -> Option<&str> {
+    pub(crate) fn event(&self) -> Option<&str> {
         match self {
             Self::Other(entry) => entry.event(),
             _ => None,
@@ -588,7 +440,7 @@ impl ObservedItem {
     }
 
     /// The URI of a resource, or the template that its URI is one of.
-    fn template(&self) -> Option<&str> {
+    pub(crate) fn template(&self) -> Option<&str> {
         match self {
             Self::Other(entry) => entry.uri(),
             _ => None,
@@ -600,7 +452,8 @@ impl ObservedItem {
         self.template().filter(|uri| !uri.contains('{'))
     }
 
-    fn kind(&self) -> &'static str {
+    /// Empty if the method has no items.
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::None => "",
             Self::Tool(_) => "tool",
@@ -610,27 +463,24 @@ impl ObservedItem {
         }
     }
 
-    /// The names of secret arguments.
-    fn secrets(&self) -> &[String] {
-        match self {
+    /// The arguments of a request for it, without the values of those that are secret. Names are compared as a model may
+    /// misspell them.
+    pub(crate) fn without_secrets(&self, json: &str) -> Map<String, Value> {
+        let secrets = match self {
             Self::Tool(entry) => &entry.spec.item.secrets,
             Self::Other(entry) => entry.secrets(),
             Self::None | Self::Unregistered | Self::Missing { .. } => &[],
+        };
+        let plain = |name: &str| {
+            name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
+        };
+        let secrets: Vec<_> = secrets.iter().map(|name| plain(name)).collect();
+        let mut arguments: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+        for (_, value) in arguments.iter_mut().filter(|(name, _)| secrets.contains(&plain(name))) {
+            *value = SECRET.into();
         }
+        arguments
     }
-}
-
-/// Arguments without the values of those that are secret. Names are compared as a model may misspell them.
-fn without_secrets(json: &str, secrets: &[String]) -> Map<String, Value> {
-    let plain = |name: &str| {
-        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
-    };
-    let secrets: Vec<_> = secrets.iter().map(|name| plain(name)).collect();
-    let mut arguments: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-    for (_, value) in arguments.iter_mut().filter(|(name, _)| secrets.contains(&plain(name))) {
-        *value = SECRET.into();
-    }
-    arguments
 }
 
 /// The trace that a request is part of: its own, or that of its HTTP request.

@@ -260,9 +260,9 @@ impl Server {
         if self.is_observed() { self.observe_stream(request) } else { self.route_stream(request) }
     }
 
-    /// Whether requests are watched: the program's subscriber wants their spans, or they are counted or audited.
-    pub(super) fn is_observed(&self) -> bool {
-        self.counts_or_audits() || wants_spans()
+    /// Whether requests are watched: by an observer, or the program's subscriber wants their spans.
+    pub(crate) fn is_observed(&self) -> bool {
+        !self.observers().is_empty() || wants_spans()
     }
 
     pub(super) fn route_stream(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {

@@ -25,7 +25,9 @@ use crate::core::config::HttpOptions;
 #[cfg(feature = "config")]
 use crate::core::server::PendingSettings;
 #[cfg(feature = "auth")]
-use crate::core::server::{IssuerObserver, SetUpAuthentication};
+use crate::core::server::SetUpAuthentication;
+#[cfg(feature = "metrics")]
+use crate::gate::metrics::{Metrics, observe_store};
 use crate::{
     core::{
         admission::{CallerConcurrency, MAX_CALLERS},
@@ -39,15 +41,15 @@ use crate::{
         extensions::Extensions,
         item::{BuildError, ItemDescriptor, ItemLayer, Location},
         log_limit::ServerLogLimits,
+        observer::{Observer, Observers},
         protocol::check_extension,
         store::{CallerRate, RateStore, SealedStore, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
     gate::{
-        audit::{Audit, OpenAudit},
+        audit::Audit,
         layer::{Layer, item_layer},
-        telemetry::Telemetry,
     },
 };
 
@@ -93,7 +95,7 @@ pub struct ServerBuilder {
     transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
     pub(crate) set_up_authentication: Option<SetUpAuthentication>,
-    audit: Option<OpenAudit>,
+    audit: Option<Arc<dyn Observer>>,
     pub(super) state_fns: StateFns,
     #[cfg(feature = "config")]
     pub(crate) settings: Option<Box<dyn PendingSettings>>,
@@ -487,7 +489,7 @@ impl ServerBuilder {
     /// ```
     /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());
     /// ```
-    #[doc(alias("metrics", "client_logging", "tracing", "otel"))]
+    #[doc(alias("metrics", "client_logging", "tracing"))]
     pub fn telemetry(mut self, set: impl Configure<TelemetryOptions>) -> Self {
         self.options.telemetry = set(self.options.telemetry);
         self
@@ -501,7 +503,8 @@ impl ServerBuilder {
     /// let server = mcp_runtime::server!().discover().audit(Audit::new());
     /// ```
     pub fn audit(mut self, audit: Audit) -> Self {
-        self.audit = Some(audit.opener());
+        self.errors.extend(audit.check_fields().err().map(BuildError::new));
+        self.audit = Some(Arc::new(audit));
         self
     }
 
@@ -539,22 +542,31 @@ impl ServerBuilder {
             KeyRing::new(Vec::new())
         });
         errors.extend(zero_timeout(&options).map(BuildError::new));
-        let telemetry = Telemetry::new(&options.telemetry)
-            .map(Arc::new)
-            .map_err(|error| errors.push(BuildError::new(error)));
+        #[cfg(feature = "metrics")]
+        let metrics = options.telemetry.metrics.then(|| {
+            let shared = options.stores.shared.as_ref();
+            Metrics::new(shared.map(|shared| shared.store.clone())).map(Arc::new)
+        });
+        #[cfg(feature = "metrics")]
+        let metrics = metrics.transpose().unwrap_or_else(|error| {
+            errors.push(BuildError::new(error));
+            None
+        });
+        let observers = self.audit.into_iter();
+        #[cfg(feature = "metrics")]
+        let observers = observers.chain(metrics.clone().map(|metrics| metrics as Arc<dyn Observer>));
+        let observers: Observers = observers.collect();
         let store = match &options.stores.shared {
             Some(Sharing { store: shared, seal, .. }) => {
-                let mut shared = shared.clone();
                 if let Err(error) = shared.check() {
                     errors.push(BuildError::new(error.to_string()));
                 }
-                if let Ok(telemetry) = &telemetry {
-                    match telemetry.observe_store(shared.clone()) {
-                        Ok(observed) => shared = observed,
-                        Err(error) => errors.push(BuildError::new(error)),
-                    }
-                }
-                seal(shared, &keys, &self.info.name)
+                #[cfg(feature = "metrics")]
+                let shared = &match &metrics {
+                    Some(metrics) => observe_store(shared.clone(), metrics.clone()),
+                    None => shared.clone(),
+                };
+                seal(shared.clone(), &keys, &self.info.name)
             }
             None => SealedStore::in_memory(),
         };
@@ -565,9 +577,7 @@ impl ServerBuilder {
         });
         #[cfg(feature = "auth")]
         if let Some(set_up) = self.set_up_authentication {
-            let observer = telemetry.as_ref().ok().filter(|telemetry| telemetry.counts());
-            let observer = observer.map(|telemetry| telemetry.clone() as Arc<dyn IssuerObserver>);
-            let found = set_up(&mut options, &store, &keys, observer.as_ref());
+            let found = set_up(&mut options, &store, &keys, &observers);
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
@@ -606,10 +616,6 @@ impl ServerBuilder {
         }
         let concurrency = options.limits.max_concurrency_per_caller;
         let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
-        let audit = self.audit.map(|open| open()).transpose().unwrap_or_else(|error| {
-            errors.push(BuildError::new(error));
-            None
-        });
         let hub = Hub::new(options.limits.subscriptions);
         let rules = ItemDefaults {
             options: &options,
@@ -629,7 +635,6 @@ impl ServerBuilder {
                 return Err(report(&errors));
             }
         };
-        let Ok(telemetry) = telemetry else { return Err(report(&errors)) };
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
         let has_handle = takes_handle || !self.handle_receivers.is_empty();
         let mut settings = Settings {
@@ -654,9 +659,9 @@ impl ServerBuilder {
                 identity: Arc::new(Identity::new(self.info)),
                 layers,
                 transforms,
-                counts_or_audits: telemetry.counts() || audit.is_some(),
-                telemetry,
-                audit,
+                observers,
+                #[cfg(feature = "metrics")]
+                metrics,
                 settings: Arc::new(settings),
                 #[cfg(feature = "config")]
                 server_settings,

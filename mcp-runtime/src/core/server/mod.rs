@@ -28,7 +28,7 @@ use std::sync::{
 
 pub(crate) use assemble::{Assembly, ItemDefaults, unknown_page};
 #[cfg(feature = "auth")]
-pub(crate) use authentication::{IssuerObserver, SetUpAuthentication};
+pub(crate) use authentication::SetUpAuthentication;
 pub use builder::ServerBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;
@@ -60,26 +60,26 @@ pub(crate) use state::short_name;
 pub(crate) use transform::Transform;
 pub use transform::{ItemChanges, Transformed};
 
-use crate::{
-    core::{
-        admission::{CallerConcurrency, Owner, RateReached},
-        changes::{Hub, ListChanges},
-        config::Options,
-        connection::{AccessRules, RequestContext},
-        context::Settings,
-        crypto::{KeyRing, Seal},
-        extensions::Extensions,
-        invoke::ErrorContext,
-        item::ItemLayer,
-        log_limit::ServerLogLimits,
-        maybe_ready::MaybeReady,
-        protocol::ItemList,
-        spawn::spawn_on,
-        store::{CallerRate, RateStore, SealedStore},
-        sync::RwLock,
-    },
-    gate::{audit::AuditLog, telemetry::Telemetry},
+use crate::core::{
+    admission::{CallerConcurrency, Owner, RateReached},
+    changes::{Hub, ListChanges},
+    config::Options,
+    connection::{AccessRules, RequestContext},
+    context::Settings,
+    crypto::{KeyRing, Seal},
+    extensions::Extensions,
+    invoke::ErrorContext,
+    item::ItemLayer,
+    log_limit::ServerLogLimits,
+    maybe_ready::MaybeReady,
+    observer::Observers,
+    protocol::ItemList,
+    spawn::spawn_on,
+    store::{CallerRate, RateStore, SealedStore},
+    sync::RwLock,
 };
+#[cfg(feature = "metrics")]
+use crate::gate::metrics::Metrics;
 
 /// A server, ready to be served over any transport, any number of times; clones are the same server.
 #[derive(Clone)]
@@ -114,10 +114,10 @@ struct ServerInner {
     rates: RateStore,
     /// How many calls one caller may run at once.
     caller_concurrency: Option<Arc<CallerConcurrency>>,
-    telemetry: Arc<Telemetry>,
-    audit: Option<Box<dyn AuditLog>>,
-    /// Whether requests are watched even if the program's subscriber does not want their spans.
-    counts_or_audits: bool,
+    observers: Observers,
+    /// One of the observers.
+    #[cfg(feature = "metrics")]
+    metrics: Option<Arc<Metrics>>,
     items: RwLock<Vec<RegisteredItem>>,
     /// Opens capabilities, besides the items.
     opens: RwLock<Vec<Open>>,
@@ -241,17 +241,9 @@ impl Server {
         self.0.rate.as_ref().map_or(Ok(()), |rate| rate.take_at_once(&owner()))
     }
 
-    pub(crate) fn telemetry(&self) -> &Telemetry {
-        &self.0.telemetry
-    }
-
-    pub(crate) fn audit(&self) -> Option<&dyn AuditLog> {
-        self.0.audit.as_deref()
-    }
-
-    /// Whether requests are counted or audited.
-    pub(crate) fn counts_or_audits(&self) -> bool {
-        self.0.counts_or_audits
+    /// What watches its requests.
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.0.observers
     }
 
     /// The metrics in the text format of Prometheus, if they are
@@ -259,7 +251,7 @@ impl Server {
     #[cfg(feature = "metrics")]
     #[must_use]
     pub fn metrics(&self) -> Option<String> {
-        self.0.telemetry.metrics_text()
+        self.0.metrics.as_ref().map(|metrics| metrics.to_text())
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {

@@ -5,10 +5,10 @@ use super::{BudgetDefault::*, Folder, Shared::*, budget};
 #[rustfmt::skip]
 pub(super) const GATE: Folder = Folder {
     budgets: &[
-        budget("series of one metric", FixedCount("MAX_SERIES"), "", All, "other requests are counted in one series", "gate/telemetry/prometheus.rs"),
+        budget("series of one metric", FixedCount("MAX_SERIES"), "", All, "other requests are counted in one series", "gate/metrics/mod.rs"),
     ],
     others: &[
         // of one line of the audit log, which is not kept
-        ("gate/audit.rs", &["MAX_LINE", "MAX_REST", "MAX_TEXT", "MAX_FIELD", "MAX_FIELDS", "MAX_NAME", "MAX_NAMES"]),
+        ("gate/audit.rs", &["MAX_LINE", "MAX_REST", "MAX_TEXT", "MAX_FIELD", "MAX_FIELDS", "MAX_NAME", "MAX_NAMES", "MAX_ID"]),
     ],
 };

@@ -9,8 +9,8 @@ use super::response_body::{ResponseBody, error_response};
 use crate::core::{
     admission::RateReached,
     connection::Principal,
-    dispatch::RefusedRequest,
     jsonrpc::ProtocolError,
+    observer::RefusedRequest,
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
     reason::Refusal,
 };

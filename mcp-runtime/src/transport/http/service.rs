@@ -37,10 +37,10 @@ use crate::{
         config::{HttpOptions, ReadinessCheck},
         connection::ClientData,
         dispatch::{
-            Calls, NotificationStream, RefusedRequest, Request, StartedRequest, declared_version,
-            unsupported_version,
+            Calls, NotificationStream, Request, StartedRequest, declared_version, unsupported_version,
         },
         jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
+        observer::RefusedRequest,
         protocol::Revision,
         reason::Reason,
         server::Server,

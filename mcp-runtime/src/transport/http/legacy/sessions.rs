@@ -202,7 +202,7 @@ impl Sessions {
         self.pending.close(&session.uid);
         self.table.end(&session.uid);
         let age = self.ids.age(&session, unix_time());
-        server.telemetry().end_session(Some("tcp"), session.revision.as_str(), age);
+        record_ended(server, vec![EndedSession { revision: session.revision, lasted: age }]);
         Ok(empty_response(StatusCode::NO_CONTENT))
     }
 
@@ -219,7 +219,9 @@ impl Sessions {
 /// Records how long sessions have lasted.
 fn record_ended(server: &Server, sessions: Vec<EndedSession>) {
     for EndedSession { revision, lasted } in sessions {
-        server.telemetry().end_session(Some("tcp"), revision.as_str(), lasted);
+        server.observers().iter().for_each(|observer| {
+            observer.session_ended(Some("tcp"), revision.as_str(), lasted);
+        });
     }
 }
 

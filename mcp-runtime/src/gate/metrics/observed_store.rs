@@ -1,44 +1,25 @@
 //! A store that replicas share, and whose operations are counted.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
-use super::Telemetry;
+use super::Metrics;
 use crate::core::store::{
     Append, Appended, LogPage, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written,
 };
 
-/// The store, and who counts.
-pub(super) struct ObservedStore {
-    backend: Arc<dyn Shared>,
-    telemetry: Arc<Telemetry>,
-    reached: Arc<Reached>,
+/// The same store, whose operations are counted.
+pub(crate) fn observe_store(backend: Arc<dyn Shared>, metrics: Arc<Metrics>) -> Arc<dyn Shared> {
+    Arc::new(ObservedStore { backend, metrics })
 }
 
-/// Whether a store can be reached.
-pub(super) struct Reached {
-    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "only Prometheus has the gauge"))]
+struct ObservedStore {
     backend: Arc<dyn Shared>,
-    /// Whether the last operation was answered, for a store that does not report its connection.
-    answered: AtomicBool,
-}
-
-impl Reached {
-    /// As far as is known without asking.
-    #[cfg(feature = "metrics")]
-    pub(super) fn now(&self) -> bool {
-        self.backend.is_connected().unwrap_or_else(|| self.answered.load(Ordering::Relaxed))
-    }
+    metrics: Arc<Metrics>,
 }
 
 /// One operation; one that is given up before its end has timed out.
 struct Operation<'a> {
-    store: &'a ObservedStore,
+    metrics: &'a Metrics,
     name: &'static str,
     outcome: &'static str,
     began: Instant,
@@ -46,18 +27,11 @@ struct Operation<'a> {
 
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
-        let answered = !matches!(self.outcome, "error" | "timeout");
-        self.store.reached.answered.store(answered, Ordering::Relaxed);
-        self.store.telemetry.end_store_operation([self.name, self.outcome], self.began.elapsed());
+        self.metrics.end_store_operation([self.name, self.outcome], self.began.elapsed());
     }
 }
 
 impl ObservedStore {
-    pub(super) fn new(backend: Arc<dyn Shared>, telemetry: Arc<Telemetry>) -> (Self, Arc<Reached>) {
-        let reached = Arc::new(Reached { backend: backend.clone(), answered: AtomicBool::new(false) });
-        (Self { backend, telemetry, reached: reached.clone() }, reached)
-    }
-
     fn count<'a, T: Send + 'a>(
         &'a self,
         name: &'static str,
@@ -65,7 +39,8 @@ impl ObservedStore {
         outcome: fn(&T) -> &'static str,
     ) -> Stored<'a, T> {
         Box::pin(async move {
-            let mut counted = Operation { store: self, name, outcome: "timeout", began: Instant::now() };
+            let mut counted =
+                Operation { metrics: &self.metrics, name, outcome: "timeout", began: Instant::now() };
             let result = operation.await;
             counted.outcome = result.as_ref().map_or("error", outcome);
             result

@@ -1,0 +1,156 @@
+//! The observers of a server, which are notified of requests that begin, end or are refused, of tasks and sessions, and of
+//! questions to authorization servers. The audit log and the metrics each implement [`Observer`]; the span of a request is
+//! made where it is answered, in `core/dispatch/observation.rs`. A server without observers, whose program wants no spans,
+//! pays one comparison for each request.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use super::{
+    connection::{ClientConnection, Principal},
+    dispatch::ObservedItem,
+    reason::Reason,
+};
+
+/// In place of a method or an error that is not known in advance.
+pub(crate) const OTHER: &str = "_OTHER";
+
+/// The observers of a server, of which there may be none.
+pub(crate) type Observers = Arc<[Arc<dyn Observer>]>;
+
+/// Is notified of what happens in a server; a method with a body here is for those that need it.
+pub(crate) trait Observer: std::fmt::Debug + Send + Sync {
+    /// A request has begun.
+    fn request_began(&self) {}
+
+    /// The arguments of a request that has begun, as the observer will write them at its end; `None` if it does not need
+    /// them, nor who has sent them.
+    fn arguments(&self, json: &str, item: &ObservedItem) -> Option<Vec<u8>> {
+        let _unread = (json, item);
+        None
+    }
+
+    /// A request that has begun has ended.
+    fn request_ended(&self, request: &EndedRequest<'_>);
+
+    /// A request was refused before its method was examined.
+    fn refused(&self, refused: &RefusedRequest, caller: Option<&Principal>, address: Option<IpAddr>);
+
+    /// A call continues as a task.
+    fn task_began(&self) {}
+
+    /// A task that has begun has ended.
+    fn task_ended(&self, task: &EndedTask<'_>);
+
+    /// A session or a connection has ended.
+    fn session_ended(&self, transport: Option<&'static str>, revision: &'static str, lasted: Duration) {
+        let _uncounted = (transport, revision, lasted);
+    }
+
+    /// An authorization server was asked. `question`: `keys` or `introspection`; `outcome`: `ok`, `active`, `inactive` or
+    /// `error`.
+    #[cfg(feature = "auth")]
+    fn issuer_asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
+        let _uncounted = (issuer, question, outcome, duration);
+    }
+}
+
+/// How a request reached the server.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Network {
+    /// `tcp` or `pipe`, if it is known.
+    pub(crate) transport: Option<&'static str>,
+    /// That of HTTP.
+    pub(crate) version: Option<&'static str>,
+}
+
+impl Network {
+    pub(crate) fn of(connection: Option<&dyn ClientConnection>) -> Self {
+        Self {
+            transport: connection.and_then(|connection| connection.transport()),
+            version: connection.and_then(|connection| connection.http_head()).map(|head| head.version),
+        }
+    }
+
+    /// The name of the application's protocol.
+    pub(crate) fn protocol(self) -> Option<&'static str> {
+        self.version.map(|_| "http")
+    }
+}
+
+/// Who has sent a request, and what it calls, for an observer that needs the [arguments](Observer::arguments).
+pub(crate) struct RequestDetails {
+    /// The name or URI that the client sent, if it is not secret.
+    pub(crate) name: Option<String>,
+    /// As the observer writes them.
+    pub(crate) arguments: Vec<u8>,
+    pub(crate) caller: Option<Arc<Principal>>,
+    pub(crate) address: Option<IpAddr>,
+    /// Raw JSON.
+    pub(crate) id: Box<str>,
+    pub(crate) trace: Option<String>,
+}
+
+/// How a request has ended.
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(dead_code, reason = "metrics read more of it than the audit log")
+)]
+#[derive(Clone, Copy)]
+pub(crate) struct EndedRequest<'a> {
+    /// One that the protocol defines, or [`OTHER`].
+    pub(crate) method: &'static str,
+    pub(crate) item: &'a ObservedItem,
+    pub(crate) outcome: &'static str,
+    /// The wire's error code, `tool_error` or the reason.
+    pub(crate) error: Option<&'a str>,
+    pub(crate) reason: Option<Reason>,
+    /// The wire's error code.
+    pub(crate) code: Option<&'a str>,
+    /// The task that the call continues as.
+    pub(crate) task: Option<&'a str>,
+    pub(crate) revision: &'static str,
+    pub(crate) network: Network,
+    pub(crate) duration: Duration,
+    /// If an observer needs them.
+    pub(crate) details: Option<&'a RequestDetails>,
+}
+
+/// How a task has ended.
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(dead_code, reason = "metrics read more of it than the audit log")
+)]
+#[derive(Clone, Copy)]
+pub(crate) struct EndedTask<'a> {
+    pub(crate) tool: &'a str,
+    /// As much of it as logs may have.
+    pub(crate) id: &'a str,
+    pub(crate) outcome: &'static str,
+    /// The wire's error code, `tool_error` or the reason.
+    pub(crate) error: Option<&'a str>,
+    pub(crate) reason: Option<Reason>,
+    /// The wire's error code.
+    pub(crate) code: Option<&'a str>,
+    pub(crate) duration: Duration,
+    pub(crate) caller: Option<&'a Principal>,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) trace: Option<&'a str>,
+}
+
+/// A request that was refused before its method was examined.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusedRequest {
+    pub(crate) reason: Reason,
+    /// The HTTP status.
+    pub(crate) status: Option<u16>,
+    /// The scopes that the caller lacks.
+    pub(crate) scopes: Box<str>,
+    /// The caller, if only the refusal knows it.
+    pub(crate) caller: Option<Arc<Principal>>,
+}
+
+impl RefusedRequest {
+    pub(crate) fn new(reason: Reason) -> Self {
+        Self { reason, status: None, scopes: Box::default(), caller: None }
+    }
+}

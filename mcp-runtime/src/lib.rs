@@ -1,6 +1,8 @@
 #![doc = include_str!("guide_links.txt")]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// a few functions of the core serve one feature only: dead code is looked for with all of them
+#![cfg_attr(not(feature = "tasks"), allow(dead_code, unused_imports))]
 
 pub mod auth;
 mod capability;
@@ -33,7 +35,8 @@ pub mod install;
         feature = "axum",
         feature = "auth",
         feature = "config",
-        feature = "metrics"
+        feature = "metrics",
+        feature = "tasks"
     )),
     all(feature = "client", not(feature = "client-oauth")),
     all(feature = "client-oauth", not(feature = "client-browser"))
@@ -107,7 +110,7 @@ pub mod http {
 /// | `.limits(..)` | [`Limits`](config::Limits): rates, times, sizes and numbers, for all transports |
 /// | `.lists(..)` | [`ListOptions`](config::ListOptions): pages, caching, and who sees what |
 /// | `.stdio(..)`, `.http(..)` | [`StdioOptions`](config::StdioOptions), `HttpOptions`: those of one transport |
-/// | `.tasks(..)` | [`TaskOptions`](config::TaskOptions): calls that become tasks |
+/// | `.tasks(..)` | `TaskOptions`: calls that become tasks, with the feature `tasks` |
 /// | `.stores(..)` | [`Stores`](config::Stores): keys, and stores that replicas share |
 /// | `.telemetry(..)` | [`TelemetryOptions`](config::TelemetryOptions): spans, metrics, and log messages to clients |
 ///
@@ -123,10 +126,13 @@ pub mod http {
 /// # }
 /// ```
 pub mod config {
+    #[cfg(feature = "tasks")]
+    #[doc(inline)]
+    pub use crate::capability::tasks::TaskOptions;
+    #[doc(inline)]
+    pub use crate::core::config::*;
     #[cfg(feature = "config")]
     pub use crate::settings::{Config, Secret};
-    #[doc(inline)]
-    pub use crate::{capability::tasks::TaskOptions, core::config::*};
 }
 
 /// State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both implement the same

@@ -13,7 +13,7 @@ pub struct Disabled<'a>(PhantomData<&'a ()>);
 macro_rules! missing {
     (
         $feature:ident: $message:literal, $label:literal, $note:literal;
-        $($owner:ty {
+        $($(#[$of_owner:meta])* $owner:ty {
             $(fn $method:ident $(<$($generic:ident),+>)?($this:ty $(, $argument:ty)*) -> $returned:ty;)*
         })*
     ) => {
@@ -21,7 +21,7 @@ macro_rules! missing {
         #[diagnostic::on_unimplemented(message = $message, label = $label, note = $note)]
         pub trait $feature {}
 
-        $(impl $owner {
+        $($(#[$of_owner])* impl $owner {
             $(
                 #[doc(hidden)]
                 pub fn $method $(<$($generic),+>)?(self: $this $(, _: $argument)*) -> $returned
@@ -161,4 +161,26 @@ missing! {
         "the feature `client-browser` is off",
         "add it to the dependency in Cargo.toml: `features = [\"client-browser\"]`";
     crate::client::OAuth { fn open_browser(Self) -> Self; }
+}
+
+#[cfg(not(feature = "tasks"))]
+missing! {
+    TasksFeature:
+        "this method needs the feature `tasks` of `mcp-runtime`",
+        "the feature `tasks` is off",
+        "add it to the dependency in Cargo.toml: `features = [\"tasks\"]`";
+    crate::ServerBuilder { fn tasks<A>(Self, A) -> Self; }
+    crate::Context { fn start_task(&Self) -> std::future::Ready<bool>; }
+    crate::tool::ToolBuilder { fn restart_task(Self) -> Self; }
+    #[cfg(any(feature = "testing", test))]
+    crate::testing::TestServer { fn call_task<A>(&Self, &str, A) -> std::future::Ready<crate::testing::Reply>; }
+}
+
+#[cfg(not(feature = "tasks"))]
+impl crate::tool::ToolBuilder {
+    /// The bound is one on the argument: an argument that does not exist either is one error.
+    #[doc(hidden)]
+    pub fn task<A: TasksFeature>(self, _: A) -> Self {
+        unreachable!("no call of this method compiles")
+    }
 }

@@ -671,8 +671,11 @@ impl Fields for ToolOptions {
                 TaskMode::Required => quote!(Required),
                 TaskMode::Manual => quote!(Manual),
             };
-            let restarting = task.restart.map(|_| quote!(.restarting()));
-            quote!(__rt::task(__rt::TaskMode::#mode)#restarting)
+            let restarts = task.restart.is_some();
+            let span = hygienic_at(task.key);
+            quote_spanned! {span=>
+                __rt::needs_tasks!(__rt::ToolTask { mode: __rt::TaskMode::#mode, restarts: #restarts })
+            }
         });
         push_option(&mut fields, "task", task);
         if let Some(declared) = &self.output {

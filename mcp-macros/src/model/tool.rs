@@ -41,7 +41,7 @@ pub(crate) struct Timeout {
 /// `task`, with what it says.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolTask {
-    key: Span,
+    pub(crate) key: Span,
     pub(crate) mode: TaskMode,
     /// The word `restart`.
     pub(crate) restart: Option<Span>,

@@ -10,6 +10,7 @@ pub mod resources;
 #[cfg(feature = "skills")]
 pub mod skills;
 pub(crate) mod subscriptions;
+#[cfg(feature = "tasks")]
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;

@@ -16,5 +16,7 @@ pub use crate::capability::{
         spec::ResourceDescriptor,
         subscribe_fn::subscribe,
     },
-    tasks::{blocking_task, start_task, task},
 };
+
+#[cfg(feature = "tasks")]
+pub use crate::capability::tasks::{blocking_task, start_task};

@@ -15,8 +15,8 @@ pub use crate::core::{
     item_output::ItemOutput,
     server::{AnnotatedItem, ServiceBlock},
     tool::{
-        TaskMode, Tool, TypedTool,
+        Tool, TypedTool,
         output::{AnyToolOutput, ToolOutput, tool_output},
-        spec::{OutputType, ToolDescriptor},
+        spec::{OutputType, TaskMode, ToolDescriptor, ToolTask},
     },
 };

@@ -3,6 +3,7 @@
 
 mod capability;
 mod core;
+mod features;
 mod schema;
 #[cfg(feature = "config")]
 mod settings;
@@ -20,7 +21,7 @@ pub use mcp_runtime_macros::TypeAttributes;
 pub use schemars;
 pub use serde;
 
-pub use self::{capability::*, core::*, schema::*};
+pub use self::{capability::*, core::*, features::*, schema::*};
 pub use crate::gate::layer::item_layer as layer;
 
 #[cfg(feature = "config")]

@@ -9,10 +9,6 @@ use std::{
 
 use serde_json::json;
 
-#[cfg(unix)]
-#[path = "../linked.rs"]
-mod linked;
-
 /// Kills the server also if the test fails.
 struct Server(Child);
 
@@ -21,43 +17,6 @@ impl Drop for Server {
         let _already_ended = self.0.kill();
         let _status = self.0.wait();
     }
-}
-
-/// What is linked only if a program names something of it, by module.
-#[cfg(unix)]
-const ON_USE: &[&str] = &[
-    "capability::completion",
-    "capability::events",
-    "capability::prompts",
-    "capability::resources",
-    "capability::skills",
-    "capability::subscriptions",
-    "capability::tasks",
-    "core::client_request::elicitation",
-    "core::dispatch::layered_item",
-    "core::server::relay",
-    "core::store::memory",
-    "core::store::sealed",
-    "gate::audit",
-    "gate::layer",
-    "install",
-    "redis",
-    "settings",
-    "transport::http::server_card",
-];
-
-#[cfg(unix)]
-#[test]
-#[ignore = "other features of the workspace link more: `cargo test -p mcp-feature-http -- --include-ignored`"]
-fn a_program_over_http_contains_nothing_that_it_does_not_use() {
-    linked::assert_not_linked(env!("CARGO_BIN_EXE_mcp-feature-http"), ON_USE, "transport::http::guard");
-}
-
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[test]
-#[ignore = "other features of the workspace change the size: `cargo test -p mcp-feature-http -- --include-ignored`"]
-fn a_program_over_http_is_as_large_as_it_was() {
-    linked::assert_size(env!("CARGO_BIN_EXE_mcp-feature-http"), 9_150_000);
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! The program is built with no more features than its own by `cargo test -p mcp-feature-stdio`. What it does not use is
-//! not in it, with whatever features it is built.
+//! The program is built with no more features than its own by `cargo test -p mcp-feature-stdio`.
 
 use std::{
     fs,
@@ -10,48 +9,8 @@ use std::{
 
 use serde_json::{Value, json};
 
-#[cfg(unix)]
-#[path = "../linked.rs"]
-mod linked;
 #[path = "../../ui/mistakes.rs"]
 mod mistakes;
-
-/// What is linked only if a program names something of it, by module.
-#[cfg(unix)]
-const ON_USE: &[&str] = &[
-    "capability::completion",
-    "capability::events",
-    "capability::prompts",
-    "capability::resources",
-    "capability::skills",
-    "capability::subscriptions",
-    "capability::tasks",
-    "core::client_request::elicitation",
-    "core::dispatch::layered_item",
-    "core::server::relay",
-    "core::store::memory",
-    "core::store::memory_logs",
-    "core::store::sealed",
-    "core::tool::handler::MadeToolCall",
-    "gate::audit",
-    "gate::layer",
-    "install",
-    "settings",
-];
-
-#[cfg(unix)]
-#[test]
-#[ignore = "other features of the workspace link more: `cargo test -p mcp-feature-stdio -- --include-ignored`"]
-fn a_program_with_one_tool_contains_nothing_that_it_does_not_use() {
-    linked::assert_not_linked(env!("CARGO_BIN_EXE_mcp-feature-stdio"), ON_USE, "core::dispatch::tools");
-}
-
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[test]
-#[ignore = "other features of the workspace change the size: `cargo test -p mcp-feature-stdio -- --include-ignored`"]
-fn a_program_with_one_tool_is_as_large_as_it_was() {
-    linked::assert_size(env!("CARGO_BIN_EXE_mcp-feature-stdio"), 6_870_000);
-}
 
 #[test]
 fn a_server_with_only_stdio_replies_and_ends_with_its_input() {

@@ -22,27 +22,13 @@ use crate::core::{
     reason::Reason,
     server::{Assembly, Entry as _, Identity, RegisteredItem, Server, WeakServer},
     spawn::spawn,
-    tool::{TaskMode, ToolEntry, ToolTask},
+    tool::{TaskMode, ToolEntry},
 };
 
-/// How calls of a tool become tasks. A tool that has this opens the capability on its server.
-#[must_use]
-pub const fn task(mode: TaskMode) -> ToolTask {
-    ToolTask { mode, restarts: None, open: open_for_tool }
-}
-
-impl ToolTask {
-    /// The same, of a function that another replica runs again if the one that runs it has stopped.
-    #[must_use]
-    pub const fn restarting(self) -> Self {
-        Self { restarts: Some(restart_errors), ..self }
-    }
-}
-
 /// Why another replica cannot run the function of a tool again.
-pub(super) fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<String> {
+fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<String> {
     let mut errors = Vec::new();
-    match tool.spec.task.map(|task| task.mode) {
+    match tool.spec.task {
         None => errors.push("it has `.restart_task()`, and its calls do not become tasks\nadd `.task(TaskMode::Capable)`".to_owned()),
         Some(TaskMode::Manual) => errors.push(
             "its task cannot be restarted, since the function begins in the call, which is over then\nuse `TaskMode::Capable`".to_owned(),
@@ -62,12 +48,20 @@ pub(super) fn restart_errors(item: &RegisteredItem, tool: &ToolEntry) -> Vec<Str
     errors
 }
 
-fn open_for_tool(
+/// How the calls of a tool become tasks, if they do.
+pub(crate) fn open_for_tool(
     assembly: &mut Assembly<'_>,
-    task: ToolTask,
-    gates: Option<Arc<Gates>>,
-) -> Arc<dyn Continuation> {
-    Arc::new(TasksOfTool { tasks: assembly.open(), task, gates })
+    item: &RegisteredItem,
+    tool: &ToolEntry,
+) -> Option<Arc<dyn Continuation>> {
+    let restarts = tool.spec.restarts_task;
+    if restarts {
+        let errors = restart_errors(item, tool).into_iter();
+        assembly.errors.extend(errors.map(|text| tool.spec.build_error(text)));
+    }
+    let mode = tool.spec.task?;
+    let gates = tool.spec.item.gates.clone();
+    Some(Arc::new(TasksOfTool { tasks: assembly.open(), mode, restarts, gates }))
 }
 
 /// Turns the call into a task, if it may become one.
@@ -93,7 +87,8 @@ pub fn blocking_task<R: Send + 'static>(
 #[derive(Debug)]
 struct TasksOfTool {
     tasks: Arc<Tasks>,
-    task: ToolTask,
+    mode: TaskMode,
+    restarts: bool,
     gates: Option<Arc<Gates>>,
 }
 
@@ -102,20 +97,19 @@ impl Continuation for TasksOfTool {
         if !revision.is_modern() {
             return Ok(false);
         }
-        match (declares_tasks(meta), self.task.mode) {
+        match (declares_tasks(meta), self.mode) {
             (false, TaskMode::Required) => Err(tasks_not_declared()),
             (declared, _) => Ok(declared),
         }
     }
 
     fn starts_at_once(&self) -> bool {
-        matches!(self.task.mode, TaskMode::Capable | TaskMode::Required)
+        matches!(self.mode, TaskMode::Capable | TaskMode::Required)
     }
 
     fn suspend(&self, context: &Context) {
         let gates = self.gates.clone().filter(|_| self.starts_at_once());
-        let (tasks, restarts) = (self.tasks.clone(), self.task.restarts.is_some());
-        context.suspend(ContinueAsTask { tasks, gates, restarts });
+        context.suspend(ContinueAsTask { tasks: self.tasks.clone(), gates, restarts: self.restarts });
     }
 
     fn prepare(self: Arc<Self>, context: &Context) {

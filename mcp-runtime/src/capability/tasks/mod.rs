@@ -1,7 +1,7 @@
 //! Calls that continue as tasks: the tasks that run in this process, their owners, limits and expiry.
 //!
 //! A function runs in one process; what clients see of its task is also in a table in memory, or in the store that replicas
-//! share ([`replica`]). A tool names the capability with [`task`].
+//! share ([`replica`]). A tool with a [`TaskMode`](crate::tool::TaskMode) opens the capability on its server.
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
@@ -18,7 +18,8 @@ use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::{sync::Notify, time::timeout};
 
-pub use continuation::{blocking_task, start_task, task};
+pub(crate) use continuation::open_for_tool;
+pub use continuation::{blocking_task, start_task};
 pub use options::TaskOptions;
 use replica::{Replicas, StoredCall, StoredCopy, StoredTask};
 use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd, TaskOwners, TaskSummary};

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{Tasks, continuation::restart_errors, task};
+use super::Tasks;
 use crate::core::{
     bound::Configure,
     config::LONGEST,
@@ -88,7 +88,7 @@ impl TaskOptions {
 impl ToolBuilder {
     /// Sets how its calls become tasks; by default they do not.
     pub fn task(mut self, mode: TaskMode) -> Self {
-        self.spec_mut().task = Some(task(mode));
+        self.spec_mut().task = Some(mode);
         self
     }
 
@@ -98,7 +98,7 @@ impl ToolBuilder {
     /// It has an effect if replicas [share a store](crate::ServerBuilder::shared). The handler gets the same arguments, the
     /// same caller, and what it has kept with [`Context::once`](crate::Context::once).
     pub fn restart_task(mut self) -> Self {
-        self.spec_mut().restarts = Some(restart_errors);
+        self.spec_mut().restarts_task = true;
         self
     }
 }

@@ -23,7 +23,7 @@ use crate::core::{
     item::{BuildError, ItemSpec, Location},
     server::Entry as _,
     store::{CallerRate, RateStore, SealedStore},
-    tool::{ToolEntry, ToolTask},
+    tool::ToolEntry,
 };
 
 /// The server's options that apply to all of its items.
@@ -204,19 +204,16 @@ impl Assembly<'_> {
 
     /// Adds a tool.
     pub(crate) fn add_tool(&mut self, item: &RegisteredItem, mut entry: ToolEntry) {
+        #[cfg(feature = "tasks")]
         let own_timeout = entry.spec.item.timeout;
         self.rules.apply_with_concurrency(item, &mut entry.spec.item, entry.spec.max_concurrency);
-        let gates = entry.spec.item.gates.clone();
-        let restarts = entry.spec.restarts;
-        if let Some(check) = restarts {
-            let errors = check(item, &entry).into_iter();
-            self.errors.extend(errors.map(|text| entry.spec.build_error(text)));
-        }
-        entry.continuation =
-            entry.spec.task.map(|task| (task.open)(self, ToolTask { restarts, ..task }, gates));
-        // work that continues outside of its request is meant to take long
-        if entry.continuation.is_some() {
-            entry.spec.item.timeout = own_timeout;
+        #[cfg(feature = "tasks")]
+        {
+            entry.continuation = crate::capability::tasks::open_for_tool(self, item, &entry);
+            // work that continues outside of its request is meant to take long
+            if entry.continuation.is_some() {
+                entry.spec.item.timeout = own_timeout;
+            }
         }
         self.tools.push((entry, item.prefix.clone()));
     }

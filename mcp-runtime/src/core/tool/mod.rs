@@ -22,10 +22,11 @@ pub(crate) use schema::InputSchema;
 #[cfg(feature = "client")]
 pub(crate) use schema::input_schema;
 pub(crate) use schema::published_output;
+pub use spec::Hints;
+#[cfg(feature = "tasks")]
+pub use spec::TaskMode;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
-pub(crate) use spec::ToolTask;
-pub use spec::{Hints, TaskMode};
 
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::mcp_rule;

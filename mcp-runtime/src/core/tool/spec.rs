@@ -1,18 +1,15 @@
 //! Descriptions of tools: the descriptor that an attribute expands to, and the form that builders share with it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use super::schema::HandWrittenSchema;
 use crate::{
     core::{
         arguments::{Call, HandlerResult},
-        context::Continuation,
         error::Failure,
-        gates::Gates,
         item::{BuildError, Handler, ItemDescriptor, ItemSpec},
         item_output::ItemOutput,
-        server::{Assembly, RegisteredItem},
-        tool::{AnyToolOutput, Structured, ToolEntry, ToolResult},
+        tool::{AnyToolOutput, Structured, ToolResult},
     },
     schema::link_patterns,
 };
@@ -48,19 +45,14 @@ pub enum TaskMode {
     Manual,
 }
 
-/// How calls of a tool become tasks, and the capability that this needs.
+/// How calls of a tool become tasks.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolTask {
-    pub(crate) mode: TaskMode,
-    pub(crate) restarts: Restarts,
-    pub(crate) open: OpenTasks,
+    /// When they do.
+    pub mode: TaskMode,
+    /// Whether another replica runs the function again if the one that runs it has stopped.
+    pub restarts: bool,
 }
-
-/// Set if another replica runs the function again if the one that runs it has stopped: says why it cannot.
-pub(crate) type Restarts = Option<fn(&RegisteredItem, &ToolEntry) -> Vec<String>>;
-
-/// Opens the capability for a tool with these gates.
-pub(crate) type OpenTasks = fn(&mut Assembly<'_>, ToolTask, Option<Arc<Gates>>) -> Arc<dyn Continuation>;
 
 /// One annotated tool.
 #[derive(Clone, Copy)]
@@ -152,9 +144,11 @@ pub(crate) struct ToolSpec {
     /// The callers that may use it: `model`, `app` or both; empty for the default.
     pub(crate) visibility: &'static [&'static str],
     pub(crate) tags: &'static [&'static str],
-    pub(crate) task: Option<ToolTask>,
+    #[cfg(feature = "tasks")]
+    pub(crate) task: Option<TaskMode>,
     /// Whether another replica runs the function of a task again.
-    pub(crate) restarts: Restarts,
+    #[cfg(feature = "tasks")]
+    pub(crate) restarts_task: bool,
 }
 
 impl ToolSpec {
@@ -178,8 +172,10 @@ impl ToolSpec {
             ui: def.ui.map(str::to_owned),
             visibility: def.visibility,
             tags: def.tags,
-            task: def.task,
-            restarts: def.task.and_then(|task| task.restarts),
+            #[cfg(feature = "tasks")]
+            task: def.task.map(|task| task.mode),
+            #[cfg(feature = "tasks")]
+            restarts_task: def.task.is_some_and(|task| task.restarts),
         }
     }
 

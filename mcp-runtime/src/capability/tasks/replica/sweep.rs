@@ -286,7 +286,7 @@ fn find_tool(server: &Server, call: &StoredCall) -> Result<Arc<ToolEntry>, Refus
     let access = Access { caller: caller.as_ref(), rules: rules.as_deref() };
     let registry = server.registry();
     match registry.tools.find(&call.tool, access) {
-        Ok(entry) if entry.spec.restarts.is_some() => Ok(entry.clone()),
+        Ok(entry) if entry.spec.restarts_task => Ok(entry.clone()),
         _ => Err(Refusal::Here),
     }
 }

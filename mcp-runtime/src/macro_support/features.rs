@@ -1,0 +1,28 @@
+//! Parts of expansions that need a feature: without it, they are one error at the option or attribute that has them.
+
+#[cfg(feature = "tasks")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __needs_tasks {
+    ($($expansion:tt)*) => { $($expansion)* };
+}
+
+#[cfg(not(feature = "tasks"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __needs_tasks {
+    ($($expansion:tt)*) => {
+        ::core::compile_error!(
+            "`task` needs the feature `tasks` of `mcp-runtime`\n`cargo add mcp-runtime --features tasks`"
+        )
+    };
+}
+
+pub use crate::__needs_tasks as needs_tasks;
+
+/// Without the feature, after the error at the option.
+#[cfg(not(feature = "tasks"))]
+pub async fn start_task(_: &crate::Context) {}
+
+#[cfg(not(feature = "tasks"))]
+pub use crate::core::arguments::blocking as blocking_task;

@@ -48,7 +48,6 @@ mod redis;
 mod schema;
 #[cfg(feature = "config")]
 mod settings;
-mod shared_store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
 #[cfg(test)]

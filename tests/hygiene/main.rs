@@ -642,7 +642,7 @@ fn modules_of_the_macros_import_only_modules_above_them_in_the_architecture_page
 }
 
 /// The folders of `mcp-runtime` around its core, and which of each other they import. All import `core` and `schema`.
-const AROUND_THE_CORE: [(&str, &[&str]); 12] = [
+const AROUND_THE_CORE: [(&str, &[&str]); 11] = [
     ("capability", &["fetch", "gate"]),
     ("gate", &["capability"]),
     ("transport", &["auth"]),
@@ -654,7 +654,6 @@ const AROUND_THE_CORE: [(&str, &[&str]); 12] = [
     ("fetch", &[]),
     ("settings", &[]),
     ("install", &[]),
-    ("shared_store", &[]),
 ];
 
 /// What modules of the core import from around it nevertheless: each needs a reason.

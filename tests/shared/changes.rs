@@ -149,7 +149,7 @@ pub(crate) async fn everything(stream: &mut EventStream) {
 }
 
 #[tokio::test]
-async fn a_change_that_could_not_be_sent_is_told_later_as_a_change_of_everything() {
+async fn changes_that_could_not_be_sent_are_told_later_and_too_many_as_a_change_of_everything() {
     let store = BreakableStore::default();
     within(async {
         let (one, two) = (replica(Arc::new(store.clone())).await, replica(Arc::new(store.clone())).await);
@@ -158,6 +158,12 @@ async fn a_change_that_could_not_be_sent_is_told_later_as_a_change_of_everything
         store.set_broken(true);
         for _ in 0..20 {
             call("ada", "report", json!({ "uri": "test://open" }), &one).await;
+        }
+        store.set_broken(false);
+        assert_eq!(about(&stream.message().await), "test://open");
+        store.set_broken(true);
+        for n in 0..=1024 {
+            call("ada", "report", json!({ "uri": format!("test://{n}") }), &one).await;
         }
         store.set_broken(false);
         everything(&mut stream).await;

@@ -19,7 +19,7 @@ use super::{
 use crate::core::{
     server::{Error, Result, Server, WeakServer},
     spawn::spawn,
-    store::{Append, Appended, LogPage, Received, SealedStore, StoreError, Table},
+    store::{Append, Appended, Listener, LogPage, Received, SealedStore, StoreError, Table},
 };
 
 /// Types of events, as a store has them.
@@ -35,8 +35,6 @@ const KEPT_IDLE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// A new log begins above every position of an earlier one: at the time in milliseconds, times this.
 const PER_MILLISECOND: u64 = 1000;
 const TOPIC: &str = "events";
-/// After a failure of the store.
-const RETRY: Duration = Duration::from_millis(500);
 /// How often logs are read without being told to.
 const CHECK: Duration = Duration::from_secs(5);
 
@@ -157,13 +155,8 @@ impl EventRing {
         if !self.push_at(position, Arc::new(event)) {
             self.catch_up(log).await;
         }
-        let told = Told { log: (&*log.name).into(), position };
         // a replica that is not told reads the log anyway, a little later
-        if let Ok(told) = serde_json::to_vec(&told)
-            && let Err(error) = log.store.publish(TOPIC, &told).await
-        {
-            tracing::debug!(%error, "other replicas were not told of an event");
-        }
+        let _fits = log.store.send(TOPIC, &Told { log: (&*log.name).into(), position });
     }
 
     /// Reads the log from now on, and what it has by now.
@@ -173,8 +166,8 @@ impl EventRing {
         if let Some(rings) = registry.capabilities.get::<EventRings>()
             && !rings.is_followed.swap(true, Ordering::Relaxed)
         {
-            let (rings, store) = (Arc::downgrade(rings), log.store.clone());
-            let _runs = spawn(follow_all(server.downgrade(), rings, store));
+            let notices = log.store.listen(TOPIC);
+            let _runs = spawn(follow_all(server.downgrade(), Arc::downgrade(rings), notices));
         }
         drop(registry);
         self.is_used.store(true, Ordering::Relaxed);
@@ -239,27 +232,19 @@ fn events_of(log: &EventLog, page: &LogPage) -> (u64, Vec<(u64, Occurrence)>) {
 }
 
 /// Keeps the rings of a server at the ends of their logs, until the server is gone.
-async fn follow_all(server: WeakServer, rings: Weak<EventRings>, store: SealedStore) {
-    while server.upgrade().is_some() {
-        let Ok(mut subscription) = store.subscribe(TOPIC).await else {
-            sleep(RETRY).await;
-            catch_up_all(&server, &rings, None).await;
-            continue;
+async fn follow_all(server: WeakServer, rings: Weak<EventRings>, mut notices: Listener) {
+    catch_up_all(&server, &rings, None).await;
+    loop {
+        let received = tokio::select! {
+            received = notices.next() => received,
+            () = sleep(CHECK) => Some(Received::Missed),
         };
-        catch_up_all(&server, &rings, None).await;
-        loop {
-            let told = tokio::select! {
-                told = subscription.next() => told,
-                () = sleep(CHECK) => Some(Received::Missed),
-            };
-            match told {
-                None => break,
-                Some(Received::Missed) if server.upgrade().is_none() => return,
-                Some(Received::Missed) => catch_up_all(&server, &rings, None).await,
-                Some(Received::Message(message)) => match serde_json::from_slice::<Told<'_>>(&message) {
-                    Ok(told) => catch_up_all(&server, &rings, Some(&told)).await,
-                    Err(_) => catch_up_all(&server, &rings, None).await,
-                },
+        match received {
+            None => return,
+            Some(Received::Missed) => catch_up_all(&server, &rings, None).await,
+            Some(Received::Message(message)) => {
+                let told = serde_json::from_slice::<Told<'_>>(&message).ok();
+                catch_up_all(&server, &rings, told.as_ref()).await;
             }
         }
     }

@@ -5,13 +5,13 @@ use std::{future::poll_fn, pin::pin, sync::Arc};
 use super::{
     FinalReply, StoredCall, StoredCopy, TaskEnd, TaskPermit, Tasks,
     capability::{TaskResult, declares_tasks, tasks_not_declared},
-    replica::{RetriedCall, StoredCaller},
+    replica::RetriedCall,
     running_task::RunningTask,
 };
 use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
     blocking::{CallPermit, run_blocking},
-    connection::{RequestContext, principal_digest},
+    connection::{RequestContext, StoredPrincipal, principal_digest},
     context::{Context, Continuation, RequestState, Retry, Suspension, is_traceparent},
     dispatch::{PendingReply, Reply, Request, Response, SuspendedCall, encode_result},
     error::Failure,
@@ -221,7 +221,7 @@ fn stored_call(call: &SuspendedCall) -> StoredCall {
         tool: binding.name.to_owned(),
         arguments: binding.arguments.to_owned(),
         meta: context.meta.as_deref().map(str::to_owned),
-        caller: request.caller.as_deref().map(StoredCaller::new),
+        caller: request.caller.as_deref().map(StoredPrincipal::new),
         has_rules: request.access_rules.is_some(),
         address: request.address,
         saved: std::collections::BTreeMap::new(),

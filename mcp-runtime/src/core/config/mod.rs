@@ -26,8 +26,7 @@ use crate::core::{
     connection::{AccessRules, Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
     extensions::Extensions,
-    server::OpenRelay,
-    store::{SealStore, Shared},
+    store::Shared,
 };
 
 /// The longest time of any option, a year: its end can be computed on every platform.
@@ -434,22 +433,13 @@ impl StdioOptions {
     }
 }
 
-/// A store that replicas share, and what only a program with one contains.
-#[derive(Clone)]
-pub(crate) struct Sharing {
-    pub(crate) store: Arc<dyn Shared>,
-    pub(crate) seal: SealStore,
-    /// Opens the relay through which replicas notify each other of changes.
-    pub(crate) open_relay: OpenRelay,
-}
-
 /// State that the replicas of a server share: its keys, and the store that all of them read. By default nothing is shared:
 /// the key is random, and the store is in this process's memory.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Stores {
     /// The shared store; unset for a store in memory.
-    pub(crate) shared: Option<Sharing>,
+    pub(crate) shared: Option<Arc<dyn Shared>>,
     /// Whether sessions go on while it cannot be found out whether they have ended.
     #[cfg(feature = "http")]
     pub(crate) allows_unchecked_sessions: bool,

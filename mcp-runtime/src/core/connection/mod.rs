@@ -6,6 +6,8 @@ mod access;
 mod outbound;
 mod pending;
 mod principal;
+#[cfg(any(feature = "events-webhook", feature = "tasks"))]
+mod stored_principal;
 mod subscribe_error;
 
 use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
@@ -22,6 +24,8 @@ pub(crate) use outbound::{Outbound, Put, Receiver};
 pub(crate) use pending::{ClientId, PendingRequests, PendingResponse};
 pub use principal::Principal;
 pub(crate) use principal::principal_digest;
+#[cfg(any(feature = "events-webhook", feature = "tasks"))]
+pub(crate) use stored_principal::StoredPrincipal;
 #[cfg(all(test, feature = "http"))]
 pub(crate) use subscribe_error::MAX_URI;
 pub(crate) use subscribe_error::{SubscribeError, check_uri};

@@ -34,7 +34,7 @@ use crate::{
         arguments::StateValue,
         bound::Configure,
         changes::Hub,
-        config::{Limits, ListOptions, Options, ServerInfo, Sharing, StdioOptions, Stores, TelemetryOptions},
+        config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
         connection::ItemKind,
         context::Settings,
         crypto::{KeyRing, Seal},
@@ -43,7 +43,7 @@ use crate::{
         log_limit::ServerLogLimits,
         observer::{Observer, Observers},
         protocol::check_extension,
-        store::{CallerRate, RateStore, SealedStore, SingleUse},
+        store::{CallerRate, RateStore, SealedStore, Shared, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -416,6 +416,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the store that all replicas of the server share, such as `store::Redis`: what one of them keeps
+    /// or records, each of them knows. Without it, a server keeps that in its memory.
+    ///
+    /// The store holds what is sealed with the server's [keys](crate::config::Stores::keys), which must be set and the same
+    /// everywhere; a server without them does not start. It connects when serving begins.
+    /// [Many replicas](crate::guide::cluster) has what is shared, and what happens while the store cannot be reached.
+    pub fn shared(mut self, store: impl Shared + 'static) -> Self {
+        self.options.stores.shared = Some(Arc::new(store));
+        self
+    }
+
     /// Sets the keys and the stores that replicas of the server share.
     #[doc(alias("keys", "keys_from_env"))]
     pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
@@ -543,10 +554,8 @@ impl ServerBuilder {
         });
         errors.extend(zero_timeout(&options).map(BuildError::new));
         #[cfg(feature = "metrics")]
-        let metrics = options.telemetry.metrics.then(|| {
-            let shared = options.stores.shared.as_ref();
-            Metrics::new(shared.map(|shared| shared.store.clone())).map(Arc::new)
-        });
+        let metrics =
+            options.telemetry.metrics.then(|| Metrics::new(options.stores.shared.clone()).map(Arc::new));
         #[cfg(feature = "metrics")]
         let metrics = metrics.transpose().unwrap_or_else(|error| {
             errors.push(BuildError::new(error));
@@ -557,7 +566,7 @@ impl ServerBuilder {
         let observers = observers.chain(metrics.clone().map(|metrics| metrics as Arc<dyn Observer>));
         let observers: Observers = observers.collect();
         let store = match &options.stores.shared {
-            Some(Sharing { store: shared, seal, .. }) => {
+            Some(shared) => {
                 if let Err(error) = shared.check() {
                     errors.push(BuildError::new(error.to_string()));
                 }
@@ -566,15 +575,10 @@ impl ServerBuilder {
                     Some(metrics) => observe_store(shared.clone(), metrics.clone()),
                     None => shared.clone(),
                 };
-                seal(shared.clone(), &keys, &self.info.name)
+                SealedStore::shared(shared.clone(), &keys, &self.info.name)
             }
             None => SealedStore::in_memory(),
         };
-        let relay = options.stores.shared.as_ref().map(|shared| (shared.open_relay)(&store));
-        let relay = relay.transpose().unwrap_or_else(|error| {
-            errors.push(BuildError::new(format!("the operating system provides no randomness: {error}")));
-            None
-        });
         #[cfg(feature = "auth")]
         if let Some(set_up) = self.set_up_authentication {
             let found = set_up(&mut options, &store, &keys, &observers);
@@ -669,7 +673,6 @@ impl ServerBuilder {
                 cursors: Seal::new(&keys, CURSOR),
                 keys,
                 store,
-                relay,
                 rate,
                 rates,
                 caller_concurrency,

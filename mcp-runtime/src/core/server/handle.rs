@@ -318,10 +318,7 @@ impl ServerHandle {
     /// Notifies clients that a list has changed.
     pub(crate) fn publish(&self, list: ItemList) {
         let Some(server) = self.server() else { return };
-        if let Some(relay) = &server.0.relay {
-            server.join_replicas();
-            relay.send(RelayedChange::List(list));
-        }
+        server.relay(&RelayedChange::List(list));
         server.hub().publish(Change::List(list));
     }
 
@@ -331,14 +328,9 @@ impl ServerHandle {
         let current = Context::current();
         let reporter = principal_digest(current.as_ref().and_then(Context::caller));
         // a function is of this process
-        if concerns.is_none()
-            && let Some(relay) = &server.0.relay
-        {
-            server.join_replicas();
-            relay.send(RelayedChange::Updated {
-                uri: uri.to_owned(),
-                by: reporter.as_deref().map(str::to_owned),
-            });
+        if concerns.is_none() {
+            let by = reporter.as_deref().map(str::to_owned);
+            server.relay(&RelayedChange::Updated { uri: uri.to_owned(), by });
         }
         server.publish_update(uri, concerns, reporter.as_deref());
     }
@@ -370,13 +362,10 @@ impl ServerHandle {
     /// A replica that is disconnected at that moment does not.
     pub fn end_streams_of(&self, principal: &Principal) {
         let Some(server) = self.server() else { return };
-        if let Some(relay) = &server.0.relay {
-            server.join_replicas();
-            relay.send(RelayedChange::StreamsEnded {
-                issuer: principal.issuer().to_owned(),
-                subject: principal.subject().to_owned(),
-            });
-        }
+        server.relay(&RelayedChange::StreamsEnded {
+            issuer: principal.issuer().to_owned(),
+            subject: principal.subject().to_owned(),
+        });
         server.end_streams_of(principal);
     }
 }

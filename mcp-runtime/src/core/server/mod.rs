@@ -47,8 +47,6 @@ pub(crate) use open_capabilities::{
     Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
 };
 pub(crate) use registry::{Registry, write_entry};
-use relay::ChangeRelay;
-pub(crate) use relay::{OpenRelay, open_relay};
 pub use service_block::ServiceBlock;
 #[cfg(feature = "install")]
 pub(crate) use setting_to_install::SettingToInstall;
@@ -127,8 +125,6 @@ struct ServerInner {
     made_state: Arc<MadeState>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
-    /// Set if replicas share a store.
-    relay: Option<Box<dyn ChangeRelay>>,
     /// Whether a handle exists, so that items may be added and changes published.
     has_handle: AtomicBool,
     /// Whether the server is served to clients whose callers are not identified.
@@ -143,6 +139,7 @@ struct ServerInner {
 impl Drop for ServerInner {
     fn drop(&mut self) {
         self.made_state.end_later();
+        self.store.close_messages();
         // no client can get them any more
         for capability in self.registry.read().capabilities.iter() {
             capability.stop();
@@ -270,36 +267,6 @@ impl Server {
     /// State that outlives calls, in memory or shared by replicas.
     pub(crate) fn store(&self) -> &SealedStore {
         &self.0.store
-    }
-
-    /// Connects to the store that replicas share, if there is one.
-    ///
-    /// # Errors
-    /// It refuses this server, or the server has no keys, or other keys than the replicas.
-    async fn open_store(&self) -> Result<()> {
-        if let Some(relay) = &self.0.relay {
-            relay.connect().await.map_err(|error| Error::serve(error.to_string()))?;
-            self.join_replicas();
-        }
-        Ok(())
-    }
-
-    /// Begins to exchange changes with other replicas, if they share a store, and has capabilities begin their part of it;
-    /// it may be called again. The first call needs a runtime, which is that of later ones.
-    pub(crate) fn join_replicas(&self) {
-        let Some(relay) = &self.0.relay else { return };
-        relay.start(self);
-        self.serve_opened();
-    }
-
-    /// Has capabilities begin their part of the store, if that of the server has begun: also those that were opened since
-    /// then, from whichever thread.
-    fn serve_opened(&self) {
-        if let Some(runtime) = self.0.relay.as_ref().and_then(|relay| relay.runtime()) {
-            let _entered = runtime.enter();
-            let registry = self.registry();
-            registry.capabilities.iter().for_each(|capability| capability.clone().serve(self));
-        }
     }
 
     /// Checks what the store needs, without connecting to it.

@@ -1,81 +1,20 @@
-//! Changes that a program reports at one replica, for the subscribers of all others: over a topic of the store that
-//! replicas share. After a possible loss, everything that subscribers wait for is reported as changed. Only a program that
-//! shares a store contains it.
-
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+//! Changes that a program reports at one replica, for the subscribers of all others. After a possible loss, everything that
+//! subscribers wait for is reported as changed.
 
 use serde::{Deserialize, Serialize};
-use tokio::{
-    runtime::Handle,
-    sync::mpsc::{Receiver, Sender, channel},
-    time::sleep,
-};
 
-use super::{Server, WeakServer};
+use super::{Error, Result, Server, WeakServer};
 use crate::core::{
     changes::Change,
     connection::Principal,
-    crypto::random_id,
     protocol::ItemList,
-    spawn::spawn_on,
-    store::{Received, SealedStore, StoreError, Stored},
-    sync::Mutex,
+    spawn::spawn,
+    store::{Listener, Received},
 };
 
-const TOPIC: &str = "changes";
-/// Changes that were not sent yet; with more, replicas are told that everything has changed.
-const MAX_UNSENT: usize = 1024;
-/// After a failure.
-const RETRY: Duration = Duration::from_millis(500);
-/// How long a subscription outlives its server.
-const CHECK: Duration = Duration::from_secs(5);
-
-/// Sends the changes of one server, and receives those of its replicas.
-pub(crate) trait ChangeRelay: fmt::Debug + Send + Sync {
-    /// Connects to the store.
-    ///
-    /// # Errors
-    /// It refuses this server, or the server has no keys, or other keys than the replicas.
-    fn connect(&self) -> Stored<'_, ()>;
-
-    /// Begins to do so, unless that was done. Without a runtime, a later call does it.
-    fn start(&self, server: &Server);
-
-    /// The runtime that it was started on, if it was.
-    fn runtime(&self) -> Option<&Handle>;
-
-    /// Sends a change to other replicas, later.
-    fn send(&self, change: RelayedChange);
-}
-
-/// Opens the relay of a store. An option holds it, so that only a program that sets the option contains the code.
-pub(crate) type OpenRelay = fn(&SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error>;
-
-struct StoreRelay {
-    state: Arc<RelayState>,
-    unsent: Sender<RelayedChange>,
-    /// Until it is started.
-    queue: Mutex<Option<Receiver<RelayedChange>>>,
-    runtime: OnceLock<Handle>,
-}
-
-struct RelayState {
-    store: SealedStore,
-    /// This process, which does not tell its subscribers twice.
-    id: String,
-    /// Whether changes could not be sent.
-    has_lost: AtomicBool,
-    /// The issuers and subjects whose streams end: a change of everything does not stand for them.
-    ended: Mutex<VecDeque<(String, String)>>,
-}
+const CHANGES: &str = "changes";
+/// The principals whose streams end have a topic of their own: no number of changes displaces them.
+const STREAMS: &str = "streams";
 
 /// A change as other replicas are told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,190 +26,100 @@ pub(crate) enum RelayedChange {
         by: Option<String>,
     },
     /// The streams of a principal end.
-    StreamsEnded {
-        issuer: String,
-        subject: String,
-    },
-    Everything,
+    StreamsEnded { issuer: String, subject: String },
     #[serde(untagged)]
     List(ItemList),
 }
 
-#[derive(Serialize, Deserialize)]
-struct RelayedMessage {
-    from: String,
-    change: RelayedChange,
-}
-
-impl fmt::Debug for StoreRelay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreRelay").finish_non_exhaustive()
-    }
-}
-
-/// # Errors
-/// The operating system provides no randomness.
-pub(crate) fn open_relay(store: &SealedStore) -> Result<Box<dyn ChangeRelay>, getrandom::Error> {
-    let (unsent, queue) = channel(MAX_UNSENT);
-    let state = RelayState {
-        store: store.clone(),
-        id: random_id()?,
-        has_lost: AtomicBool::new(false),
-        ended: Mutex::default(),
-    };
-    let queue = Mutex::new(Some(queue));
-    Ok(Box::new(StoreRelay { state: Arc::new(state), unsent, queue, runtime: OnceLock::new() }))
-}
-
-impl ChangeRelay for StoreRelay {
-    fn connect(&self) -> Stored<'_, ()> {
-        Box::pin(self.state.store.open())
-    }
-
-    fn start(&self, server: &Server) {
-        if let Ok(runtime) = Handle::try_current()
-            && let Some(queue) = self.queue.lock().take()
-        {
-            let _sends = spawn_on(&runtime, send_changes(self.state.clone(), queue));
-            let _receives = spawn_on(&runtime, receive_changes(self.state.clone(), server.downgrade()));
-            // once, like the queue is taken
-            let _unset = self.runtime.set(runtime);
-        }
-    }
-
-    fn runtime(&self) -> Option<&Handle> {
-        self.runtime.get()
-    }
-
-    fn send(&self, change: RelayedChange) {
-        if let RelayedChange::StreamsEnded { issuer, subject } = &change {
-            self.state.end_streams(issuer, subject);
-        }
-        if self.unsent.try_send(change).is_err() {
-            self.state.has_lost.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-impl RelayState {
-    fn end_streams(&self, issuer: &str, subject: &str) {
-        let mut ended = self.ended.lock();
-        if ended.iter().any(|(of, name)| of == issuer && name == subject) {
-            return;
-        }
-        if ended.len() == MAX_UNSENT {
-            tracing::error!(
-                "the streams of a principal do not end at other replicas: {MAX_UNSENT} principals wait for the shared store"
-            );
-            return;
-        }
-        ended.push_back((issuer.to_owned(), subject.to_owned()));
-    }
-
-    /// Sends whose streams end, then a change.
-    async fn send(&self, change: &RelayedChange) -> Result<(), StoreError> {
-        loop {
-            let next = self.ended.lock().front().cloned();
-            let Some((issuer, subject)) = next else { break };
-            self.publish(RelayedChange::StreamsEnded { issuer, subject }).await?;
-            self.ended.lock().pop_front();
-        }
-        match change {
-            RelayedChange::StreamsEnded { .. } => Ok(()),
-            change => self.publish(change.clone()).await,
-        }
-    }
-
-    async fn publish(&self, change: RelayedChange) -> Result<(), StoreError> {
-        let message = serde_json::to_vec(&RelayedMessage { from: self.id.clone(), change })?;
-        self.store.publish(TOPIC, &message).await
-    }
-}
-
-async fn send_changes(relay: Arc<RelayState>, mut queue: Receiver<RelayedChange>) {
-    // the queue ends with the server
-    while let Some(mut change) = queue.recv().await {
-        loop {
-            if relay.has_lost.swap(false, Ordering::Relaxed) {
-                change = RelayedChange::Everything;
-            }
-            let Err(error) = relay.send(&change).await else { break };
-            tracing::debug!(%error, "a change cannot be sent to other replicas yet");
-            relay.has_lost.store(true, Ordering::Relaxed);
-            if queue.is_closed() {
-                return;
-            }
-            // changes that have waited are sent with the rest
-            while queue.try_recv().is_ok() {}
-            sleep(RETRY).await;
-        }
-    }
-}
-
-async fn receive_changes(relay: Arc<RelayState>, server: WeakServer) {
-    let mut has_missed = false;
-    while server.upgrade().is_some() {
-        let mut subscription = match relay.store.subscribe(TOPIC).await {
-            Ok(subscription) => subscription,
-            Err(error) => {
-                tracing::debug!(%error, "the changes of other replicas cannot be received yet");
-                has_missed = true;
-                sleep(RETRY).await;
-                continue;
-            }
-        };
-        if has_missed && let Some(server) = server.upgrade() {
-            server.publish_relayed(RelayedChange::Everything);
-        }
-        loop {
-            let received = tokio::select! {
-                received = subscription.next() => received,
-                // whether the server is there still
-                () = sleep(CHECK) => match server.upgrade() {
-                    Some(_) => continue,
-                    None => return,
-                },
-            };
-            let (Some(received), Some(server)) = (received, server.upgrade()) else { break };
-            match received {
-                Received::Missed => server.publish_relayed(RelayedChange::Everything),
-                Received::Message(message) => match serde_json::from_slice::<RelayedMessage>(&message) {
-                    Ok(message) if message.from == relay.id => {}
-                    Ok(message) => server.publish_relayed(message.change),
-                    // of a newer version of this crate: something has changed
-                    Err(_) => server.publish_relayed(RelayedChange::Everything),
-                },
-            }
-        }
-        has_missed = true;
-    }
-}
-
 impl Server {
+    /// Connects to the store that replicas share, if there is one.
+    ///
+    /// # Errors
+    /// It refuses this server, or the server has no keys, or other keys than the replicas.
+    pub(super) async fn open_store(&self) -> Result<()> {
+        if self.store().is_shared() {
+            self.store().open().await.map_err(|error| Error::serve(error.to_string()))?;
+            self.join_replicas();
+        }
+        Ok(())
+    }
+
+    /// Begins to exchange changes with other replicas, if they share a store, and has capabilities begin their part of it;
+    /// it may be called again. The first call needs a runtime, which is that of later ones.
+    pub(crate) fn join_replicas(&self) {
+        if !self.store().is_shared() {
+            return;
+        }
+        if self.store().begin_messages() {
+            for topic in [CHANGES, STREAMS] {
+                let _receives = spawn(receive_changes(self.store().listen(topic), topic, self.downgrade()));
+            }
+        }
+        self.serve_opened();
+    }
+
+    /// Has capabilities begin their part of the store, if that of the server has begun: also those that were opened since
+    /// then, from whichever thread.
+    pub(super) fn serve_opened(&self) {
+        if let Some(runtime) = self.store().runtime() {
+            let _entered = runtime.enter();
+            let registry = self.registry();
+            registry.capabilities.iter().for_each(|capability| capability.clone().serve(self));
+        }
+    }
+
+    /// Sends a change to other replicas, later.
+    pub(super) fn relay(&self, change: &RelayedChange) {
+        self.join_replicas();
+        let is_end = matches!(change, RelayedChange::StreamsEnded { .. });
+        if !self.store().send(if is_end { STREAMS } else { CHANGES }, change) && is_end {
+            tracing::error!(
+                "the streams of a principal do not end at other replicas: too many principals wait for the shared store"
+            );
+        }
+    }
+
     /// Tells the subscribers of this process.
     fn publish_relayed(&self, change: RelayedChange) {
-        let change = match change {
-            RelayedChange::List(list) => Change::List(list),
-            RelayedChange::Updated { uri, by } => return self.publish_update(&uri, None, by.as_deref()),
+        match change {
+            RelayedChange::List(list) => self.hub().publish(Change::List(list)),
+            RelayedChange::Updated { uri, by } => self.publish_update(&uri, None, by.as_deref()),
             RelayedChange::StreamsEnded { issuer, subject } => {
-                return self.end_streams_of(&Principal::new(issuer, subject));
+                self.end_streams_of(&Principal::new(issuer, subject));
             }
-            RelayedChange::Everything => return self.publish_everything(None),
+        }
+    }
+}
+
+async fn receive_changes(mut listener: Listener, topic: &str, server: WeakServer) {
+    while let Some(received) = listener.next().await {
+        let Some(server) = server.upgrade() else { return };
+        let change = match &received {
+            Received::Message(message) => serde_json::from_slice(message).ok(),
+            Received::Missed => None,
         };
-        self.hub().publish(change);
+        match change {
+            Some(change) => server.publish_relayed(change),
+            // lost, or of a newer version of this crate: something has changed
+            None if topic == CHANGES => server.publish_everything(None),
+            None => {}
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::core::{
         crypto::test_key,
         jsonrpc::ProtocolError,
         store::{
-            Append, Appended, LogPage, Memory, Shared, Subscription, Table, Take, Taken, Value, Write,
-            Written,
+            Append, Appended, LogPage, Memory, Shared, Stored, Subscription, Table, Take, Taken, Value,
+            Write, Written,
         },
+        sync::Mutex,
         tool::{TaskMode, ToolCall, ToolDef},
     };
 

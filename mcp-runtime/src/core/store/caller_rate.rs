@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    SealedStore, SharedStore, StoreError,
+    SealedStore, StoreError,
     server_store::plain_name,
     shared::{Table, Take, Taken},
 };
@@ -54,7 +54,7 @@ struct SharedCount {
 pub(crate) struct RateStore(Option<Arc<RateStoreInner>>);
 
 struct RateStoreInner {
-    store: Arc<dyn SharedStore>,
+    store: SealedStore,
     /// When the store is asked again, if it did not answer.
     lost: Mutex<Option<Instant>>,
 }
@@ -188,8 +188,8 @@ impl Gate for CallerRate {
 impl RateStore {
     /// The rates of a server with this store.
     pub(crate) fn new(store: &SealedStore) -> Self {
-        let shared = |store: &Arc<_>| RateStoreInner { store: Arc::clone(store), lost: Mutex::default() };
-        Self(store.shared_store().map(shared).map(Arc::new))
+        let shared = || Arc::new(RateStoreInner { store: store.clone(), lost: Mutex::default() });
+        Self(store.is_shared().then(shared))
     }
 
     /// Lets all replicas count a rate together, if they share a store; every replica names it the same. Returns whether

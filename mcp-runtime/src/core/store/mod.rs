@@ -4,6 +4,7 @@
 mod caller_rate;
 mod memory;
 mod memory_logs;
+mod messages;
 mod sealed;
 mod server_store;
 mod shared;
@@ -16,9 +17,10 @@ pub(crate) use caller_rate::{CallerRate, RateStore};
 pub use memory::Memory;
 #[cfg(feature = "http")]
 pub(crate) use memory_logs::MemoryLogs;
+pub(crate) use messages::Listener;
 #[cfg(test)]
 pub(crate) use sealed::OtherVersion;
-pub(crate) use server_store::{Found, SealStore, SealedStore, SharedStore, StoreError};
+pub(crate) use server_store::{Found, SealedStore, StoreError};
 pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
     Taken, Value, Write, Written,

@@ -14,9 +14,9 @@ use std::{
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Append, Appended, Condition, LogPage, SealedStore, StoreError, Stored,
-    server_store::{Found, SharedStore, digest, plain_name},
-    shared::{Received, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
+    Append, Appended, Condition, LogPage, StoreError, Stored,
+    server_store::{FORMAT, digest, plain_name},
+    shared::{Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
 use crate::core::{
     admission::Owner,
@@ -27,8 +27,6 @@ use crate::core::{
 
 /// Purpose of the key that seals values and messages.
 const PURPOSE: &str = "mcp-runtime shared store 1";
-/// The format of what is sealed; others are of other versions of this crate.
-const FORMAT: u8 = 1;
 /// How long an operation may take.
 const OPERATION: Duration = Duration::from_millis(1900);
 /// For how long the probe is kept, and after which time it is renewed: the store may lose it.
@@ -42,9 +40,9 @@ const CLOCK_DIFFERENCE: Duration = Duration::from_secs(30);
 const PROBE_TRIES: u8 = 4;
 
 /// A store that replicas share, with the keys of their server.
-struct Sealing {
+pub(super) struct Sealing {
     backend: Arc<dyn Shared>,
-    seal: Seal,
+    seal: Arc<Seal>,
     keys: KeyRing,
     /// The prefix of the names of tables and topics.
     server: Box<str>,
@@ -52,7 +50,6 @@ struct Sealing {
     /// To the topic of the probe.
     interruptions: Mutex<Option<Subscription>>,
     has_warned: AtomicBool,
-    other_versions: LogLimit,
     other_clocks: LogLimit,
 }
 
@@ -94,24 +91,16 @@ impl ProbeTimes {
     }
 }
 
-impl SealedStore {
-    /// The store that the replicas of a server share.
-    pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
-        Self::of(Arc::new(Sealing::new(backend, keys, server)))
-    }
-}
-
 impl Sealing {
-    fn new(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
+    pub(super) fn new(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
         Self {
             backend,
-            seal: Seal::new(keys, PURPOSE),
+            seal: Arc::new(Seal::new(keys, PURPOSE)),
             keys: keys.clone(),
             server: plain_name(server).into(),
             probed: Mutex::default(),
             interruptions: Mutex::default(),
             has_warned: AtomicBool::new(false),
-            other_versions: LogLimit::new(),
             other_clocks: LogLimit::new(),
         }
     }
@@ -191,7 +180,7 @@ impl Sealing {
     /// The value of the probe. It is sealed for the same version each time, with the first of the keys, since the one that
     /// had sealed it may go.
     fn seal_probe(&self, table: &Table, key: &str, times: ProbeTimes) -> Result<Vec<u8>, StoreError> {
-        let sealed = self.seal(table, key, 1, &times.to_bytes())?;
+        let sealed = self.seal(table, key, 1, &[&[FORMAT][..], &times.to_bytes()].concat())?;
         Ok([&times.since.to_le_bytes()[..], &sealed].concat())
     }
 
@@ -234,8 +223,12 @@ impl Sealing {
     }
 }
 
-impl SharedStore for Sealing {
-    fn check_keys(&self) -> Result<(), String> {
+impl Sealing {
+    /// Checks what does not depend on whether the store can be reached.
+    ///
+    /// # Errors
+    /// The server's key is random.
+    pub(super) fn check_keys(&self) -> Result<(), String> {
         match self.keys.is_random() {
             false => Ok(()),
             true => Err(format!(
@@ -243,56 +236,6 @@ impl SharedStore for Sealing {
                  set them with `.stores(|stores| stores.keys_from_env())` and `MCP_SERVER_KEYS`; {GENERATE}"
             )),
         }
-    }
-
-    fn open_message(&self, topic: &str, message: &[u8]) -> Option<Received> {
-        let opened = self.open_bytes(&self.topic(topic), "", 0, message);
-        match opened.as_deref().and_then(<[u8]>::split_first) {
-            Some((&FORMAT, message)) => Some(Received::Message(message.into())),
-            // another version of this crate: what it says cannot be read
-            Some(_) => Some(Received::Missed),
-            None => {
-                tracing::debug!("a message that was not sealed by this server is ignored");
-                None
-            }
-        }
-    }
-
-    fn find<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Found> {
-        Box::pin(async move {
-            self.ready().await?;
-            let (names, key) = self.names(table, key);
-            let Some(found) = limited(self.backend.get(&names, &key)).await? else {
-                return Ok(Found::Nothing);
-            };
-            let opened = self.open_bytes(&names, &key, found.version, &found.bytes);
-            let opened = opened.ok_or("a value of the shared store was not sealed by this server")?;
-            match opened.split_first() {
-                Some((&FORMAT, bytes)) => {
-                    Ok(Found::Value(Value { bytes: bytes.to_vec(), version: found.version }))
-                }
-                _ => {
-                    self.log_other_version(table);
-                    Ok(Found::OtherVersion)
-                }
-            }
-        })
-    }
-
-    fn log_other_version(&self, table: &Table) {
-        if let Some(LogLine { suppressed }) = self.other_versions.line() {
-            let table = table.name();
-            tracing::warn!(
-                table,
-                suppressed,
-                "ignoring a value that another version of this crate wrote to the shared store"
-            );
-        }
-    }
-
-    #[cfg(test)]
-    fn has_logged_other_version(&self) -> bool {
-        self.other_versions.line().is_none()
     }
 }
 
@@ -316,10 +259,12 @@ impl Shared for Sealing {
     /// Fails as well if the store has something there that the server has not sealed for it.
     fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
         Box::pin(async move {
-            Ok(match self.find(table, key).await? {
-                Found::Value(value) => Some(value),
-                Found::Nothing | Found::OtherVersion => None,
-            })
+            self.ready().await?;
+            let (table, key) = self.names(table, key);
+            let Some(found) = limited(self.backend.get(&table, &key)).await? else { return Ok(None) };
+            let bytes = self.open_bytes(&table, &key, found.version, &found.bytes);
+            let bytes = bytes.ok_or("a value of the shared store was not sealed by this server")?;
+            Ok(Some(Value { bytes, ..found }))
         })
     }
 
@@ -381,15 +326,9 @@ impl Shared for Sealing {
             for (expected, entry) in (from..).zip(&mut page.entries) {
                 let opened = self.open_bytes(&names, &log, entry.position, &entry.bytes);
                 let opened = opened.filter(|_| entry.position == expected);
-                let opened = opened
-                    .ok_or("an entry of the shared store was not sealed by this server for its place")?;
-                entry.bytes = match opened.split_first() {
-                    Some((&FORMAT, bytes)) => bytes.into(),
-                    _ => {
-                        self.log_other_version(table);
-                        Arc::default()
-                    }
-                };
+                entry.bytes = opened
+                    .ok_or("an entry of the shared store was not sealed by this server for its place")?
+                    .into();
             }
             Ok(Some(page))
         })
@@ -406,8 +345,16 @@ impl Shared for Sealing {
 
     fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
         Box::pin(async move {
-            let topic = self.topic(topic);
-            limited(self.backend.subscribe(topic.name())).await
+            let (topic, seal) = (self.topic(topic), self.seal.clone());
+            let subscription = limited(self.backend.subscribe(topic.name())).await?;
+            let bound = bound(topic.name(), "", 0);
+            Ok(subscription.opened_by(move |message| {
+                let opened = seal.open_bytes(message.to_vec(), &bound);
+                if opened.is_none() {
+                    tracing::debug!("a message that was not sealed by this server is ignored");
+                }
+                opened.map(|opened| opened.plain.into())
+            }))
         })
     }
 }
@@ -469,10 +416,7 @@ impl Sealing {
     }
 
     fn seal(&self, table: &Table, key: &str, version: u64, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let mut plain = Vec::with_capacity(1 + bytes.len());
-        plain.push(FORMAT);
-        plain.extend_from_slice(bytes);
-        let sealed = self.seal.seal_bytes(&plain, &bound(table.name(), key, version));
+        let sealed = self.seal.seal_bytes(bytes, &bound(table.name(), key, version));
         sealed.map_err(|_| "a value cannot be sealed".into())
     }
 
@@ -594,7 +538,7 @@ mod tests {
     use super::*;
     use crate::core::{
         crypto::{Key, test_key},
-        store::Memory,
+        store::{Found, Memory, SealedStore},
     };
 
     /// A store in memory whose first readers have each read before one of them writes.

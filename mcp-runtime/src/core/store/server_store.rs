@@ -1,5 +1,4 @@
-//! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Values in memory are
-//! made when something is first put there, so that a program that keeps nothing does not contain them.
+//! State that a server keeps outside of its calls: in memory, or in a store that replicas share.
 
 use std::{
     fmt,
@@ -10,56 +9,42 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Append, Appended, LogPage, Memory, Stored,
-    shared::{Received, Shared, Subscription, Table, Value, Write, Written},
+    Append, Appended, LogPage, Memory,
+    messages::Messages,
+    sealed::Sealing,
+    shared::{Received, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
-use crate::core::crypto::KeyRing;
+use crate::core::{
+    crypto::{KeyRing, random_id},
+    log_limit::{LogLimit, LogLine},
+};
 
 pub(crate) type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A store that replicas share, as their server uses it.
-pub(crate) trait SharedStore: Shared {
-    /// Checks what does not depend on whether the store can be reached.
-    ///
-    /// # Errors
-    /// The server's key is random.
-    fn check_keys(&self) -> Result<(), String>;
-
-    /// Opens a message that a subscriber of a topic receives; `None` if the server has not sealed it.
-    fn open_message(&self, topic: &str, message: &[u8]) -> Option<Received>;
-
-    /// Looks up a key, where it matters that another version of this crate has written its value.
-    ///
-    /// # Errors
-    /// The store cannot be read, or has something there that the server has not sealed for it.
-    fn find<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Found>;
-
-    /// Logs that something in a table cannot be read, at most once in a while.
-    fn log_other_version(&self, table: &Table);
-
-    /// Whether something of another version was met a moment ago.
-    #[cfg(test)]
-    fn has_logged_other_version(&self) -> bool;
-}
+/// The format of what is stored; others are of other versions of this crate.
+pub(super) const FORMAT: u8 = 1;
 
 /// The value that the store has for a key.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Found<T = Value> {
     Nothing,
     /// A value that another version of this crate has written, and this one cannot read.
     OtherVersion,
-    Value(Value),
+    Value(T),
 }
-
-/// Wraps the program's store. An option holds it, so that only a program that sets the option contains the code.
-pub(crate) type SealStore = fn(Arc<dyn Shared>, &KeyRing, &str) -> SealedStore;
 
 /// The store of one server; clones are the same.
 #[derive(Clone)]
-pub(crate) struct SealedStore {
-    memory: Arc<OnceLock<Memory>>,
-    /// Absent in memory.
-    shared: Option<Arc<dyn SharedStore>>,
+pub(crate) struct SealedStore(Arc<StoreInner>);
+
+struct StoreInner {
+    /// In memory, it is made when something is first kept or asked for.
+    memory: OnceLock<Memory>,
+    /// What replicas share, sealed.
+    shared: Option<Sealing>,
+    process: Arc<str>,
+    messages: Messages,
+    other_versions: LogLimit,
 }
 
 impl fmt::Debug for SealedStore {
@@ -70,27 +55,42 @@ impl fmt::Debug for SealedStore {
 
 impl SealedStore {
     pub(crate) fn in_memory() -> Self {
-        Self { memory: Arc::default(), shared: None }
+        Self::new(None)
     }
 
     /// The store that the replicas of a server share.
-    pub(super) fn of(shared: Arc<dyn SharedStore>) -> Self {
-        Self { shared: Some(shared), ..Self::in_memory() }
+    pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
+        Self::new(Some(Sealing::new(backend, keys, server)))
+    }
+
+    fn new(shared: Option<Sealing>) -> Self {
+        Self(Arc::new(StoreInner {
+            memory: OnceLock::new(),
+            shared,
+            // without randomness nothing can be sealed, so that no other process meets the empty id
+            process: random_id().unwrap_or_default().into(),
+            messages: Messages::default(),
+            other_versions: LogLimit::new(),
+        }))
     }
 
     pub(crate) fn is_shared(&self) -> bool {
-        self.shared.is_some()
+        self.0.shared.is_some()
     }
 
-    /// The store that replicas share, for what a store in memory is not needed for.
-    pub(crate) fn shared_store(&self) -> Option<&Arc<dyn SharedStore>> {
-        self.shared.as_ref()
+    /// The id of this process among the replicas: random, and another one for each server.
+    pub(crate) fn process(&self) -> &Arc<str> {
+        &self.0.process
+    }
+
+    pub(super) fn messages(&self) -> &Messages {
+        &self.0.messages
     }
 
     fn backend(&self) -> &dyn Shared {
-        match &self.shared {
-            Some(shared) => &**shared,
-            None => self.memory.get_or_init(Memory::default),
+        match &self.0.shared {
+            Some(shared) => shared,
+            None => self.0.memory.get_or_init(Memory::default),
         }
     }
 
@@ -100,7 +100,7 @@ impl SealedStore {
     /// The store is shared, and the server's key is random.
     #[cfg(feature = "http")]
     pub(crate) fn check_keys(&self) -> Result<(), String> {
-        self.shared.as_ref().map_or(Ok(()), |shared| shared.check_keys())
+        self.0.shared.as_ref().map_or(Ok(()), Sealing::check_keys)
     }
 
     /// Connects, when the server begins to serve.
@@ -108,16 +108,19 @@ impl SealedStore {
     /// # Errors
     /// The store refuses the server, or what replicas have in it is sealed with other keys. That it cannot be reached is
     /// not an error.
-    pub(crate) fn open(&self) -> Stored<'_, ()> {
-        self.backend().open()
+    pub(crate) async fn open(&self) -> Result<(), StoreError> {
+        self.backend().open().await
     }
 
-    /// The value of a key, and its version.
+    /// The value of a key, and its version. One that another version of this crate has written is not there.
     ///
     /// # Errors
     /// The store cannot be read, or has something there that the server has not sealed for it.
-    pub(crate) fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
-        self.backend().get(table, key)
+    pub(crate) async fn get(&self, table: &Table, key: &str) -> Result<Option<Value>, StoreError> {
+        Ok(match self.find(table, key).await? {
+            Found::Value(value) => Some(value),
+            Found::Nothing | Found::OtherVersion => None,
+        })
     }
 
     /// Looks up a key, where it matters that another version of this crate has written its value.
@@ -125,74 +128,110 @@ impl SealedStore {
     /// # Errors
     /// The store cannot be read, or has something there that the server has not sealed for it.
     pub(crate) async fn find(&self, table: &Table, key: &str) -> Result<Found, StoreError> {
-        match &self.shared {
-            Some(shared) => shared.find(table, key).await,
-            None => Ok(self.get(table, key).await?.map_or(Found::Nothing, Found::Value)),
-        }
+        let Some(Value { bytes, version }) = self.backend().get(table, key).await? else {
+            return Ok(Found::Nothing);
+        };
+        Ok(match bytes.split_first() {
+            Some((&FORMAT, bytes)) => Found::Value(Value { bytes: bytes.to_vec(), version }),
+            _ => {
+                self.log_other_version(table);
+                Found::OtherVersion
+            }
+        })
     }
 
     /// Logs that something in a table cannot be read, at most once in a while.
     pub(crate) fn log_other_version(&self, table: &Table) {
-        if let Some(shared) = &self.shared {
-            shared.log_other_version(table);
+        if let Some(LogLine { suppressed }) = self.0.other_versions.line() {
+            let table = table.name();
+            tracing::warn!(
+                table,
+                suppressed,
+                "ignoring a value that another version of this crate wrote to the shared store"
+            );
         }
     }
 
     /// Whether something of another version was met a moment ago.
     #[cfg(test)]
     pub(crate) fn has_logged_other_version(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| shared.has_logged_other_version())
+        self.0.other_versions.line().is_none()
     }
 
     /// Puts a value, if its condition and the limits of the table allow that.
     ///
     /// # Errors
     /// The store cannot be reached; it is not known whether the value was put.
-    pub(crate) fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
-        self.backend().put(table, key, write)
+    pub(crate) async fn put(
+        &self,
+        table: &Table,
+        key: &str,
+        write: Write<'_>,
+    ) -> Result<Written, StoreError> {
+        let bytes = formatted(write.bytes);
+        self.backend().put(table, key, Write { bytes: &bytes, ..write }).await
     }
 
     /// Removes a value, if there is one.
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub(crate) fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
-        self.backend().remove(table, key)
+    pub(crate) async fn remove(&self, table: &Table, key: &str) -> Result<(), StoreError> {
+        self.backend().remove(table, key).await
+    }
+
+    /// Takes from the rest of a rate, see [`Shared::take`].
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) async fn take(&self, table: &Table, key: &str, take: Take<'_>) -> Result<Taken, StoreError> {
+        self.backend().take(table, key, take).await
     }
 
     /// Appends an entry to a log, if that has the place for it, see [`Shared::append`].
     ///
     /// # Errors
     /// The store cannot be reached; it is not known whether the entry was appended.
-    pub(crate) fn append<'a>(
-        &'a self,
-        table: &'a Table,
-        log: &'a str,
-        append: Append<'a>,
-    ) -> Stored<'a, Appended> {
-        self.backend().append(table, log, append)
+    pub(crate) async fn append(
+        &self,
+        table: &Table,
+        log: &str,
+        append: Append<'_>,
+    ) -> Result<Appended, StoreError> {
+        let bytes = formatted(append.bytes);
+        self.backend().append(table, log, Append { bytes: &bytes, ..append }).await
     }
 
-    /// Reads entries of a log, see [`Shared::read_after`].
+    /// Reads entries of a log, see [`Shared::read_after`]. Those of another version are empty.
     ///
     /// # Errors
     /// The store cannot be read, or has entries that this server has not sealed for their place.
-    pub(crate) fn read_after<'a>(
-        &'a self,
-        table: &'a Table,
-        log: &'a str,
+    pub(crate) async fn read_after(
+        &self,
+        table: &Table,
+        log: &str,
         position: u64,
         limit: usize,
-    ) -> Stored<'a, Option<LogPage>> {
-        self.backend().read_after(table, log, position, limit)
+    ) -> Result<Option<LogPage>, StoreError> {
+        let mut page = self.backend().read_after(table, log, position, limit).await?;
+        for entry in page.iter_mut().flat_map(|page| &mut page.entries) {
+            entry.bytes = match entry.bytes.split_first() {
+                Some((&FORMAT, bytes)) => bytes.into(),
+                _ => {
+                    self.log_other_version(table);
+                    Arc::default()
+                }
+            };
+        }
+        Ok(page)
     }
 
     /// Sends a message to all replicas.
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub(crate) fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
-        self.backend().publish(topic, message)
+    pub(crate) async fn publish(&self, topic: &str, message: &[u8]) -> Result<(), StoreError> {
+        self.backend().publish(topic, &formatted(message)).await
     }
 
     /// Receives the messages of all replicas.
@@ -200,31 +239,32 @@ impl SealedStore {
     /// # Errors
     /// The store cannot be reached.
     pub(crate) async fn subscribe(&self, topic: &str) -> Result<SealedSubscription, StoreError> {
-        let subscription = self.backend().subscribe(topic).await?;
-        Ok(SealedSubscription { subscription, shared: self.shared.clone(), topic: topic.into() })
+        Ok(SealedSubscription(self.backend().subscribe(topic).await?))
     }
 }
 
-/// The messages of a topic.
-pub(crate) struct SealedSubscription {
-    subscription: Subscription,
-    shared: Option<Arc<dyn SharedStore>>,
-    topic: Box<str>,
+/// What is stored for these bytes.
+fn formatted(bytes: &[u8]) -> Vec<u8> {
+    let mut formatted = Vec::with_capacity(1 + bytes.len());
+    formatted.push(FORMAT);
+    formatted.extend_from_slice(bytes);
+    formatted
 }
+
+/// The messages of a topic.
+pub(crate) struct SealedSubscription(Subscription);
 
 impl SealedSubscription {
     /// The next message, or that some were lost; `None` at the end of them.
     pub(crate) async fn next(&mut self) -> Option<Received> {
-        loop {
-            match (self.subscription.next().await?, &self.shared) {
-                (Received::Message(message), Some(shared)) => {
-                    if let Some(received) = shared.open_message(&self.topic, &message) {
-                        return Some(received);
-                    }
-                }
-                (received, _) => return Some(received),
-            }
-        }
+        Some(match self.0.next().await? {
+            Received::Message(message) => match message.split_first() {
+                Some((&FORMAT, message)) => Received::Message(message.into()),
+                // another version of this crate: what it says cannot be read
+                _ => Received::Missed,
+            },
+            Received::Missed => Received::Missed,
+        })
     }
 }
 

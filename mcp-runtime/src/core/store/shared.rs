@@ -1,7 +1,7 @@
 //! The interface of a store for all replicas of a server: the trait, and the types of its operations. A store keeps nothing
 //! without an owner, a limit and an expiry.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 
@@ -333,10 +333,20 @@ pub struct LogEntry {
 pub(crate) const MAX_MESSAGES: usize = 1024;
 
 /// The messages of a topic.
-#[derive(Debug)]
 pub struct Subscription {
     messages: mpsc::Receiver<Arc<[u8]>>,
     missed: mpsc::Receiver<()>,
+    /// Opens messages that are sealed.
+    open: Option<OpenMessage>,
+}
+
+/// `None` of a message that is ignored.
+type OpenMessage = Box<dyn Fn(&[u8]) -> Option<Arc<[u8]>> + Send + Sync>;
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
 }
 
 /// The store's end of a [`Subscription`].
@@ -361,16 +371,30 @@ impl Subscription {
     pub fn new(capacity: usize) -> (Publisher, Self) {
         let (messages, received) = mpsc::channel(capacity.max(1));
         let (missed, has_missed) = mpsc::channel(1);
-        (Publisher { messages, missed }, Self { messages: received, missed: has_missed })
+        (Publisher { messages, missed }, Self { messages: received, missed: has_missed, open: None })
+    }
+
+    /// The same, of messages that are opened before they are received.
+    pub(super) fn opened_by(self, open: impl Fn(&[u8]) -> Option<Arc<[u8]>> + Send + Sync + 'static) -> Self {
+        Self { open: Some(Box::new(open)), ..self }
     }
 
     /// The next message, or that some were lost; `None` at the end of them.
     pub async fn next(&mut self) -> Option<Received> {
-        tokio::select! {
-            biased;
-            Some(message) = self.messages.recv() => Some(Received::Message(message)),
-            Some(()) = self.missed.recv() => Some(Received::Missed),
-            else => None,
+        loop {
+            let message = tokio::select! {
+                biased;
+                Some(message) = self.messages.recv() => message,
+                Some(()) = self.missed.recv() => return Some(Received::Missed),
+                else => return None,
+            };
+            let opened = match &self.open {
+                Some(open) => open(&message),
+                None => Some(message),
+            };
+            if let Some(message) = opened {
+                return Some(Received::Message(message));
+            }
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) const CORE: Folder = Folder {
         budget("URIs of all subscriptions", Bytes(|o| o.limits.subscriptions.bytes), "", All, "`-32603`, over HTTP with `503`; of legacy sessions without a stream the oldest subscriptions go first", FILTER),
         budget("one URI", FixedBytes("MAX_URI"), "", Subscriber, "`-32602`", "core/connection/subscribe_error.rs"),
         budget("changes that wait for a subscriber", Count(|o| o.limits.subscriptions.pending), "", Subscriber, "the stream ends; legacy: are dropped", FILTER),
-        budget("changes that were not sent to other replicas yet", FixedCount("MAX_UNSENT"), "", All, "are told as a change of everything", "core/server/relay.rs"),
+        budget("messages to other replicas that were not sent yet, of each kind", FixedCount("MAX_UNSENT"), "", All, "are lost, which the others are told", "core/store/messages.rs"),
         budget("messages of other replicas that wait to be read", FixedCount("MAX_MESSAGES"), "", All, "are lost, which is noticed", "core/store/shared.rs"),
         budget("threads that run `blocking` functions", FixedCount("MAX_THREADS"), "", All, "wait", "core/blocking.rs"),
         budget("names that are looked up at once", FixedCount("MAX_LOOK_UPS"), "", All, "wait", "core/resolver.rs"),

@@ -15,7 +15,6 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value as Json};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until, timeout},
@@ -34,8 +33,7 @@ use crate::{
     core::{
         admission::Owner,
         config::LONGEST,
-        connection::Principal,
-        crypto::random_id,
+        connection::{Principal, StoredPrincipal},
         log_limit::log_store_error,
         server::{Entry as _, Server, WeakServer},
         spawn::spawn,
@@ -105,19 +103,6 @@ pub(super) struct Record {
     /// Whether it has ended since its principal has lost access, and its endpoint was not told yet.
     #[serde(default)]
     pub(super) is_revoked: bool,
-}
-
-/// A principal, as it was authenticated.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct StoredPrincipal {
-    issuer: String,
-    subject: String,
-    client_id: Option<String>,
-    scopes: Vec<String>,
-    claims: Option<Map<String, Json>>,
-    actor: Option<Json>,
-    confirmation_key: Option<String>,
-    expires: Option<u64>,
 }
 
 /// The position that a subscription has reached.
@@ -237,46 +222,6 @@ fn part_of(key: &WebhookKey) -> u8 {
     key.first().copied().unwrap_or_default() % PARTS
 }
 
-impl StoredPrincipal {
-    pub(super) fn of(principal: &Principal) -> Self {
-        Self {
-            issuer: principal.issuer().to_owned(),
-            subject: principal.subject().to_owned(),
-            client_id: principal.client_id().map(str::to_owned),
-            scopes: principal.scopes().to_vec(),
-            claims: principal.claims().cloned(),
-            actor: principal.actor().cloned(),
-            confirmation_key: principal.confirmation_key().map(str::to_owned),
-            expires: principal.expires().map(to_millis),
-        }
-    }
-
-    /// Its issuer and subject.
-    fn identity(&self) -> (&str, &str) {
-        (&self.issuer, &self.subject)
-    }
-
-    fn principal(&self) -> Principal {
-        let mut principal = Principal::new(&self.issuer, &self.subject).with_scopes(self.scopes.clone());
-        if let Some(client_id) = &self.client_id {
-            principal = principal.with_client_id(client_id);
-        }
-        if let Some(claims) = &self.claims {
-            principal = principal.with_claims(claims.clone());
-        }
-        if let Some(actor) = &self.actor {
-            principal = principal.with_actor(actor.clone());
-        }
-        if let Some(key) = &self.confirmation_key {
-            principal = principal.with_confirmation_key(key);
-        }
-        match self.expires {
-            Some(expires) => principal.with_expiry(of_millis(expires)),
-            None => principal,
-        }
-    }
-}
-
 impl Record {
     /// Whether it was neither ended nor has expired.
     pub(super) fn is_alive(&self) -> bool {
@@ -337,15 +282,14 @@ impl DurableWebhooks {
     /// The webhooks of a server, if it shares a store.
     pub(super) fn of(server: &Server, max_subscriptions: usize) -> Option<Arc<Self>> {
         let store = server.store();
-        // without randomness, subscriptions are not delivered: the store cannot be written either
-        store.is_shared().then(|| Self::new(store.clone(), max_subscriptions).ok()).flatten().map(Arc::new)
+        store.is_shared().then(|| Arc::new(Self::new(store.clone(), max_subscriptions)))
     }
 
-    fn new(store: SealedStore, max_subscriptions: usize) -> Result<Self, getrandom::Error> {
+    fn new(store: SealedStore, max_subscriptions: usize) -> Self {
         let small = |name: &str| Table::new(name, usize::from(PARTS) * 2, MAX_RECORD * 1024, 100);
-        Ok(Self {
+        Self {
+            replica: store.process().to_string(),
             store,
-            replica: random_id()?,
             records: Table::new("webhooks", max_subscriptions, max_subscriptions.saturating_mul(4096), 50),
             indexes: small("webhook-indexes"),
             parts: small("webhook-parts"),
@@ -360,7 +304,7 @@ impl DurableWebhooks {
             changed: Notify::new(),
             revoked: Mutex::default(),
             max_revoked: max_subscriptions,
-        })
+        }
     }
 
     async fn get<T: DeserializeOwned>(
@@ -1066,7 +1010,7 @@ mod tests {
     };
 
     fn durable(store: SealedStore) -> Arc<DurableWebhooks> {
-        Arc::new(DurableWebhooks::new(store, 100).expect("randomness"))
+        Arc::new(DurableWebhooks::new(store, 100))
     }
 
     fn record(subject: &str) -> Record {
@@ -1075,7 +1019,7 @@ mod tests {
             name: "note.added".into(),
             url: "https://example.com/".into(),
             arguments: "{}".into(),
-            caller: StoredPrincipal::of(&Principal::new("test", subject)),
+            caller: StoredPrincipal::new(&Principal::new("test", subject)),
             owner: subject.into(),
             secret: String::new(),
             previous: None,
@@ -1092,7 +1036,7 @@ mod tests {
     async fn of_too_many_principals_that_lose_access_before_the_store_can_be_used_the_oldest_is_forgotten() {
         let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
         let store = SealedStore::shared(Arc::new(memory), &keys, "test");
-        let (all, two) = (durable(store.clone()), DurableWebhooks::new(store, 2).expect("randomness"));
+        let (all, two) = (durable(store.clone()), DurableWebhooks::new(store, 2));
         let subjects = ["ada", "bob", "cleo"];
         let key = |index: usize| [u8::try_from(index).expect("a few"); 32];
         for (index, subject) in subjects.iter().enumerate() {

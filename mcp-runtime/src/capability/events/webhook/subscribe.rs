@@ -15,10 +15,7 @@ use url::Url;
 use super::{
     DeliveryFailure, GapMessage, LIFETIMES, Webhook, WebhookKey, WebhookState, Webhooks,
     delivery::{Deliverer, control_id},
-    durable::{
-        DurableWebhooks, Reached, Record, StoredPrincipal, of_millis, parse_position, position_text,
-        to_millis,
-    },
+    durable::{DurableWebhooks, Reached, Record, of_millis, parse_position, position_text, to_millis},
     endpoint::Message,
     secret::Secret,
 };
@@ -34,7 +31,7 @@ use crate::{
         admission::Owner,
         arguments::MaybeFuture,
         client_request::CallBinding,
-        connection::{Principal, principal_digest},
+        connection::{Principal, StoredPrincipal, principal_digest},
         context::Context,
         crypto::random_id,
         dispatch::{ItemCall, Reply, Request, Response, WriteResult},
@@ -382,7 +379,7 @@ impl EventCall<Subscribe> {
                 let reached = reached.filter(|reached| reached.since == known.since);
                 let mut renewed = known.clone();
                 renewed.set_secret(&self.own.secret);
-                renewed.caller = StoredPrincipal::of(&self.own.caller);
+                renewed.caller = StoredPrincipal::new(&self.own.caller);
                 renewed.expires = refresh_before.map(to_millis);
                 let start = reached.as_ref().map_or(renewed.start.as_str(), |reached| &reached.position);
                 position = parse_position(start).unwrap_or(subscription.position);
@@ -407,7 +404,7 @@ impl EventCall<Subscribe> {
                     name: self.entry.name().to_owned(),
                     url: self.own.url.to_string(),
                     arguments: self.arguments.to_string(),
-                    caller: StoredPrincipal::of(&self.own.caller),
+                    caller: StoredPrincipal::new(&self.own.caller),
                     owner: self.owner.as_str().to_string(),
                     secret: self.own.secret.to_text(),
                     previous: None,

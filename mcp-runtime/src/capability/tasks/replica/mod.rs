@@ -34,8 +34,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(super) use keeper::StoredCopy;
 pub(super) use record::{
-    RetriedCall, STOPPED, StoredCall, StoredCaller, StoredEnd, StoredRequest, StoredTask, millis, millis_of,
-    raw_json,
+    RetriedCall, STOPPED, StoredCall, StoredEnd, StoredRequest, StoredTask, millis, millis_of, raw_json,
 };
 
 use self::{

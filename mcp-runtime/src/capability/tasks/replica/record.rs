@@ -8,11 +8,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::super::running_task::timestamp;
 use crate::core::{
-    connection::Principal,
+    connection::StoredPrincipal,
     context::{InputResponse, PendingRequest, RawJson},
     jsonrpc::{Object, ProtocolError},
 };
@@ -83,7 +83,7 @@ pub(crate) struct StoredCall {
     pub(crate) arguments: String,
     /// The request's `_meta`.
     pub(crate) meta: Option<String>,
-    pub(crate) caller: Option<StoredCaller>,
+    pub(crate) caller: Option<StoredPrincipal>,
     /// Whether the server identifies callers, so that a request without one has no scopes.
     pub(crate) has_rules: bool,
     pub(crate) address: Option<std::net::IpAddr>,
@@ -112,56 +112,6 @@ pub(crate) struct RetriedCall {
     pub(crate) started: u64,
     /// Until when it can be retried, in seconds since 1970.
     pub(crate) expires: u64,
-}
-
-/// A principal.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct StoredCaller {
-    issuer: String,
-    subject: String,
-    client_id: Option<String>,
-    scopes: Vec<String>,
-    claims: Option<Map<String, Value>>,
-    actor: Option<Value>,
-    confirmation_key: Option<String>,
-    /// Milliseconds since 1970.
-    expires: Option<u64>,
-}
-
-impl StoredCaller {
-    pub(crate) fn new(caller: &Principal) -> Self {
-        Self {
-            issuer: caller.issuer().to_owned(),
-            subject: caller.subject().to_owned(),
-            client_id: caller.client_id().map(str::to_owned),
-            scopes: caller.scopes().to_vec(),
-            claims: caller.claims().cloned(),
-            actor: caller.actor().cloned(),
-            confirmation_key: caller.confirmation_key().map(str::to_owned),
-            expires: caller.expires().map(millis_of),
-        }
-    }
-
-    /// The principal as it was authenticated.
-    pub(crate) fn principal(&self) -> Principal {
-        let mut caller = Principal::new(&self.issuer, &self.subject).with_scopes(self.scopes.clone());
-        if let Some(id) = &self.client_id {
-            caller = caller.with_client_id(id);
-        }
-        if let Some(claims) = &self.claims {
-            caller = caller.with_claims(claims.clone());
-        }
-        if let Some(actor) = &self.actor {
-            caller = caller.with_actor(actor.clone());
-        }
-        if let Some(key) = &self.confirmation_key {
-            caller = caller.with_confirmation_key(key);
-        }
-        match self.expires {
-            Some(expires) => caller.with_expiry(UNIX_EPOCH + Duration::from_millis(expires)),
-            None => caller,
-        }
-    }
 }
 
 /// Milliseconds since 1970.

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{FoundTask, Replicas, STOPPED, StoredCall, StoredTask, Tasks, lease::Presence};
 use crate::core::{
     admission::Owner,
-    connection::Access,
+    connection::{Access, StoredPrincipal},
     jsonrpc::ProtocolError,
     server::{Entry as _, Server, WeakServer},
     spawn::spawn,
@@ -278,7 +278,7 @@ fn find_tool(server: &Server, call: &StoredCall) -> Result<Arc<ToolEntry>, Refus
     if call.losses >= MAX_LOSSES {
         return Err(Refusal::Ever(format!("as {} before it", call.losses)));
     }
-    let caller = call.caller.as_ref().map(super::StoredCaller::principal);
+    let caller = call.caller.as_ref().map(StoredPrincipal::principal);
     if caller.as_ref().is_some_and(|caller| caller.has_expired()) {
         return Err(Refusal::Ever("and the authentication of its caller has expired since".to_owned()));
     }

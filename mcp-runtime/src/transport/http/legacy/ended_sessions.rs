@@ -1,6 +1,6 @@
 //! The sessions that have ended, where replicas share a store: each request of a session asks it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::core::{
     admission::Owner,
-    store::{Condition, Found, SharedStore, StoreError, Table, Write, Written},
+    store::{Condition, Found, SealedStore, StoreError, Table, Write, Written},
 };
 
 /// Seconds by which the clocks of replicas may differ.
@@ -18,7 +18,7 @@ const CLOCK_SKEW: u64 = 60;
 
 /// The ended sessions of one endpoint.
 pub(super) struct EndedSessions {
-    store: Arc<dyn SharedStore>,
+    store: SealedStore,
     table: Table,
     /// Whether sessions go on while the store cannot be reached.
     pub(super) allows_unchecked: bool,
@@ -27,7 +27,7 @@ pub(super) struct EndedSessions {
 impl EndedSessions {
     /// For this many sessions, of which one owner may have that share.
     pub(super) fn new(
-        store: &Arc<dyn SharedStore>,
+        store: &SealedStore,
         (sessions, share_percent): (usize, u8),
         allows_unchecked: bool,
     ) -> Self {

@@ -69,9 +69,9 @@ impl Sessions {
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
             table: SessionTable::new(limits.quota(options.max_sessions), server.hub().clone()),
-            ended: server.store().shared_store().map(|store| {
+            ended: server.store().is_shared().then(|| {
                 let records = (options.max_session_records, limits.share_percent);
-                EndedSessions::new(store, records, server.options().stores.allows_unchecked_sessions)
+                EndedSessions::new(server.store(), records, server.options().stores.allows_unchecked_sessions)
             }),
             event_logs: options
                 .resumable

@@ -1,0 +1,189 @@
+//! What the replicas of a server tell each other: messages on topics of the store that they share. A message is kept until
+//! the store has taken it; a replica that may have missed some is told that instead. In memory, nothing is sent.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use serde::Serialize;
+use tokio::{runtime::Handle, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{SealedStore, StoreError, server_store::SealedSubscription, shared::Received};
+use crate::core::{spawn::spawn_on, sync::Mutex};
+
+/// Messages of a topic that were not sent yet; of later ones, the others learn that they have missed some.
+pub(crate) const MAX_UNSENT: usize = 1024;
+/// After a failure.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The messages of one process.
+#[derive(Default)]
+pub(super) struct Messages {
+    unsent: Mutex<Unsent>,
+    /// The runtime that they are sent on.
+    runtime: OnceLock<Handle>,
+    /// Fires when the server is gone.
+    closed: CancellationToken,
+}
+
+#[derive(Default)]
+struct Unsent {
+    by_topic: BTreeMap<&'static str, VecDeque<Arc<[u8]>>>,
+    is_sending: bool,
+}
+
+impl Unsent {
+    /// The oldest message of the topic after that one, or of the first.
+    fn next(&self, after: &'static str) -> Option<(&'static str, Arc<[u8]>)> {
+        let later = self.by_topic.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let found = later.chain(&self.by_topic).find_map(|(topic, queue)| Some((*topic, queue.front()?)));
+        found.map(|(topic, message)| (topic, message.clone()))
+    }
+}
+
+impl SealedStore {
+    /// Begins to send messages, unless that was done. Without a runtime, a later call does it. Returns whether this one did.
+    pub(crate) fn begin_messages(&self) -> bool {
+        let begun = Handle::try_current().is_ok_and(|runtime| self.messages().runtime.set(runtime).is_ok());
+        if begun {
+            self.send_unsent();
+        }
+        begun
+    }
+
+    /// The runtime of the first call of [`begin_messages`](Self::begin_messages) that had one.
+    pub(crate) fn runtime(&self) -> Option<&Handle> {
+        self.messages().runtime.get()
+    }
+
+    /// Ends what listens to messages.
+    pub(crate) fn close_messages(&self) {
+        self.messages().closed.cancel();
+    }
+
+    /// Sends a message to the other replicas, if there are any, as soon as the store can be reached; one that waits already
+    /// is sent once. `false` if too many wait, so that the others learn only that they have missed some.
+    pub(crate) fn send(&self, topic: &'static str, message: &impl Serialize) -> bool {
+        let Some(message) = serde_json::to_vec(message).ok().filter(|_| self.is_shared()) else {
+            return true;
+        };
+        let message: Arc<[u8]> = [self.process().as_bytes(), b" ", &message].concat().into();
+        let fits = {
+            let mut unsent = self.messages().unsent.lock();
+            let queue = unsent.by_topic.entry(topic).or_default();
+            let fits = queue.len() < MAX_UNSENT;
+            if !queue.contains(&message) {
+                if !fits {
+                    // without a text, the last one says that there were others
+                    queue.pop_back();
+                }
+                let missed = || [self.process().as_bytes(), b" "].concat().into();
+                queue.push_back(if fits { message } else { missed() });
+            }
+            fits
+        };
+        self.send_unsent();
+        fits
+    }
+
+    /// Sends what is not sent yet, unless that is done at the moment.
+    fn send_unsent(&self) {
+        let Some(runtime) = self.runtime().cloned().or_else(|| Handle::try_current().ok()) else { return };
+        let mut unsent = self.messages().unsent.lock();
+        if !std::mem::replace(&mut unsent.is_sending, true) {
+            let _sends = spawn_on(&runtime, self.clone().send_all());
+        }
+    }
+
+    async fn send_all(self) {
+        let mut last = "";
+        loop {
+            let next = {
+                let mut unsent = self.messages().unsent.lock();
+                let next = unsent.next(last);
+                unsent.is_sending = next.is_some();
+                next
+            };
+            let Some((topic, message)) = next else { return };
+            last = topic;
+            match self.publish(topic, &message).await {
+                Ok(()) => {
+                    let mut unsent = self.messages().unsent.lock();
+                    if let Some(queue) = unsent.by_topic.get_mut(topic) {
+                        // nothing else takes from the front
+                        queue.pop_front();
+                    }
+                }
+                Err(_) if self.messages().closed.is_cancelled() => return,
+                Err(error) => {
+                    tracing::debug!(%error, topic, "a message cannot be sent to other replicas yet");
+                    sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    /// Listens to what the other replicas send on a topic.
+    pub(crate) fn listen(&self, topic: &'static str) -> Listener {
+        Listener { store: self.clone(), topic, subscription: None, has_missed: false }
+    }
+}
+
+/// The messages of other replicas on one topic.
+pub(crate) struct Listener {
+    store: SealedStore,
+    topic: &'static str,
+    subscription: Option<SealedSubscription>,
+    has_missed: bool,
+}
+
+impl Listener {
+    /// The next message, or that some may have been lost; `None` when the server is gone.
+    pub(crate) async fn next(&mut self) -> Option<Received> {
+        let closed = self.store.messages().closed.clone();
+        loop {
+            let received = tokio::select! {
+                () = closed.cancelled() => return None,
+                received = self.receive() => received,
+            };
+            match received {
+                Ok(Some(received)) => return Some(received),
+                Ok(None) => {}
+                Err(error) => {
+                    let topic = self.topic;
+                    tracing::debug!(%error, topic, "messages of other replicas cannot be received yet");
+                    self.has_missed = true;
+                    sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    /// What is received next; `None` if it is of no use.
+    async fn receive(&mut self) -> Result<Option<Received>, StoreError> {
+        let Some(subscription) = &mut self.subscription else {
+            self.subscription = Some(self.store.subscribe(self.topic).await?);
+            return Ok(std::mem::take(&mut self.has_missed).then_some(Received::Missed));
+        };
+        let message = match subscription.next().await {
+            None => {
+                (self.subscription, self.has_missed) = (None, true);
+                return Ok(None);
+            }
+            Some(Received::Missed) => return Ok(Some(Received::Missed)),
+            Some(Received::Message(message)) => message,
+        };
+        let from = message.iter().position(|byte| *byte == b' ').unwrap_or_default();
+        let (from, message) = message.split_at(from);
+        Ok(match message.get(1..) {
+            // its own
+            Some(_) if from == self.store.process().as_bytes() => None,
+            None | Some([]) => Some(Received::Missed),
+            Some(message) => Some(Received::Message(message.into())),
+        })
+    }
+}

@@ -45,7 +45,7 @@ mod missing_features;
 pub mod prelude;
 #[cfg(feature = "redis")]
 mod redis;
-mod schema;
+use mcp_runtime_schema as schema;
 #[cfg(feature = "config")]
 mod settings;
 #[cfg(any(feature = "testing", test))]

@@ -12,6 +12,7 @@
 //! | `postgres` | PostgreSQL |
 //! | `prometheus` | promtool; Prometheus, if asked for |
 //! | `redis`, `shared` | Redis; Valkey, if there is one |
+//! | `schema_oracle` | the crates `jsonschema` and `proptest`, which take long to compile |
 //! | `tls` | aws-lc, which takes long to compile |
 
 mod apps;
@@ -26,6 +27,7 @@ mod postgres;
 mod prometheus;
 #[cfg(unix)]
 mod redis;
+mod schema_oracle;
 #[cfg(unix)]
 #[path = "../shared/mod.rs"]
 mod shared;

@@ -1,11 +1,11 @@
-//! Three packages are published, with what the registry asks for.
+//! Four packages are published, with what the registry asks for.
 
 use std::{fs, process::Command};
 
 use mcp_tests::programs::workspace_dir;
 use serde_json::{Value, from_slice, from_str};
 
-const PUBLISHED: [&str; 3] = ["mcp-runtime-macros", "mcp-runtime", "mcp-dev"];
+const PUBLISHED: [&str; 4] = ["mcp-runtime-macros", "mcp-runtime-schema", "mcp-runtime", "mcp-dev"];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -35,7 +35,7 @@ fn keywords_of_crates_are_those_that_the_registry_takes() {
 }
 
 #[test]
-fn three_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
+fn four_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
     let workspace = workspace_dir();
     let mut metadata = Command::new(env!("CARGO"));
     metadata.current_dir(workspace).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);

@@ -1,5 +1,5 @@
-//! The public interface of `mcp-runtime` with all features is what the files in `golden` say, one file a module and one item a
-//! line, so that every change of it is seen and reviewed. `.ci/interface` has rustdoc write the interface as JSON, and runs
+//! The public interface of `mcp-runtime` with all features, and that of the packages under it, is what the files in `golden` say,
+//! one file a module of `mcp-runtime` or a package under it, and one item a line, so that every change of it is seen and reviewed. `.ci/interface` has rustdoc write the interface as JSON, and runs
 //! this; with `INTERFACE=overwrite` it writes the files anew, and removes those of modules that are gone.
 
 use std::{
@@ -10,10 +10,14 @@ use std::{
 
 use public_api::Builder;
 
+/// The packages under `mcp-runtime`.
+const PACKAGES: [&str; 1] = ["schema"];
+
 /// What rustdoc writes beside the documentation, in the folder that this test was built in.
-fn interface() -> Vec<String> {
+fn interface(krate: &str) -> Vec<String> {
     let test = env::current_exe().expect("the path of this test");
-    let json = test.ancestors().nth(3).expect("the folder of what is built").join("doc/mcp_runtime.json");
+    let documentation = test.ancestors().nth(3).expect("the folder of what is built").join("doc");
+    let json = documentation.join(krate).with_extension("json");
     assert!(json.exists(), "`{}` is missing: run `.ci/interface`", json.display());
     let builder = Builder::from_rustdoc_json(json);
     let builder = builder.omit_blanket_impls(true).omit_auto_trait_impls(true).omit_auto_derived_impls(true);
@@ -108,7 +112,8 @@ fn without(of: &[String], others: &[String], sign: char) -> Vec<String> {
 #[test]
 fn the_public_interface_is_that_of_the_golden() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let found = by_module(interface());
+    let mut found = by_module(interface("mcp_runtime"));
+    found.extend(PACKAGES.map(|package| (package.to_owned(), interface(&format!("mcp_runtime_{package}")))));
     if env::var("INTERFACE").is_ok_and(|wanted| wanted == "overwrite") {
         write(&folder, &found);
     }

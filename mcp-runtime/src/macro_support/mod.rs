@@ -3,6 +3,7 @@
 
 mod capability;
 mod core;
+mod derived;
 mod features;
 mod schema;
 #[cfg(feature = "config")]

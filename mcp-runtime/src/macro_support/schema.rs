@@ -1,6 +1,4 @@
-//! What generated code names of `schema`.
+//! What generated code names of schemas.
 
-pub use crate::schema::{
-    aliases::lists_aliases,
-    derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
-};
+pub use super::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field};
+pub use crate::schema::lists_aliases;

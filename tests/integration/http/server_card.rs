@@ -8,6 +8,7 @@ use mcp_runtime::{
     auth::{ApiKeys, Oauth},
     content::Icon,
 };
+use mcp_runtime_schema::Validator;
 use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, serve_router, within};
 use serde_json::{Value, json};
 
@@ -115,8 +116,8 @@ fn card_schema() -> Value {
 /// Why it is not a card, if it is none.
 fn problems(card: &Value) -> Vec<String> {
     let schema = card_schema();
-    let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
-    validator.iter_errors(card).map(|error| error.to_string()).collect()
+    let validator = Validator::compile(&schema).expect("a schema").check_formats();
+    validator.validate(card).iter().map(ToString::to_string).collect()
 }
 
 #[track_caller]

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod changes;
+mod schema;
 
 /// A function to call with any bytes.
 #[derive(Debug)]
@@ -30,15 +31,6 @@ pub fn run(name: &str, data: &[u8]) {
 /// Text, and what follows its first NUL.
 pub(crate) fn halves(data: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(data).ok()?.split_once('\0')
-}
-
-/// A schema, a value, and whether the value is valid, of the bytes that the target `schema` takes.
-#[must_use]
-pub fn validated(data: &[u8]) -> Option<(serde_json::Value, serde_json::Value, bool)> {
-    let (schema, value) = halves(data)?;
-    let (schema, value) = (serde_json::from_str(schema).ok()?, serde_json::from_str(value).ok()?);
-    let is_valid = crate::schema::Validator::compile(&schema).ok()?.is_valid(&value);
-    Some((schema, value, is_valid))
 }
 
 #[cfg(test)]

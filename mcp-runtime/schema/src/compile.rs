@@ -1,0 +1,671 @@
+//! Compiles a schema into nodes, and rejects keywords that the validator does not enforce.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::{Map, Number, Value};
+
+use super::format::StringFormat;
+use super::node::{
+    Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property, SchemaNode,
+    StringRules, TypeSet,
+};
+use super::pattern::TextPattern;
+use super::{equality, walk};
+
+/// A keyword that the validator does not enforce, so a schema that has it cannot be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsupportedKeyword {
+    /// The keyword, as in `$dynamicRef`.
+    pub keyword: String,
+    /// The JSON pointer of the subschema that has it; empty for the root.
+    pub pointer: String,
+    reason: String,
+}
+
+impl UnsupportedKeyword {
+    /// A keyword that the validator does not know.
+    pub(super) fn unknown(keyword: &str, pointer: &str) -> Self {
+        let reason = "it is not a supported keyword".to_owned();
+        Self { keyword: keyword.to_owned(), pointer: pointer.to_owned(), reason }
+    }
+}
+
+impl fmt::Display for UnsupportedKeyword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keyword, pointer, reason } = self;
+        if keyword.is_empty() {
+            return write!(f, "the schema at `#{pointer}` cannot be enforced: {reason}");
+        }
+        write!(f, "`{keyword}` at `#{pointer}` cannot be enforced: {reason}")
+    }
+}
+
+impl std::error::Error for UnsupportedKeyword {}
+
+/// The dialect that is enforced.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Keywords that are not assertions; in 2020-12, `format` is one of them.
+const ANNOTATIONS: [&str; 18] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "format",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "$comment",
+    "$schema",
+    "$vocabulary",
+    "$anchor",
+    "$defs",
+    "definitions",
+    "$id",
+];
+
+/// The error of an annotation's value: a client that reads the schema may refuse the whole list for it.
+fn annotation_error(keyword: &str, value: &Value) -> Option<String> {
+    let (is_right, expected) = match keyword {
+        "title" | "description" | "format" | "contentEncoding" | "contentMediaType" | "$comment"
+        | "$anchor" | "$id" => (value.is_string(), "a string"),
+        "deprecated" | "readOnly" | "writeOnly" => (value.is_boolean(), "`true` or `false`"),
+        "examples" => (value.is_array(), "an array"),
+        "contentSchema" => (value.is_object() || value.is_boolean(), "a schema"),
+        "$defs" | "definitions" | "$vocabulary" => (value.is_object(), "an object"),
+        "$schema" => {
+            let is_dialect = value.as_str().is_some_and(|name| name.trim_end_matches('#') == DIALECT);
+            let reason = format!("the dialect {value} is not 2020-12");
+            return (!is_dialect).then_some(reason);
+        }
+        _ => return None,
+    };
+    (!is_right).then(|| format!("its value is not {expected}"))
+}
+
+type CompileResult<T> = Result<T, UnsupportedKeyword>;
+
+/// A compiled schema, and which node each of its subschemas became.
+pub(super) struct CompiledSchema {
+    pub(super) nodes: Vec<SchemaNode>,
+    /// By JSON pointer.
+    pub(super) ids: HashMap<String, NodeId>,
+}
+
+/// Compiles a root schema; the root is the first node.
+pub(super) fn compile(root: &Value) -> CompileResult<Vec<SchemaNode>> {
+    compile_by_pointer(root).map(|compiled| compiled.nodes)
+}
+
+/// As [`compile`], with the places of the nodes.
+pub(super) fn compile_by_pointer(root: &Value) -> CompileResult<CompiledSchema> {
+    compile_all(root).map_err(|unsupported| unsupported.first)
+}
+
+/// The errors of a schema.
+pub(super) struct UnsupportedKeywords {
+    pub(super) first: UnsupportedKeyword,
+    pub(super) others: Vec<UnsupportedKeyword>,
+}
+
+/// As [`compile_by_pointer`]; the errors are one of each subschema that has some.
+pub(super) fn compile_all(root: &Value) -> Result<CompiledSchema, UnsupportedKeywords> {
+    let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new(), errors: Vec::new() };
+    compiler.node("", root);
+    if compiler.errors.is_empty() {
+        compiler.reject_endless_references();
+    }
+    let mut errors = std::mem::take(&mut compiler.errors).into_iter();
+    if let Some(first) = errors.next() {
+        return Err(UnsupportedKeywords { first, others: errors.collect() });
+    }
+    follow_references(&mut compiler.nodes);
+    mark_shared(&mut compiler.nodes);
+    settle_types(&mut compiler.nodes);
+    Ok(CompiledSchema { nodes: compiler.nodes, ids: compiler.ids })
+}
+
+/// Whether the value at a JSON pointer of a schema is an object, so that text for it is read as one.
+pub fn reads_objects(root: &Value, pointer: &str) -> bool {
+    let Ok(CompiledSchema { nodes, ids }) = compile_by_pointer(root) else { return false };
+    let node = ids.get(pointer).and_then(|id| nodes.get(*id));
+    node.is_some_and(|node| TypeSet::ANY.without(node.refuses).without(TypeSet::NULL) == TypeSet::OBJECT)
+}
+
+/// Replaces the nodes that consist of a reference by what they refer to, wherever they are applied.
+fn follow_references(nodes: &mut [SchemaNode]) {
+    let mut targets: Vec<NodeId> = (0..nodes.len()).collect();
+    for target in &mut targets {
+        // this terminates: compilation rejects reference cycles
+        while let Some(node) = nodes.get(*target)
+            && let ([Applicator::Ref(next)], true) = (node.applicators.as_slice(), node.is_unconstrained())
+        {
+            *target = *next;
+        }
+    }
+    for node in nodes {
+        node.replace_children(|id| targets.get(id).copied().unwrap_or(id));
+    }
+}
+
+/// Marks the nodes that may be applied to one value more than once.
+fn mark_shared(nodes: &mut [SchemaNode]) {
+    // unevaluated members are found by applying the keywords in place again
+    let has_unevaluated =
+        |node: &SchemaNode| node.object.as_ref().is_some_and(|rules| rules.unevaluated_properties.is_some());
+    let all_are_shared = nodes.iter().any(has_unevaluated);
+    let mut uses = vec![0_usize; nodes.len()];
+    let mut children = vec![0];
+    nodes.iter().for_each(|node| node.children(&mut children));
+    for id in children {
+        if let Some(uses) = uses.get_mut(id) {
+            *uses += 1;
+        }
+    }
+    for (node, uses) in nodes.iter_mut().zip(uses) {
+        node.is_shared = all_are_shared || uses > 1;
+    }
+}
+
+/// Determines of each node which types decide alone whether it accepts a value: most values of the alternatives of a type are
+/// told apart by that.
+fn settle_types(nodes: &mut [SchemaNode]) {
+    let mut known = vec![None; nodes.len()];
+    for id in 0..nodes.len() {
+        decided_types(nodes, id, &mut known);
+    }
+    for (node, types) in nodes.iter_mut().zip(known) {
+        (node.accepts, node.refuses) = types.unwrap_or_default();
+    }
+}
+
+/// The types that a node accepts, and those that it refuses. This terminates: no node applies itself to its value.
+fn decided_types(
+    nodes: &[SchemaNode],
+    id: NodeId,
+    known: &mut [Option<(TypeSet, TypeSet)>],
+) -> (TypeSet, TypeSet) {
+    if let Some(Some(types)) = known.get(id) {
+        return *types;
+    }
+    let Some(node) = nodes.get(id) else { return (TypeSet::NONE, TypeSet::NONE) };
+    let mut accepts = node.types.unwrap_or(TypeSet::ANY);
+    let mut refuses = TypeSet::ANY.without(accepts);
+    if node.never {
+        (accepts, refuses) = (TypeSet::NONE, TypeSet::ANY);
+    }
+    if let Some(choices) = &node.choices {
+        let of_choices =
+            choices.values.iter().fold(TypeSet::NONE, |types, choice| types.union(TypeSet::of(choice)));
+        (accepts, refuses) = (TypeSet::NONE, refuses.union(TypeSet::ANY.without(of_choices)));
+    }
+    let with_rules = [
+        (TypeSet::NUMBER, node.number.is_some()),
+        (TypeSet::STRING, node.string.is_some()),
+        (TypeSet::ARRAY, node.array.is_some()),
+        (TypeSet::OBJECT, node.object.is_some()),
+    ];
+    for (types, _) in with_rules.iter().filter(|(_, has_rules)| *has_rules) {
+        accepts = accepts.without(*types);
+    }
+    for applicator in &node.applicators {
+        let (accepted, refused) = match applicator {
+            Applicator::Ref(id) => decided_types(nodes, *id, known),
+            Applicator::Not(id) => {
+                let (accepted, refused) = decided_types(nodes, *id, known);
+                (refused, accepted)
+            }
+            Applicator::AllOf(ids) => ids.iter().fold((TypeSet::ANY, TypeSet::NONE), |all, id| {
+                let one = decided_types(nodes, *id, known);
+                (all.0.intersection(one.0), all.1.union(one.1))
+            }),
+            Applicator::AnyOf(ids) => ids.iter().fold((TypeSet::NONE, TypeSet::ANY), |all, id| {
+                let one = decided_types(nodes, *id, known);
+                (all.0.union(one.0), all.1.intersection(one.1))
+            }),
+            Applicator::OneOf(ids) => {
+                let each: Vec<_> = ids.iter().map(|id| decided_types(nodes, *id, known)).collect();
+                let is_alone = |at: usize| {
+                    let others = each.iter().enumerate().filter(|(other, _)| *other != at);
+                    others.fold(TypeSet::ANY, |all, (_, (_, refused))| all.intersection(*refused))
+                };
+                each.iter().enumerate().fold((TypeSet::NONE, TypeSet::ANY), |all, (at, one)| {
+                    (all.0.union(one.0.intersection(is_alone(at))), all.1.intersection(one.1))
+                })
+            }
+            Applicator::If { .. } => (TypeSet::NONE, TypeSet::NONE),
+            Applicator::DependentSchema(..) => (TypeSet::ANY.without(TypeSet::OBJECT), TypeSet::NONE),
+        };
+        (accepts, refuses) = (accepts.intersection(accepted), refuses.union(refused));
+    }
+    if let Some(slot) = known.get_mut(id) {
+        *slot = Some((accepts, refuses));
+    }
+    (accepts, refuses)
+}
+
+struct Compiler<'a> {
+    root: &'a Value,
+    nodes: Vec<SchemaNode>,
+    /// Nodes by JSON pointer, so that references share nodes and recursive schemas terminate.
+    ids: HashMap<String, NodeId>,
+    errors: Vec<UnsupportedKeyword>,
+}
+
+/// One subschema during compilation.
+struct Subschema<'s> {
+    map: &'s Map<String, Value>,
+    /// The JSON pointer from the root.
+    pointer: &'s str,
+}
+
+impl Subschema<'_> {
+    fn unsupported<T>(&self, keyword: &str, reason: impl Into<String>) -> CompileResult<T> {
+        Err(UnsupportedKeyword {
+            keyword: keyword.to_owned(),
+            pointer: self.pointer.to_owned(),
+            reason: reason.into(),
+        })
+    }
+
+    fn number(&self, keyword: &str) -> CompileResult<Option<Number>> {
+        match self.map.get(keyword) {
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number.clone())),
+            Some(_) => self.unsupported(keyword, "its value is not a number"),
+        }
+    }
+
+    fn count(&self, keyword: &str) -> CompileResult<Option<u64>> {
+        let Some(number) = self.number(keyword)? else { return Ok(None) };
+        let whole = number.as_f64().filter(|float| float.fract() == 0.0 && *float >= 0.0);
+        match number.as_u64().or(whole.map(|float| float as u64)) {
+            Some(count) => Ok(Some(count)),
+            None => self.unsupported(keyword, "its value is not a count"),
+        }
+    }
+
+    fn names(&self, keyword: &str, value: &Value) -> CompileResult<Vec<String>> {
+        let text = |name: &Value| name.as_str().map(str::to_owned);
+        let names: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
+        let duplicate = |names: &Vec<String>| {
+            names
+                .iter()
+                .enumerate()
+                .find(|(at, name)| names.iter().take(*at).any(|other| other == *name))
+                .map(|(_, name)| name.clone())
+        };
+        match names {
+            Some(names) => match duplicate(&names) {
+                Some(name) => self.unsupported(keyword, format!("it lists `{name}` twice")),
+                None => Ok(names),
+            },
+            None => self.unsupported(keyword, "its value is not a list of names"),
+        }
+    }
+
+    fn members(&self, keyword: &str) -> CompileResult<impl Iterator<Item = (&String, &Value)>> {
+        match self.map.get(keyword) {
+            None => Ok(None.into_iter().flatten()),
+            Some(Value::Object(members)) => Ok(Some(members).into_iter().flatten()),
+            Some(_) => self.unsupported(keyword, "its value is not an object"),
+        }
+    }
+
+    fn regex(&self, keyword: &str, pattern: &str) -> CompileResult<TextPattern> {
+        TextPattern::linked(pattern)
+            .or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
+    }
+
+    fn has(&self, keywords: &[&str]) -> bool {
+        keywords.iter().any(|keyword| self.map.contains_key(*keyword))
+    }
+}
+
+impl Compiler<'_> {
+    /// The node of a subschema; one with an error accepts everything.
+    fn node(&mut self, pointer: &str, schema: &Value) -> NodeId {
+        if let Some(id) = self.ids.get(pointer) {
+            return *id;
+        }
+        let id = self.nodes.len();
+        self.nodes.push(SchemaNode::default());
+        self.ids.insert(pointer.to_owned(), id);
+        let node = match schema {
+            Value::Bool(allowed) => Ok(SchemaNode { never: !allowed, ..SchemaNode::default() }),
+            Value::Object(map) => self.compile_object(&Subschema { map, pointer }),
+            _ => Err(UnsupportedKeyword {
+                keyword: String::new(),
+                pointer: pointer.to_owned(),
+                reason: "a schema is an object or a boolean".to_owned(),
+            }),
+        };
+        match node {
+            Ok(node) => {
+                if let Some(slot) = self.nodes.get_mut(id) {
+                    *slot = node;
+                }
+            }
+            Err(error) => self.errors.push(error),
+        }
+        id
+    }
+
+    fn compile_object(&mut self, subschema: &Subschema<'_>) -> CompileResult<SchemaNode> {
+        let mut node = SchemaNode::default();
+        for (keyword, value) in subschema.map {
+            match keyword.as_str() {
+                "$id" if !subschema.pointer.is_empty() => {
+                    return subschema.unsupported(keyword, "only the root schema may have one");
+                }
+                "type" => match TypeSet::parse(value) {
+                    Some(types) => node.types = Some(types),
+                    None => return subschema.unsupported(keyword, format!("{value} is not a JSON type")),
+                },
+                "$ref" => node.applicators.push(Applicator::Ref(self.reference(subschema, value)?)),
+                "allOf" => {
+                    node.applicators.push(Applicator::AllOf(self.schema_list(subschema, keyword, value)?));
+                }
+                "anyOf" => {
+                    node.applicators.push(Applicator::AnyOf(self.schema_list(subschema, keyword, value)?));
+                }
+                "oneOf" => {
+                    node.applicators.push(Applicator::OneOf(self.schema_list(subschema, keyword, value)?));
+                }
+                "not" => node.applicators.push(Applicator::Not(self.child(subschema, keyword, value))),
+                "if" => {
+                    let test = self.child(subschema, keyword, value);
+                    let then = self.optional_child(subschema, "then");
+                    let otherwise = self.optional_child(subschema, "else");
+                    node.applicators.push(Applicator::If { test, then, otherwise });
+                }
+                "dependentSchemas" => {
+                    for (key, schema) in subschema.members(keyword)? {
+                        let pointer = format!("{}/{keyword}/{}", subschema.pointer, walk::escape(key));
+                        let schema = self.node(&pointer, schema);
+                        node.applicators.push(Applicator::DependentSchema(key.clone(), schema));
+                    }
+                }
+                "unevaluatedItems" if value != &Value::Bool(true) => {
+                    return subschema.unsupported(keyword, "use `items` or `prefixItems`");
+                }
+                "$defs" | "definitions" if value.is_object() => {
+                    // one that nothing refers to is published as well
+                    for (name, schema) in subschema.members(keyword)? {
+                        self.node(&format!("{}/{keyword}/{}", subschema.pointer, walk::escape(name)), schema);
+                    }
+                }
+                known if is_known(known) => {
+                    if let Some(reason) = annotation_error(known, value) {
+                        return subschema.unsupported(keyword, reason);
+                    }
+                }
+                _ => return Err(UnsupportedKeyword::unknown(keyword, subschema.pointer)),
+            }
+        }
+        node.choices = choices(subschema)?;
+        node.number = number_rules(subschema)?.map(Box::new);
+        node.string = string_rules(subschema)?.map(Box::new);
+        node.has_format = subschema.has(&["format"]);
+        node.array = self.array_rules(subschema)?.map(Box::new);
+        node.object = self.object_rules(subschema)?.map(Box::new);
+        // without keywords in place, only those of the object evaluate its members
+        if node.applicators.is_empty()
+            && let Some(rules) = node.object.as_deref_mut()
+            && let Some(unevaluated) = rules.unevaluated_properties.take()
+        {
+            rules.additional_properties.get_or_insert(unevaluated);
+        }
+        Ok(node)
+    }
+
+    fn child(&mut self, subschema: &Subschema<'_>, keyword: &str, schema: &Value) -> NodeId {
+        self.node(&format!("{}/{keyword}", subschema.pointer), schema)
+    }
+
+    fn optional_child(&mut self, subschema: &Subschema<'_>, keyword: &str) -> Option<NodeId> {
+        subschema.map.get(keyword).map(|schema| self.child(subschema, keyword, schema))
+    }
+
+    fn schema_list(
+        &mut self,
+        subschema: &Subschema<'_>,
+        keyword: &str,
+        value: &Value,
+    ) -> CompileResult<Vec<NodeId>> {
+        let Value::Array(schemas) = value else {
+            return subschema.unsupported(keyword, "its value is not an array of schemas");
+        };
+        let at = |index: usize| format!("{}/{keyword}/{index}", subschema.pointer);
+        Ok(schemas.iter().enumerate().map(|(index, schema)| self.node(&at(index), schema)).collect())
+    }
+
+    fn reference(&mut self, subschema: &Subschema<'_>, value: &Value) -> CompileResult<NodeId> {
+        let Value::String(reference) = value else {
+            return subschema.unsupported("$ref", "its value is not a string");
+        };
+        let root_id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
+        let local = reference.strip_prefix(root_id).filter(|rest| rest.starts_with('#')).unwrap_or(reference);
+        let root = self.root;
+        match walk::resolve(root, local) {
+            Some((pointer, schema)) => Ok(self.node(&pointer, schema)),
+            None => subschema.unsupported("$ref", format!("`{reference}` does not exist in this schema")),
+        }
+    }
+
+    fn array_rules(&mut self, subschema: &Subschema<'_>) -> CompileResult<Option<ArrayRules>> {
+        if !subschema.has(&["minItems", "maxItems", "uniqueItems", "prefixItems", "items", "contains"]) {
+            return Ok(None);
+        }
+        let mut rules = ArrayRules {
+            min: subschema.count("minItems")?,
+            max: subschema.count("maxItems")?,
+            unique_items: subschema.map.get("uniqueItems") == Some(&Value::Bool(true)),
+            items: self.optional_child(subschema, "items"),
+            ..ArrayRules::default()
+        };
+        if let Some(value) = subschema.map.get("prefixItems") {
+            rules.prefix_items = self.schema_list(subschema, "prefixItems", value)?;
+        }
+        if let Some(schema) = self.optional_child(subschema, "contains") {
+            let min = subschema.count("minContains")?.unwrap_or(1);
+            rules.contains = Some(Contains { schema, min, max: subschema.count("maxContains")? });
+        }
+        Ok(Some(rules))
+    }
+
+    fn object_rules(&mut self, subschema: &Subschema<'_>) -> CompileResult<Option<ObjectRules>> {
+        const KEYWORDS: [&str; 9] = [
+            "properties",
+            "required",
+            "patternProperties",
+            "additionalProperties",
+            "unevaluatedProperties",
+            "propertyNames",
+            "minProperties",
+            "maxProperties",
+            "dependentRequired",
+        ];
+        // an object may have `properties` without any for clients that look for them
+        let is_empty = |keyword: &&str| {
+            *keyword == "properties" && subschema.map.get("properties") == Some(&Value::Object(Map::new()))
+        };
+        if !KEYWORDS.iter().any(|keyword| subschema.has(&[keyword]) && !is_empty(keyword)) {
+            return Ok(None);
+        }
+        let mut rules = ObjectRules {
+            additional_properties: self.optional_child(subschema, "additionalProperties"),
+            unevaluated_properties: self.optional_child(subschema, "unevaluatedProperties"),
+            property_names: self.optional_child(subschema, "propertyNames"),
+            min: subschema.count("minProperties")?,
+            max: subschema.count("maxProperties")?,
+            ..ObjectRules::default()
+        };
+        if let Some(value) = subschema.map.get("required") {
+            rules.required = subschema.names("required", value)?;
+        }
+        for (name, schema) in subschema.members("properties")? {
+            let schema =
+                self.node(&format!("{}/properties/{}", subschema.pointer, walk::escape(name)), schema);
+            let required = rules.required.contains(name);
+            // beside a reference, which is followed
+            let default = subschema.map["properties"][name].get("default").cloned();
+            rules.properties.push(Property { name: name.clone(), schema, required, default });
+        }
+        rules.properties.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut undeclared = std::mem::take(&mut rules.required);
+        undeclared.retain(|name| rules.property(name).is_none());
+        rules.required = undeclared;
+        for (pattern, schema) in subschema.members("patternProperties")? {
+            let regex = subschema.regex("patternProperties", pattern)?;
+            let pointer = format!("{}/patternProperties/{}", subschema.pointer, walk::escape(pattern));
+            rules.pattern_properties.push((regex, self.node(&pointer, schema)));
+        }
+        for (name, value) in subschema.members("dependentRequired")? {
+            rules.dependent_required.push((name.clone(), subschema.names("dependentRequired", value)?));
+        }
+        Ok(Some(rules))
+    }
+
+    /// Rejects schemas that apply themselves to the same value: validation would not terminate.
+    fn reject_endless_references(&mut self) {
+        let mut done = vec![false; self.nodes.len()];
+        let mut active = vec![false; self.nodes.len()];
+        let endless: Vec<NodeId> = (0..self.nodes.len())
+            .filter(|start| self.applies_itself(*start, &mut active, &mut done))
+            .collect();
+        for start in endless {
+            let at = self.ids.iter().find(|(_, id)| **id == start).map(|(at, _)| at.clone());
+            self.errors.push(UnsupportedKeyword {
+                keyword: "$ref".to_owned(),
+                pointer: at.unwrap_or_default(),
+                reason: "it refers to itself".to_owned(),
+            });
+        }
+    }
+
+    fn applies_itself(&self, id: NodeId, active: &mut [bool], done: &mut [bool]) -> bool {
+        if done.get(id).copied().unwrap_or(true) {
+            return false;
+        }
+        if let Some(mark) = active.get_mut(id)
+            && std::mem::replace(mark, true)
+        {
+            return true;
+        }
+        let mut next = Vec::new();
+        for applicator in self.nodes.get(id).map(|node| node.applicators.as_slice()).unwrap_or_default() {
+            match applicator {
+                Applicator::Ref(one) | Applicator::Not(one) | Applicator::DependentSchema(_, one) => {
+                    next.push(*one);
+                }
+                Applicator::AllOf(several) | Applicator::AnyOf(several) | Applicator::OneOf(several) => {
+                    next.extend(several);
+                }
+                Applicator::If { test, then, otherwise } => {
+                    next.push(*test);
+                    next.extend(then.iter().chain(otherwise));
+                }
+            }
+        }
+        let is_endless = next.into_iter().any(|id| self.applies_itself(id, active, done));
+        if let (Some(mark), Some(finished)) = (active.get_mut(id), done.get_mut(id)) {
+            *mark = false;
+            *finished = true;
+        }
+        is_endless
+    }
+}
+
+fn choices(subschema: &Subschema<'_>) -> CompileResult<Option<Choices>> {
+    let constant = subschema.map.get("const");
+    match (subschema.map.get("enum"), constant) {
+        (None, None) => Ok(None),
+        (None, Some(one)) => Ok(Some(Choices { values: vec![one.clone()], is_const: true })),
+        (Some(Value::Array(several)), _) => {
+            let fits = |value: &&Value| constant.is_none_or(|one| equality::equal(one, value));
+            let values = several.iter().filter(fits).cloned().collect();
+            Ok(Some(Choices { values, is_const: false }))
+        }
+        (Some(_), _) => subschema.unsupported("enum", "its value is not an array"),
+    }
+}
+
+fn number_rules(subschema: &Subschema<'_>) -> CompileResult<Option<NumberRules>> {
+    if !subschema.has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
+        return Ok(None);
+    }
+    let multiple_of = subschema.number("multipleOf")?;
+    if multiple_of.as_ref().and_then(Number::as_f64).is_some_and(|by| by <= 0.0) {
+        return subschema.unsupported("multipleOf", "its value is not above 0");
+    }
+    Ok(Some(NumberRules {
+        minimum: subschema.number("minimum")?,
+        maximum: subschema.number("maximum")?,
+        exclusive_minimum: subschema.number("exclusiveMinimum")?,
+        exclusive_maximum: subschema.number("exclusiveMaximum")?,
+        multiple_of,
+    }))
+}
+
+fn string_rules(subschema: &Subschema<'_>) -> CompileResult<Option<StringRules>> {
+    let format = subschema.map.get("format").and_then(Value::as_str).and_then(StringFormat::from_name);
+    if !subschema.has(&["minLength", "maxLength", "pattern"]) && format.is_none() {
+        return Ok(None);
+    }
+    let pattern = match subschema.map.get("pattern") {
+        None => None,
+        Some(Value::String(pattern)) => Some(subschema.regex("pattern", pattern)?),
+        Some(_) => return subschema.unsupported("pattern", "its value is not a string"),
+    };
+    let (min, max) = (subschema.count("minLength")?, subschema.count("maxLength")?);
+    Ok(Some(StringRules { min, max, pattern, format }))
+}
+
+/// Whether a keyword can be enforced, or is an annotation.
+pub(super) fn is_supported(keyword: &str) -> bool {
+    matches!(keyword, "type" | "$ref" | "allOf" | "anyOf" | "oneOf" | "not") || is_known(keyword)
+}
+
+/// Whether a keyword needs no applicator: it belongs to the rules of a type, to another keyword, or is an annotation.
+fn is_known(keyword: &str) -> bool {
+    const SUPPORTED: [&str; 32] = [
+        "then",
+        "else",
+        "enum",
+        "const",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "prefixItems",
+        "items",
+        "contains",
+        "minContains",
+        "maxContains",
+        "properties",
+        "required",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "propertyNames",
+        "minProperties",
+        "maxProperties",
+        "dependentRequired",
+        "dependentSchemas",
+        "if",
+    ];
+    SUPPORTED.contains(&keyword) || ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
+}

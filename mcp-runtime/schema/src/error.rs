@@ -1,0 +1,167 @@
+//! Validation errors: where a value does not conform, and the message that a model reads.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// One place where a value does not conform to a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValidationError {
+    /// The path to it, as in `items[2].price`; empty for the root.
+    pub path: String,
+    /// The value that the schema expects, as in `an integer`.
+    pub expected: String,
+    /// The message without the path.
+    message: String,
+}
+
+impl ValidationError {
+    pub(super) fn new(path: &ValuePath<'_>, mismatch: Mismatch) -> Self {
+        Self::at(path.to_string(), mismatch)
+    }
+
+    pub(super) fn at(path: String, mismatch: Mismatch) -> Self {
+        Self { path, expected: mismatch.expected, message: mismatch.message }
+    }
+
+    /// The same error of a value that is found at `parent`.
+    pub(super) fn below(mut self, parent: &str) -> Self {
+        let is_index = self.path.starts_with('[');
+        let separator = if parent.is_empty() || self.path.is_empty() || is_index { "" } else { "." };
+        self.path = format!("{parent}{separator}{}", self.path);
+        self
+    }
+}
+
+impl fmt::Display for ValidationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return f.write_str(&self.message);
+        }
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// A validation error without its path.
+#[derive(Debug)]
+pub(super) struct Mismatch {
+    pub(super) expected: String,
+    pub(super) message: String,
+}
+
+impl Mismatch {
+    pub(super) fn new(expected: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { expected: expected.into(), message: message.into() }
+    }
+
+    /// The mismatch of a required member that is absent.
+    pub(super) fn missing(expected: String) -> Self {
+        let message = format!("is missing ({expected})");
+        Self { expected, message }
+    }
+}
+
+/// The path from the root of a value to one of its nodes, kept on the stack during validation.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ValuePath<'a> {
+    Root,
+    Key(&'a Self, &'a str),
+    Index(&'a Self, usize),
+}
+
+impl fmt::Display for ValuePath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Key(parent, key) => {
+                let mut path = parent.to_string();
+                push_key(&mut path, key);
+                f.write_str(&path)
+            }
+        }
+    }
+}
+
+/// Appends the step to a member to a path.
+pub(super) fn push_key(path: &mut String, key: &str) {
+    let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    if key.is_empty() || !key.chars().all(is_plain) {
+        path.push_str(&format!("[{}]", summarize(&Value::from(key))));
+        return;
+    }
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(truncate(key));
+}
+
+/// The path of a member of the root.
+pub fn member_path(name: &str) -> String {
+    ValuePath::Key(&ValuePath::Root, name).to_string()
+}
+
+/// A value for use in a message: scalars as JSON, truncated to a readable length; arrays and objects in words.
+pub(super) fn summarize(value: &Value) -> String {
+    match value {
+        Value::Array(items) => match items.len() {
+            0 => "an empty array".to_owned(),
+            1 => "an array of 1 item".to_owned(),
+            count => format!("an array of {count} items"),
+        },
+        Value::Object(map) if map.is_empty() => "an empty object".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.len() > MAX_TEXT_BYTES => {
+            let mut truncated = Value::from(truncate(text)).to_string();
+            truncated.truncate(truncated.len() - 1);
+            truncated + "…\""
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// The message of an error without its position, which refers to text that the client does not see.
+pub fn without_position(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if error.line() > 0
+        && let Some(at) = text.rfind(" at line ")
+    {
+        text.truncate(at);
+    }
+    text
+}
+
+const MAX_TEXT_BYTES: usize = 60;
+
+/// The start of a text, of a readable length, cut between characters.
+pub fn truncate(text: &str) -> &str {
+    let end = (0..=MAX_TEXT_BYTES.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    text.get(..end).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_written_like_code() {
+        let items = ValuePath::Key(&ValuePath::Root, "items");
+        let second = ValuePath::Index(&items, 2);
+        assert_eq!(ValuePath::Root.to_string(), "");
+        assert_eq!(ValuePath::Key(&second, "price").to_string(), "items[2].price");
+        assert_eq!(ValuePath::Key(&second, "a b").to_string(), "items[2][\"a b\"]");
+        assert_eq!(ValuePath::Index(&ValuePath::Root, 0).to_string(), "[0]");
+    }
+
+    #[test]
+    fn long_values_are_cut_between_characters() {
+        let long = json!("é".repeat(100));
+        let summary = summarize(&long);
+        assert!(summary.starts_with("\"éé") && summary.ends_with("é…\""), "{summary}");
+        assert_eq!(summary.chars().filter(|c| *c == 'é').count(), 30);
+        assert_eq!(summarize(&json!([1, 2])), "an array of 2 items");
+        assert_eq!(summarize(&json!(null)), "null");
+    }
+}

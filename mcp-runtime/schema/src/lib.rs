@@ -1,0 +1,65 @@
+//! JSON Schema 2020-12: schemas of Rust types, minimized for models; validation whose errors models can act on.
+
+mod aliases;
+mod alternatives;
+mod attempts;
+mod cap_patterns;
+mod check;
+mod compile;
+mod duplicate_keys;
+mod equality;
+mod error;
+mod flat_root;
+mod format;
+mod generate;
+mod legacy;
+mod locate;
+mod meta_schema;
+mod minimize;
+mod needs_validation;
+mod node;
+mod number;
+mod object;
+mod pattern;
+mod published_values;
+mod repair;
+mod rewrite;
+mod sample;
+mod signature;
+mod stream_check;
+mod suggest;
+mod suit_clients;
+mod tokens;
+mod trusted;
+mod validate;
+mod value_hash;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use aliases::{accept_aliases, has_aliases, lists_aliases};
+pub use attempts::Attempts;
+pub use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
+pub use compile::{UnsupportedKeyword, reads_objects};
+pub use duplicate_keys::{duplicate_keys, has_duplicate_keys};
+pub use error::{ValidationError, member_path, truncate, without_position};
+pub use flat_root::flat_root;
+pub use format::format_error;
+pub use generate::{generator, generator_for_output, generator_of_accepted, hoist_defs};
+pub use legacy::wrap_for_legacy;
+pub use locate::{Place, locate};
+pub use meta_schema::check_schema;
+pub use minimize::{Direction, minimize};
+pub use needs_validation::{needs_validation, without_enforced};
+pub use pattern::{TextPattern, link_patterns};
+pub use published_values::{NonconformingValue, compile_conforming};
+pub use rewrite::rewrite;
+pub use sample::{SAMPLE_KEY, sample_with_keys};
+pub use signature::signature;
+pub use suggest::nearest;
+pub use suit_clients::suit_clients;
+pub use tokens::{Token, Tokens, consists_of_more_values, count_values, has_more_values, scalar_at};
+pub use trusted::{enforceable_part, remove_wrong_values};
+pub use validate::Validator;
+pub use walk::subschemas;

@@ -1,0 +1,531 @@
+//! The tokens of JSON text that a parser has accepted, for questions that need neither values nor recursion. Text that
+//! is not valid gives some tokens, and never a panic.
+
+use std::{borrow::Cow, ops::Range};
+
+use super::error::push_key;
+
+/// Whether a text has more values than this, counting those of JSON in its strings; at most as many as it has commas and
+/// opening brackets.
+pub fn has_more_values(json: &str, most: usize) -> bool {
+    json.len() > most && count_separators(json, most) > most
+}
+
+/// How many commas and opening brackets a text has: at least as many as it has values, beside one.
+pub fn count_values(json: &str) -> usize {
+    count_separators(json, usize::MAX) + 1
+}
+
+/// How many commas and opening brackets a text has; once there are more than `most`, the rest is not counted.
+fn count_separators(json: &str, most: usize) -> usize {
+    let mut count = 0;
+    for block in json.as_bytes().chunks(BLOCK) {
+        // a long text has blocks without any
+        if memchr::memchr3(b',', b'[', b'{', block).is_some() {
+            count += count_in(block, |byte| (byte == b',') | is_opening(byte));
+            if count > most {
+                break;
+            }
+        }
+    }
+    count
+}
+
+/// How many opening brackets a text has.
+pub(super) fn count_opening(json: &str) -> usize {
+    json.as_bytes().chunks(BLOCK).map(|block| count_in(block, is_opening)).sum()
+}
+
+/// The bytes that are counted at a time.
+const BLOCK: usize = 1024;
+
+fn is_opening(byte: u8) -> bool {
+    // the two brackets differ in this bit
+    byte | 0x20 == b'{'
+}
+
+/// How many bytes of a block are counted. Parts whose count fits into a byte are compiled to vector instructions.
+fn count_in(block: &[u8], is_counted: impl Fn(u8) -> bool) -> usize {
+    let count =
+        |part: &[u8]| part.iter().fold(0_u8, |count, byte| count.wrapping_add(is_counted(*byte).into()));
+    block.chunks(128).map(|part| usize::from(count(part))).sum()
+}
+
+/// Whether a text has more values than this; a string is one value, whatever is in it.
+pub fn consists_of_more_values(json: &str, most: usize) -> bool {
+    has_more_values(json, most)
+        && Tokens::new(json)
+            .filter(|token| matches!(token, Token::Comma | Token::Open { .. }))
+            .nth(most)
+            .is_some()
+}
+
+/// A token, with its place in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Token {
+    /// `{` or `[`
+    Open {
+        /// Its place.
+        at: usize,
+        /// Whether it is `{`.
+        is_object: bool,
+    },
+    /// `}` or `]`
+    Close {
+        /// Where it ends.
+        end: usize,
+        /// Whether it is `}`.
+        is_object: bool,
+    },
+    /// `,`
+    Comma,
+    /// A key.
+    Key {
+        /// Where it is, with its quotes.
+        range: Range<usize>,
+        /// Whether it has escapes.
+        is_escaped: bool,
+    },
+    /// A string, a number, `true`, `false` or `null`.
+    Scalar(Range<usize>),
+}
+
+/// Iterates over the tokens of a text.
+#[derive(Debug)]
+pub struct Tokens<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Tokens<'a> {
+    /// Of a JSON text.
+    pub fn new(json: &'a str) -> Self {
+        Self { text: json.as_bytes(), at: 0 }
+    }
+
+    fn is_space(&self, at: usize) -> bool {
+        is_space(self.text, at)
+    }
+}
+
+fn is_space(text: &[u8], at: usize) -> bool {
+    matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r'))
+}
+
+/// Where a string ends, behind its closing quote, and whether it has escapes; `at` is behind its opening quote.
+pub(super) fn string_end(text: &[u8], mut at: usize) -> (usize, bool) {
+    // most strings are shorter
+    let near = at + 16;
+    let mut is_escaped = false;
+    loop {
+        match text.get(at) {
+            Some(b'"') => return (at + 1, is_escaped),
+            Some(b'\\') => {
+                is_escaped = true;
+                at += 2;
+            }
+            Some(_) if at < near => at += 1,
+            Some(_) => match memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+                Some(found) => at += found,
+                None => return (text.len(), is_escaped),
+            },
+            None => return (text.len(), is_escaped),
+        }
+    }
+}
+
+/// Whether a string that ends here is a key: only those are followed by a colon.
+pub(super) fn is_key(text: &[u8], mut end: usize) -> bool {
+    while is_space(text, end) {
+        end += 1;
+    }
+    text.get(end) == Some(&b':')
+}
+
+impl Iterator for Tokens<'_> {
+    type Item = Token;
+
+    fn next(&mut self) -> Option<Token> {
+        loop {
+            let start = self.at;
+            let byte = *self.text.get(start)?;
+            self.at += 1;
+            return Some(match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | b':' => continue,
+                b',' => Token::Comma,
+                b'{' | b'[' => Token::Open { at: start, is_object: byte == b'{' },
+                b'}' | b']' => Token::Close { end: self.at, is_object: byte == b'}' },
+                b'"' => {
+                    let (end, is_escaped) = string_end(self.text, self.at);
+                    self.at = end;
+                    if is_key(self.text, end) {
+                        Token::Key { range: start..end, is_escaped }
+                    } else {
+                        Token::Scalar(start..end)
+                    }
+                }
+                _ => {
+                    while !self.is_space(self.at)
+                        && !matches!(self.text.get(self.at), None | Some(b',' | b'}' | b']'))
+                    {
+                        self.at += 1;
+                    }
+                    Token::Scalar(start..self.at)
+                }
+            });
+        }
+    }
+}
+
+/// The key that a range with quotes denotes.
+pub(super) fn decode_key<'a>(json: &'a str, range: &Range<usize>, is_escaped: bool) -> Cow<'a, str> {
+    let raw = json.get(range.clone()).unwrap_or_default();
+    if is_escaped && let Ok(key) = serde_json::from_str(raw) {
+        return Cow::Owned(key);
+    }
+    Cow::Borrowed(raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default())
+}
+
+/// Where a walk over tokens is: one step into each open array and object.
+pub(super) struct Steps<'a> {
+    json: &'a str,
+    open: Vec<Step>,
+}
+
+enum Step {
+    /// In an object, before its first key.
+    Object,
+    Key(Range<usize>, bool),
+    Index(usize),
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(json: &'a str) -> Self {
+        Self { json, open: Vec::new() }
+    }
+
+    /// Follows the walk over the next token.
+    pub(super) fn follow(&mut self, token: &Token) {
+        match token {
+            Token::Open { is_object: true, .. } => self.open.push(Step::Object),
+            Token::Open { is_object: false, .. } => self.open.push(Step::Index(0)),
+            Token::Close { .. } => drop(self.open.pop()),
+            Token::Comma => {
+                if let Some(Step::Index(index)) = self.open.last_mut() {
+                    *index += 1;
+                }
+            }
+            Token::Key { range, is_escaped } => {
+                if let Some(last) = self.open.last_mut() {
+                    *last = Step::Key(range.clone(), *is_escaped);
+                }
+            }
+            Token::Scalar(_) => {}
+        }
+    }
+
+    /// The path from the root, as in `items[2].price`.
+    pub(super) fn path(&self) -> String {
+        let mut path = String::new();
+        for step in &self.open {
+            match step {
+                Step::Object => {}
+                Step::Key(range, is_escaped) => {
+                    push_key(&mut path, &decode_key(self.json, range, *is_escaped));
+                }
+                Step::Index(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        path
+    }
+}
+
+/// Where the scalar at a path is in a text.
+pub fn scalar_at(json: &str, path: &str) -> Option<Range<usize>> {
+    let mut search = PathSearch::new(json, path);
+    Tokens::new(json).find_map(|token| match (search.follow(&token), token) {
+        (true, Token::Scalar(range)) => Some(range),
+        _ => None,
+    })
+}
+
+/// A walk over tokens that looks for the values at a path, without the paths of all others.
+struct PathSearch<'a> {
+    json: &'a str,
+    path: &'a str,
+    open: Vec<OpenValue<'a>>,
+}
+
+/// An array or object that a search is in.
+struct OpenValue<'a> {
+    is_object: bool,
+    /// The rest of the path behind this value, if the value is on the path.
+    rest: Option<&'a str>,
+    /// For an array on the path: the index of the item on the path, and the rest of the path behind it.
+    sought: Option<(usize, &'a str)>,
+    index: usize,
+    /// The rest of the path behind the present item or member, if that is on the path.
+    inner: Option<&'a str>,
+}
+
+impl<'a> PathSearch<'a> {
+    fn new(json: &'a str, path: &'a str) -> Self {
+        Self { json, path, open: Vec::new() }
+    }
+
+    /// Follows the walk over the next token; returns whether a value at the path begins with it.
+    fn follow(&mut self, token: &Token) -> bool {
+        let rest = self.open.last().map_or(Some(self.path), |open| open.inner);
+        match token {
+            Token::Scalar(_) => return rest == Some(""),
+            Token::Open { is_object, .. } => {
+                let sought = rest.filter(|_| !is_object).and_then(first_index);
+                let inner = sought.and_then(|(index, inner)| (index == 0).then_some(inner));
+                self.open.push(OpenValue { is_object: *is_object, rest, sought, index: 0, inner });
+                return rest == Some("");
+            }
+            Token::Close { .. } => drop(self.open.pop()),
+            Token::Comma => {
+                if let Some(open) = self.open.last_mut().filter(|open| !open.is_object) {
+                    open.index += 1;
+                    open.inner =
+                        open.sought.and_then(|(index, inner)| (index == open.index).then_some(inner));
+                }
+            }
+            Token::Key { range, is_escaped } => {
+                let (json, is_inside) = (self.json, self.open.len() > 1);
+                if let Some(open) = self.open.last_mut() {
+                    open.inner = open.rest.and_then(|rest| {
+                        // an object in another value is behind a name or an index, which a dot follows
+                        let mut step = String::from(if is_inside { "]" } else { "" });
+                        push_key(&mut step, &decode_key(json, range, *is_escaped));
+                        rest.strip_prefix(step.strip_prefix(']').unwrap_or(&step))
+                    });
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The index that a path begins with, and what follows.
+fn first_index(path: &str) -> Option<(usize, &str)> {
+    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+    Some((index.parse().ok()?, rest))
+}
+
+/// Where the value is that some steps lead to, each the position of an item or a member, and its path. The outermost step
+/// is the first.
+pub(super) fn value_at(json: &str, positions: &[usize]) -> Option<(String, usize)> {
+    let mut steps = Steps::new(json);
+    // how many steps are done, the position in the value that they lead to, and how deep the walk is in another value
+    let (mut done, mut position, mut aside) = (0, 0, 0_usize);
+    for token in Tokens::new(json) {
+        match &token {
+            Token::Scalar(Range { start: at, .. }) | Token::Open { at, .. } => {
+                let is_on_path = done == 0 || positions.get(done - 1) == Some(&position);
+                let is_open = matches!(token, Token::Open { .. });
+                if aside > 0 || !is_on_path {
+                    aside += usize::from(is_open);
+                } else if done == positions.len() {
+                    return Some((steps.path(), *at));
+                } else if is_open {
+                    (done, position) = (done + 1, 0);
+                } else {
+                    return None;
+                }
+            }
+            Token::Comma if aside == 0 => position += 1,
+            Token::Close { .. } => aside = aside.checked_sub(1)?,
+            _ => {}
+        }
+        steps.follow(&token);
+    }
+    None
+}
+
+/// The text of the value that begins here; `None` if it is longer than this.
+pub(super) fn value_text(json: &str, start: usize, most: usize) -> Option<&str> {
+    let rest = json.get(start..)?;
+    let mut depth = 0_usize;
+    for token in Tokens::new(rest) {
+        let end = match token {
+            Token::Open { at, .. } => {
+                depth += 1;
+                at
+            }
+            Token::Close { end, .. } => {
+                depth = depth.checked_sub(1)?;
+                end
+            }
+            Token::Scalar(range) => range.end,
+            Token::Comma | Token::Key { .. } => continue,
+        };
+        if end > most {
+            return None;
+        }
+        if depth == 0 {
+            return rest.get(..end);
+        }
+    }
+    None
+}
+
+/// A member of an object in a text.
+pub(super) struct TextMember {
+    /// The key with its quotes.
+    pub(super) key: Range<usize>,
+    pub(super) is_key_escaped: bool,
+    pub(super) value: Range<usize>,
+}
+
+/// The members of the object that a text is, found without its tokens.
+pub(super) fn members(json: &str) -> Vec<TextMember> {
+    let text = json.as_bytes();
+    let mut members: Vec<TextMember> = Vec::new();
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(byte) = text.get(at) {
+        let start = at;
+        at += 1;
+        match byte {
+            b'"' => {
+                let (end, is_key_escaped) = string_end(text, at);
+                at = end;
+                if depth == 1 && is_key(text, end) {
+                    let colon = text.iter().skip(end).take_while(|byte| **byte != b':').count();
+                    at = end + colon + 1;
+                    members.push(TextMember { key: start..end, is_key_escaped, value: at..text.len() });
+                }
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let is_end = (*byte == b',' && depth == 1) || (*byte == b'}' && depth == 0);
+        if let Some(member) = members.last_mut().filter(|_| is_end) {
+            member.value.end = start;
+        }
+    }
+    members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(json: &str) -> Vec<String> {
+        let slice = |range: Range<usize>| json[range].to_owned();
+        Tokens::new(json)
+            .map(|token| match token {
+                Token::Open { is_object, .. } => if is_object { "{" } else { "[" }.to_owned(),
+                Token::Close { is_object, .. } => if is_object { "}" } else { "]" }.to_owned(),
+                Token::Comma => ",".to_owned(),
+                Token::Key { range, .. } => slice(range) + ":",
+                Token::Scalar(range) => slice(range),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_token_is_found_with_and_without_spaces() {
+        let json = r#" { "a\"b" : [ 1 , -2.5e3,true ],"c":{"":null}, "d": "x:\\" } "#;
+        let tokens = texts(json);
+        let expected = [
+            "{",
+            r#""a\"b":"#,
+            "[",
+            "1",
+            ",",
+            "-2.5e3",
+            ",",
+            "true",
+            "]",
+            ",",
+            "\"c\":",
+            "{",
+            "\"\":",
+            "null",
+            "}",
+            ",",
+            "\"d\":",
+            r#""x:\\""#,
+            "}",
+        ];
+        assert_eq!(tokens, expected);
+    }
+
+    #[test]
+    fn values_are_found_by_path_and_by_position() {
+        let json = r#"{"a":[{"b":1},[2,{"k k":{"":[true]}}]],"ab":{"b":"x"},"\u0061b":3,"c":[[4]]}"#;
+        for (path, text) in [
+            ("a[0].b", "1"),
+            ("a[1][0]", "2"),
+            ("a[1][1][\"k k\"][\"\"][0]", "true"),
+            ("ab.b", "\"x\""),
+            ("ab", "3"),
+            ("c[0][0]", "4"),
+        ] {
+            assert_eq!(scalar_at(json, path).and_then(|range| json.get(range)), Some(text), "{path}");
+        }
+        for path in ["", "a", "a[2]", "a[0]", "a[0].b.c", "b", "ab.", "c[0]", "c[0][1]", "[0]"] {
+            assert_eq!(scalar_at(json, path), None, "{path}");
+        }
+        let at = |positions: &[usize]| {
+            let (path, start) = value_at(json, positions)?;
+            Some((path, value_text(json, start, 100)?))
+        };
+        let found = |path: &str, text| Some((path.to_owned(), text));
+        assert_eq!(at(&[]).map(|(path, _)| path), Some(String::new()));
+        assert_eq!(at(&[0, 1, 0]), found("a[1][0]", "2"));
+        assert_eq!(at(&[0, 1, 1, 0]), found("a[1][1][\"k k\"]", r#"{"":[true]}"#));
+        // the third member has the name of the second
+        assert_eq!(at(&[2]), found("ab", "3"));
+        assert_eq!(at(&[3, 0]), found("c[0]", "[4]"));
+        for missing in [&[4][..], &[2, 0], &[0, 2]] {
+            assert_eq!(at(missing), None);
+        }
+        assert_eq!(value_text(json, 0, json.len()), Some(json));
+        assert_eq!(value_text(json, 0, 20), None);
+    }
+
+    #[test]
+    fn members_are_found_with_and_without_spaces() {
+        let json = r#" { "a" : [1, {"b":2}] ,"c":"}," , "\"d" :null } "#;
+        let found: Vec<_> = members(json)
+            .iter()
+            .map(|member| {
+                (decode_key(json, &member.key, member.is_key_escaped), json[member.value.clone()].trim())
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [("a".into(), r#"[1, {"b":2}]"#), ("c".into(), r#""},""#), ("\"d".into(), "null")]
+                as [(Cow<'_, str>, &str); 3]
+        );
+        for text in ["", "{", "{\"a\"", "{\"a\":", "[1,2]", "}{", "\"a\":1"] {
+            members(text);
+        }
+    }
+
+    #[test]
+    fn values_are_counted_by_their_separators() {
+        let ones = format!("[{}]", vec!["1"; 5000].join(","));
+        assert_eq!(count_values(&ones), 5001);
+        assert_eq!(count_opening("[{\"[\":{}}]"), 4);
+        assert!(has_more_values(&ones, 4999) && !has_more_values(&ones, 5000));
+        let text = format!("{{\"a\":\"{}\"}}", "[,{".repeat(5000));
+        assert!(has_more_values(&text, 15_000) && !has_more_values(&text, 15_001));
+        assert!(!consists_of_more_values(&text, 1) && consists_of_more_values(&ones, 4999));
+    }
+
+    #[test]
+    fn text_that_is_not_json_gives_some_tokens() {
+        for text in ["", "\"", "\"\\", "{\"a", "{]}", "\\", "a:b", "\u{e9}\"\u{e9}"] {
+            let mut steps = Steps::new(text);
+            for token in Tokens::new(text) {
+                steps.follow(&token);
+                steps.path();
+            }
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Compiles a schema once and validates values and JSON texts against it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::attempts::Attempts;
+use super::check::Validation;
+use super::compile::UnsupportedKeyword;
+use super::error::{Mismatch, ValidationError, ValuePath};
+use super::node::SchemaNode;
+use super::pattern::link_patterns;
+use super::repair::{Changes, Repair, leads_to_default};
+use super::stream_check::TextRules;
+use super::value_hash::ValueHasher;
+use super::{compile, stream_check};
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Validator {
+    /// Shared with what counts how often values are read.
+    nodes: Arc<[SchemaNode]>,
+    /// Whether each node can be checked while a text is parsed.
+    streamed: Vec<bool>,
+    leads_to_default: Vec<bool>,
+    hasher: ValueHasher,
+    null_is_absent: bool,
+    check_formats: bool,
+}
+
+impl Validator {
+    /// Compiles a root schema.
+    ///
+    /// # Errors
+    /// If the schema has a keyword that would not be enforced, or one whose value is malformed.
+    pub fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
+        link_patterns();
+        Self::compile_generated(root)
+    }
+
+    /// Compiles what can be enforced of a schema that another program publishes; the keywords that are passed over.
+    pub fn compile_foreign(foreign: &Value) -> (Option<Self>, Vec<UnsupportedKeyword>) {
+        match Self::compile(foreign) {
+            Ok(validator) => (Some(validator), Vec::new()),
+            Err(_) => {
+                let (schema, passed_over) = super::trusted::enforceable_part(foreign);
+                (Self::compile(&schema).ok(), passed_over)
+            }
+        }
+    }
+
+    /// Compiles a root schema whose origin has called [`link_patterns`] if it can have patterns.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_generated(root: &Value) -> Result<Self, UnsupportedKeyword> {
+        compile::compile(root).map(Self::of)
+    }
+
+    /// Of a compiled schema.
+    pub(super) fn of(nodes: Vec<SchemaNode>) -> Self {
+        Self {
+            streamed: stream_check::streamed(&nodes),
+            leads_to_default: leads_to_default(&nodes),
+            nodes: nodes.into(),
+            hasher: ValueHasher::default(),
+            null_is_absent: false,
+            check_formats: false,
+        }
+    }
+
+    /// The alternatives of the schema; `None` unless one contains others.
+    pub fn attempts(&self) -> Option<Attempts> {
+        Attempts::of(self.nodes.clone())
+    }
+
+    /// Treats `null` in a property that is not required as absence.
+    pub fn null_is_absent(mut self) -> Self {
+        self.null_is_absent = true;
+        self
+    }
+
+    /// Treats the `format` of strings as an assertion, as far as [`StringFormat`](super::format::StringFormat) has it.
+    pub fn check_formats(mut self) -> Self {
+        self.check_formats = true;
+        self
+    }
+
+    /// Whether a value conforms.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.validation().is_valid(value)
+    }
+
+    /// The validation errors, at most a hundred; none if the value conforms.
+    ///
+    /// Unknown names that are similar to known ones are included, but only along with other errors.
+    pub fn validate(&self, value: &Value) -> Vec<ValidationError> {
+        // most values conform, and the fail-fast check is cheaper
+        if self.is_valid(value) { Vec::new() } else { self.errors(value) }
+    }
+
+    /// As [`validate`](Self::validate), for a value that probably does not conform.
+    pub fn errors(&self, value: &Value) -> Vec<ValidationError> {
+        self.validation().collect_errors(value)
+    }
+
+    fn validation(&self) -> Validation<'_> {
+        let mut validation = Validation::new(&self.nodes, self.null_is_absent);
+        validation.check_formats = self.check_formats;
+        validation
+    }
+
+    /// The errors as for a type that reads the value: a text has its `format`.
+    pub fn errors_of_type(&self, value: &Value, null_is_absent: bool) -> Vec<ValidationError> {
+        let mut validation = self.validation();
+        (validation.null_is_absent, validation.check_formats) = (null_is_absent, true);
+        validation.collect_errors(value)
+    }
+
+    /// Repairs harmless mistakes: text for another type unless `strict`, and `1.0` for an integer. Returns whether anything
+    /// changed.
+    pub fn repair(&self, value: &mut Value, strict: bool) -> bool {
+        let changes = if strict { Changes::WholeNumbers } else { Changes::Texts };
+        Repair::new(&self.nodes, changes).run(value).unwrap_or_default()
+    }
+
+    /// Adds the absent members that have a default to a value that conforms.
+    ///
+    /// # Errors
+    /// Too many members are absent.
+    pub fn add_defaults(&self, value: &mut Value) -> Result<(), String> {
+        Repair::new(&self.nodes, Changes::Defaults(&self.leads_to_default)).run(value)?;
+        Ok(())
+    }
+
+    /// Whether JSON text conforms, found without building a value where the schema allows. A text that conforms may be
+    /// refused; confirm that with [`first_errors`](Self::first_errors).
+    pub fn accepts(&self, json: &str) -> bool {
+        match self.streamed_rules() {
+            Some(rules) => stream_check::is_valid(rules, json),
+            None => serde_json::from_str(json).is_ok_and(|value| self.is_valid(&value)),
+        }
+    }
+
+    /// Validates JSON text, without building a value where the schema allows.
+    ///
+    /// # Errors
+    /// The validation errors, as [`validate`](Self::validate) returns them.
+    pub fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
+        if self.streamed_rules().is_some_and(|rules| stream_check::is_valid(rules, json)) {
+            return Ok(());
+        }
+        let value: Value = serde_json::from_str(json).map_err(|error| {
+            let mismatch = Mismatch::new("JSON", format!("is not valid JSON: {error}"));
+            vec![ValidationError::new(&ValuePath::Root, mismatch)]
+        })?;
+        let errors = self.validate(&value);
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// The errors of the first value in JSON text that does not conform, found without building a value of the whole
+    /// text where the schema allows; none if the text conforms.
+    pub fn first_errors(&self, json: &str) -> Vec<ValidationError> {
+        let Some(rules) = self.streamed_rules() else {
+            return self.validate_str(json).err().unwrap_or_default();
+        };
+        let Some(mut refused) = stream_check::first_refused(rules, json) else {
+            return Vec::new();
+        };
+        let mut errors = std::mem::take(&mut refused.errors);
+        if errors.is_empty()
+            && let Some(text) = refused.text(MAX_BUILT)
+            && let Ok(value) = serde_json::from_str(text)
+        {
+            errors = self.validation().errors_at(refused.node, &value);
+            if errors.is_empty() {
+                return self.validate_str(json).err().unwrap_or_default();
+            }
+        }
+        let mut errors: Vec<_> = errors.into_iter().map(|error| error.below(&refused.path)).collect();
+        if errors.is_empty() {
+            let mismatch = Mismatch::new("", "does not conform to the schema");
+            errors.push(ValidationError::at(refused.path, mismatch));
+        }
+        errors
+    }
+
+    /// The rules for checking a text while it is parsed; `None` if the check needs a value of all of it.
+    fn streamed_rules(&self) -> Option<TextRules<'_>> {
+        let Self { nodes, streamed, hasher, null_is_absent, check_formats, .. } = self;
+        let (null_is_absent, check_formats) = (*null_is_absent, *check_formats);
+        let is_streamed = streamed.first().is_some_and(|streamed| *streamed);
+        is_streamed.then_some(TextRules { nodes, streamed, hasher, null_is_absent, check_formats })
+    }
+}
+
+/// The longest array or object of which a value is built to tell what is wrong with it, in bytes.
+const MAX_BUILT: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn messages(schema: &Value, value: &Value) -> Vec<String> {
+        let validator = Validator::compile(schema).unwrap_or_else(|error| panic!("{error}"));
+        let by_value: Vec<String> = validator.validate(value).iter().map(ToString::to_string).collect();
+        let texts = |errors: &[ValidationError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let by_text = validator.validate_str(&value.to_string()).err().unwrap_or_default();
+        assert_eq!(by_value, texts(&by_text));
+        let first = texts(&validator.first_errors(&value.to_string()));
+        assert!(first.is_empty() == by_value.is_empty(), "{first:?} {by_value:?}");
+        assert!(first.iter().all(|error| by_value.contains(error)), "{first:?} {by_value:?}");
+        by_value
+    }
+
+    #[test]
+    fn every_error_is_reported_by_path() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "query": {"type": "string"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+                "tone": {"type": "string", "enum": ["formal", "casual"]},
+                "items": {"type": "array", "items": {
+                    "type": "object",
+                    "properties": {"price": {"type": "number", "exclusiveMinimum": 0}},
+                    "required": ["price"]
+                }}
+            },
+            "required": ["query"],
+            "additionalProperties": false
+        });
+        let value = json!({
+            "querry": "x", "limit": 500, "tone": "fromal", "items": [{"price": 1}, {}, {"price": "9"}]
+        });
+        assert_eq!(
+            messages(&schema, &value),
+            [
+                "items[1].price: is missing (a number)",
+                "items[2].price: \"9\" is not a number",
+                "limit: 500 is greater than the maximum of 100",
+                "query: is missing (a string)",
+                "tone: \"fromal\" is not one of \"formal\", \"casual\"; did you mean \"formal\"?",
+                "unknown argument `querry`; did you mean `query`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn misspelt_names_are_suggested_even_if_unknown_names_are_allowed() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+            "required": ["query"]
+        });
+        assert_eq!(
+            messages(&schema, &json!({"querry": "x", "limt": 3, "colour": 1})),
+            [
+                "query: is missing (a string)",
+                "unknown argument `limt`; did you mean `limit`?",
+                "unknown argument `querry`; did you mean `query`?",
+            ]
+        );
+        assert!(messages(&schema, &json!({"query": "x", "limt": 3})).is_empty());
+    }
+
+    #[test]
+    fn bounds_of_every_kind_are_enforced_and_explained() {
+        let cases = [
+            (json!({"minimum": 1}), json!(0), "0 is less than the minimum of 1"),
+            (json!({"exclusiveMaximum": 1.5}), json!(1.5), "1.5 is not less than 1.5"),
+            (json!({"exclusiveMinimum": 0}), json!(0), "0 is not greater than 0"),
+            (json!({"multipleOf": 5}), json!(12), "12 is not a multiple of 5"),
+            (json!({"minLength": 3}), json!("é"), "\"é\" has 1 character, fewer than the minimum of 3"),
+            (json!({"maxLength": 1}), json!("ab"), "\"ab\" has 2 characters, more than the maximum of 1"),
+            (json!({"pattern": "^[a-z]+$"}), json!("A"), "\"A\" does not match the pattern `^[a-z]+$`"),
+            (json!({"minItems": 1}), json!([]), "has 0 items, fewer than the minimum of 1"),
+            (json!({"maxItems": 1}), json!([1, 2]), "has 2 items, more than the maximum of 1"),
+            (json!({"uniqueItems": true}), json!([1, 2, 1.0]), "items 0 and 2 are equal"),
+            (json!({"const": "a"}), json!("b"), "\"b\" is not \"a\""),
+            (json!({"type": ["integer", "null"]}), json!("b"), "\"b\" is not an integer or null"),
+            (json!({"minProperties": 1}), json!({}), "has 0 properties, fewer than the minimum of 1"),
+            (
+                json!({"contains": {"const": 1}}),
+                json!([2]),
+                "has 0 items that are 1, fewer than the minimum of 1",
+            ),
+            (json!({"not": {"const": 0}}), json!(0), "0 is not allowed"),
+            (json!(false), json!(1), "1 is not allowed"),
+        ];
+        for (schema, value, expected) in cases {
+            assert_eq!(messages(&schema, &value), [expected]);
+        }
+    }
+
+    #[test]
+    fn errors_of_tagged_variants_are_those_of_the_tagged_variant() {
+        let schema = json!({"oneOf": [
+            {"type": "object", "properties": {"kind": {"const": "circle"}, "r": {"type": "number"}}, "required": ["kind", "r"]},
+            {"type": "object", "properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}
+        ]});
+        assert_eq!(
+            messages(&schema, &json!({"kind": "square", "side": "2"})),
+            ["side: \"2\" is not a number"]
+        );
+        assert_eq!(
+            messages(&schema, &json!({"kind": "squre"})),
+            ["kind: \"squre\" is not one of \"circle\", \"square\"; did you mean \"square\"?"]
+        );
+        assert_eq!(messages(&schema, &json!({"r": 2})), ["kind: is missing (one of \"circle\", \"square\")"]);
+        assert_eq!(messages(&schema, &json!(3)), ["3 is not an object"]);
+        let external = json!({"oneOf": [
+            {"type": "string", "enum": ["none", "all"]},
+            {"type": "object", "properties": {"first": {"type": "integer"}}, "required": ["first"], "additionalProperties": false}
+        ]});
+        assert_eq!(messages(&external, &json!({"first": "x"})), ["first: \"x\" is not an integer"]);
+        assert_eq!(
+            messages(&external, &json!("al")),
+            ["\"al\" is not one of \"none\", \"all\"; did you mean \"all\"?"]
+        );
+        assert_eq!(
+            messages(&external, &json!(3)),
+            ["3 matches none of: one of \"none\", \"all\"; an object with `first`"]
+        );
+    }
+
+    #[test]
+    fn null_can_be_treated_as_absence() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["b"]
+        });
+        let compile = || Validator::compile(&schema).unwrap_or_else(|error| panic!("{error}"));
+        let value = json!({"a": null, "b": 1});
+        assert_eq!(compile().validate(&value).len(), 1);
+        assert!(compile().null_is_absent().validate(&value).is_empty());
+        assert_eq!(compile().null_is_absent().validate_str(&value.to_string()), Ok(()));
+        let null = json!({"b": null});
+        assert_eq!(compile().null_is_absent().validate(&null).len(), 1);
+        assert!(compile().null_is_absent().validate_str(&null.to_string()).is_err());
+    }
+
+    #[test]
+    fn unsupported_keywords_are_rejected_with_their_location() {
+        let rejection = |schema: &Value| match Validator::compile(schema) {
+            Ok(_) => panic!("{schema} compiled"),
+            Err(error) => (error.keyword.clone(), error.pointer.clone(), error.to_string()),
+        };
+        let (keyword, pointer, message) = rejection(&json!({"properties": {"a": {"minLenght": 3}}}));
+        assert_eq!((keyword.as_str(), pointer.as_str()), ("minLenght", "/properties/a"));
+        assert_eq!(
+            message,
+            "`minLenght` at `#/properties/a` cannot be enforced: it is not a supported keyword"
+        );
+        for (schema, keyword) in [
+            (json!({"$dynamicRef": "#x"}), "$dynamicRef"),
+            (json!({"items": {"unevaluatedItems": false}}), "unevaluatedItems"),
+            (json!({"pattern": "(?=a)"}), "pattern"),
+            (json!({"$ref": "#/$defs/none"}), "$ref"),
+            (json!({"$ref": "https://example.com/s.json"}), "$ref"),
+            (json!({"$ref": "#"}), "$ref"),
+            (json!({"anyOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"allOf": [{"$ref": "#"}]}}}), "$ref"),
+            (json!({"minimum": "1"}), "minimum"),
+            (json!({"type": "int"}), "type"),
+            (json!({"items": [true]}), ""),
+        ] {
+            assert_eq!(rejection(&schema).0, keyword);
+        }
+        let annotated =
+            json!({"x-mcp-header": "A", "format": "uuid", "deprecated": true, "$comment": "", "title": ""});
+        assert!(Validator::compile(&annotated).is_ok());
+    }
+
+    #[test]
+    fn deep_values_and_nested_alternatives_are_validated_in_bounded_stack_and_time() {
+        let schema = json!({
+            "anyOf": [
+                {"type": "object", "properties": {"a": {"$ref": "#"}, "x": {"type": "string"}}, "required": ["x"]},
+                {"type": "object", "properties": {"a": {"$ref": "#"}, "y": {"type": "string"}}, "required": ["y"]},
+                {"type": "null"}
+            ]
+        });
+        let validator = Validator::compile(&schema).unwrap_or_else(|error| panic!("{error}"));
+        let nest = |depth: usize| {
+            (0..depth).fold(json!({"x": 1, "y": 1}), |inner, _| {
+                let mut outer = json!({"x": "", "y": ""});
+                outer["a"] = inner;
+                outer
+            })
+        };
+        // without the cache of matches, 2^100 branches would be tried here
+        assert_eq!(validator.validate(&nest(100)).len(), 1);
+        let mut deep = nest(100_000);
+        assert!(!validator.validate(&deep).is_empty());
+        // dropping a value of this depth at once would overflow the stack
+        while let Some(inner) = deep.get_mut("a").map(Value::take) {
+            deep = inner;
+        }
+        let text = "[".repeat(100_000);
+        assert!(validator.validate_str(&text).is_err());
+    }
+
+    #[test]
+    fn a_value_to_which_several_keywords_apply_is_checked_once_by_each() {
+        let part = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "integer"}}});
+        let schemas = [
+            json!({"allOf": [part, part]}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "integer"}},
+                "patternProperties": {"^a": {"$ref": "#"}, "a$": {"$ref": "#"}}}),
+        ];
+        let nest = |innermost: Value| {
+            (0..100).fold(innermost, |inner, _| {
+                let mut outer = json!({});
+                outer["a"] = inner;
+                outer
+            })
+        };
+        for schema in schemas {
+            let validator = Validator::compile(&schema).unwrap_or_else(|error| panic!("{error}"));
+            let (good, bad) = (nest(json!({"b": 1})), nest(json!({"b": "1"})));
+            for (value, is_valid) in [(&good, true), (&bad, false)] {
+                // without the results that are kept, these were 2^100
+                let mut validation = validator.validation();
+                assert_eq!(validation.is_valid(value), is_valid);
+                assert!(validation.steps() < 50_000, "{}", validation.steps());
+                assert_eq!(validator.errors(value).is_empty(), is_valid);
+            }
+            let mut repaired = bad;
+            validator.repair(&mut repaired, false);
+            let depth = |value: &Value| value.to_string().matches("\"a\"").count();
+            assert_eq!(depth(&repaired), 100);
+            let mut with_default = schema.clone();
+            with_default["$defs"] = json!({"D": {"properties": {"c": {"default": 1}}}});
+            with_default["properties"]["d"] = json!({"$ref": "#/$defs/D"});
+            let validator = Validator::compile(&with_default).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(validator.add_defaults(&mut repaired), Ok(()));
+        }
+    }
+
+    #[test]
+    fn the_number_of_reported_errors_is_bounded() {
+        let schema =
+            json!({"properties": {"list": {"items": {"type": "string"}}, "name": {}}, "required": ["name"]});
+        let mut value = json!({"list": vec![1; 100_000]});
+        for index in 0..100_000 {
+            value[format!("nam{index}")] = Value::Null;
+        }
+        let lines = messages(&schema, &value);
+        assert_eq!(lines.first().map(String::as_str), Some("list[0]: 1 is not a string"));
+        assert_eq!(lines.last().map(String::as_str), Some("only the first 100 errors are listed"));
+        assert!(lines.len() <= 201, "{}", lines.len());
+    }
+
+    #[test]
+    fn properties_that_alternatives_evaluate_are_not_unevaluated() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {}},
+            "oneOf": [
+                {"properties": {"t": {"const": 1}, "b": {}}, "required": ["t"]},
+                {"properties": {"t": {"const": 2}, "c": {}}, "required": ["t"]}
+            ],
+            "unevaluatedProperties": {"type": "integer"}
+        });
+        assert!(messages(&schema, &json!({"a": "", "t": 1, "b": "", "z": 3})).is_empty());
+        assert_eq!(messages(&schema, &json!({"a": "", "t": 1, "c": ""})), ["c: \"\" is not an integer"]);
+    }
+}

@@ -1,4 +1,0 @@
-//! Tests of the whole folder.
-
-mod oracle;
-mod published_tests;

@@ -138,8 +138,10 @@ fn countdown(#[mcp(range(0..=10))] from: u8) -> Vec<String> {
 #[mcp_tool]
 fn annotated() -> (Text, Text) {
     (
-        Text::new("for people").audience([Role::User]).priority(0.9).last_modified("2026-07-28T12:00:00Z"),
-        Text::new("for the model").audience([Role::Assistant]).priority(0.1),
+        Text::new("for people").annotated(|hints| {
+            hints.audience([Role::User]).priority(0.9).last_modified("2026-07-28T12:00:00Z")
+        }),
+        Text::new("for the model").annotated(|hints| hints.audience([Role::Assistant]).priority(0.1)),
     )
 }
 

@@ -283,7 +283,7 @@ async fn a_layer_knows_why_a_call_failed() {
 async fn redact(call: LayeredCall, next: Next) -> Outcome {
     let mut outcome = next.run(&call).await?;
     if let CallOutput::Tool(result) = &mut outcome {
-        for block in result.content_mut() {
+        for block in &mut result.content {
             if let Content::Text(block) = block {
                 block.text = block.text.replace(char::is_numeric, "*").into();
             }

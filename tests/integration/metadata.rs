@@ -36,9 +36,10 @@ fn text() -> &'static str {
 fn instances() -> Vec<ListedResource> {
     let plain = ListedResource::new("test://page/plain").name("plain");
     let own = ListedResource::new("test://page/own").name("own").title("Own page");
-    let own =
-        own.icon(Icon::new("https://example.org/own.png").theme(Theme::Light)).audience([Role::Assistant]);
-    vec![plain, own.last_modified("2026-01-01T00:00:00Z").meta("kind", "own").meta("more", 1)]
+    let own = own
+        .icon(Icon::new("https://example.org/own.png").theme(Theme::Light))
+        .annotated(|hints| hints.audience([Role::Assistant]).last_modified("2026-01-01T00:00:00Z"));
+    vec![plain, own.meta("kind", "own").meta("more", 1)]
 }
 
 /// A page

@@ -1,11 +1,11 @@
-//! Types of the user's that implement `IntoToolResult` and its siblings, alone and inside `Option` and `Result`.
+//! Types of the user's that implement `IntoOutput` for each kind of result, alone and inside `Option` and `Result`.
 
 use mcp_runtime::{
-    content::{Message, ResourceContents},
+    content::{IntoOutput, Message, ResourceContents},
     prelude::*,
-    prompt::{IntoPromptResult, PromptResult},
-    resource::{IntoResourceResult, ResourceResult},
-    tool::{IntoToolResult, ToolCall, ToolDef},
+    prompt::PromptResult,
+    resource::ResourceResult,
+    tool::{ToolCall, ToolDef},
 };
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ use crate::common::{LEGACY, failure, refusal, result, serve};
 
 struct MyReport(&'static str);
 
-impl IntoToolResult for MyReport {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
+impl IntoOutput<ToolResult> for MyReport {
+    fn into_output(self) -> Result<ToolResult, ToolError> {
         match self.0 {
             "empty" => Err("there is nothing to report".into()),
             "broken" => Err(std::io::Error::other("secret").into()),
@@ -84,10 +84,10 @@ async fn a_tool_returns_a_type_of_the_user() {
 
 struct Page(&'static str);
 
-impl IntoResourceResult for Page {
+impl IntoOutput<ResourceResult> for Page {
     const MIME: Option<&'static str> = Some("text/html");
 
-    fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
+    fn into_output(self) -> Result<ResourceResult, ToolError> {
         match self.0 {
             "missing" => Err(ToolError::not_found()),
             "closed" => Err("the page is closed".into()),
@@ -98,8 +98,8 @@ impl IntoResourceResult for Page {
 
 struct Plain;
 
-impl IntoResourceResult for Plain {
-    fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
+impl IntoOutput<ResourceResult> for Plain {
+    fn into_output(self) -> Result<ResourceResult, ToolError> {
         Ok(ResourceContents::text("plain").into())
     }
 }
@@ -143,8 +143,8 @@ async fn a_resource_returns_a_type_of_the_user() {
 
 struct Dialogue(&'static str);
 
-impl IntoPromptResult for Dialogue {
-    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
+impl IntoOutput<PromptResult> for Dialogue {
+    fn into_output(self) -> Result<PromptResult, ToolError> {
         match self.0 {
             "closed" => Err("the dialogue is closed".into()),
             text => Ok(PromptResult::new([Message::user(text), Message::assistant("4")])),

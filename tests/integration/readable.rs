@@ -3,8 +3,7 @@
 use mcp_runtime::{
     Revision,
     content::{
-        Annotations, Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role,
-        Text, Theme,
+        Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
     },
     context::LogLevel,
     prelude::*,
@@ -15,12 +14,12 @@ use serde_json::json;
 
 #[test]
 fn blocks_can_be_read() {
-    let text = Text::new("a").priority(0.5).audience([Role::User]).meta("k", 1);
+    let text = Text::new("a").annotated(|hints| hints.priority(0.5).audience([Role::User])).meta("k", 1);
     assert_eq!(text.text, "a");
-    assert_eq!(text.annotations().and_then(|annotations| annotations.priority), Some(0.5));
-    assert_eq!(text.annotations().map(|annotations| &annotations.audience[..]), Some(&[Role::User][..]));
-    assert_eq!(text.meta_map().map(|meta| meta["k"].clone()), Some(json!(1)));
-    assert_eq!((Text::new("a").annotations(), Text::new("a").meta_map()), (None::<&Annotations>, None));
+    let annotations = text.annotations.expect("annotations");
+    assert_eq!((annotations.priority, &annotations.audience[..]), (Some(0.5), &[Role::User][..]));
+    assert_eq!(text.meta.map(|meta| meta["k"].clone()), Some(json!(1)));
+    assert_eq!((Text::new("a").annotations, Text::new("a").meta), (None, None));
 
     let image = Image::new([1, 2, 3], "image/png");
     assert_eq!((&*image.mime, &*image.to_base64()), ("image/png", "AQID"));
@@ -57,20 +56,20 @@ fn results_can_be_read() {
     assert_eq!((contents.uri.as_deref(), contents.mime.as_deref()), (Some("a://b"), Some("m/n")));
     assert_eq!((contents.as_text(), contents.to_base64().as_deref()), (None, Some("AQID")));
     assert_eq!(contents.to_bytes().as_deref(), Some(&[1, 2, 3][..]));
-    assert_eq!(contents.meta_map().map(|meta| meta["k"].clone()), Some(json!(1)));
+    assert_eq!(contents.meta.as_ref().map(|meta| meta["k"].clone()), Some(json!(1)));
     let text = ResourceContents::text("t");
     assert_eq!((text.as_text(), text.to_base64(), text.to_bytes()), (Some("t"), None, None));
 
     let result = ResourceResult::new([text]).meta("k", 2);
     assert_eq!(result.contents.len(), 1);
-    assert_eq!(result.meta_map().map(|meta| meta["k"].clone()), Some(json!(2)));
+    assert_eq!(result.meta.as_ref().map(|meta| meta["k"].clone()), Some(json!(2)));
     let result = PromptResult::new([Message::user("u")]).description("d").meta("k", 3);
     assert_eq!((result.messages[0].role, result.messages[0].content.as_text()), (Role::User, Some("u")));
-    assert_eq!(result.meta_map().map(|meta| meta["k"].clone()), Some(json!(3)));
+    assert_eq!(result.meta.as_ref().map(|meta| meta["k"].clone()), Some(json!(3)));
     let result = ToolResult::text("t").structured(&[1, 2]).expect("JSON").meta("k", 4).failed();
     assert_eq!(result.structured_content(), Some(json!([1, 2])));
-    assert_eq!(result.meta_map().map(|meta| meta["k"].clone()), Some(json!(4)));
-    assert!(result.is_error());
+    assert_eq!(result.meta.as_ref().map(|meta| meta["k"].clone()), Some(json!(4)));
+    assert!(result.is_error);
     assert_eq!(ToolResult::text("t").structured_content(), None);
 }
 

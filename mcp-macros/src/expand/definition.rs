@@ -212,10 +212,9 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let kind = O::KIND;
     let blocking = item.common.blocking.is_some();
     let prefix = type_prefix(kind);
-    let (def, out) = (format_ident!("{}Descriptor", prefix), format_ident!("{}Output", prefix));
+    let (def, result) = (format_ident!("{}Descriptor", prefix), format_ident!("{}Result", prefix));
     let output = item.output.clone().unwrap_or_else(|| unit(item.ident.span()));
     let output_span = hygienic_at(output.span());
-    let convert = format_ident!("{}_output", kind.noun(), span = output_span);
     let constants = item.params.iter().filter_map(|param| {
         let constant =
             describe_argument(param.argument()?, &argument_constant(param), &param.ty, kind, blocking);
@@ -235,8 +234,9 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     });
     let import = (!injections.is_empty())
         .then(|| quote_spanned!(site=> #[allow(unused_imports)] use __rt::ProbeDyn as _;));
-    let output_type =
-        quote_spanned!(output_span=> const __OUT: __rt::#out<#output> = __rt::#convert::<#output>(););
+    let output_type = quote_spanned! {output_span=>
+        const __OUT: __rt::Output<#output, __rt::#result> = __rt::output::<#output, _>();
+    };
     let new = new_item(item);
     let common = item.common.fields(item.output.as_ref(), blocking);
     // whom a change of the resource concerns may then depend on who reads it
@@ -261,7 +261,8 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         let span = hygienic_at(ty.span());
         quote_spanned!(span=> const #name: __rt::EventPayload<#ty> = __rt::event_payload::<#ty>();)
     });
-    let payload = payload.map(|(name, _)| quote_spanned!(site=> payload: __rt::Option::Some(&#name),));
+    let payload =
+        payload.map(|(name, _)| quote_spanned!(site=> payload: __rt::Option::Some(#name.functions),));
     let described = quote_spanned! {site=>
         item: __rt::ItemDescriptor {
             #common

@@ -66,7 +66,7 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
         quote_spanned!(span=> #(#lets)* __rt::ready(__OUT.reply(#call)))
     };
     quote_spanned! {site=>
-        fn #name(__call: &__rt::Call<'_>) -> __rt::HandlerResult<__rt::ItemOutput> {
+        fn #name(__call: &__rt::Call<'_>) -> __rt::HandlerResult {
             #this
             #arguments
             #context

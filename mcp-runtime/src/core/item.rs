@@ -34,7 +34,12 @@ use crate::{
 pub trait Signature<S> {}
 
 /// Decodes the arguments of a call and calls the user's function.
-pub(crate) type Handler = fn(&Call<'_>) -> HandlerResult<ItemOutput>;
+pub(crate) type Handler = fn(&Call<'_>) -> HandlerResult;
+
+/// The handler of an item whose attribute has errors.
+pub(crate) fn missing_handler(_: &Call<'_>) -> HandlerResult {
+    Err(Failure::private("the item has no handler").into())
+}
 
 /// Where an item is in the user's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,185 @@
-//! The output of an item's function, whatever the kind of the item: one type, so that the code around functions is compiled
-//! once.
+//! The output of an item's function, whatever the kind of the item, and how return values become it: one type, so that the
+//! code around functions is compiled once.
 
 use std::{any::Any, fmt};
 
+use schemars::{Schema, SchemaGenerator};
+
 use crate::{
-    core::{context::PendingRequest, error::Failure, tool::ToolResult},
+    core::{
+        arguments::{HandlerResult, poll_now},
+        context::PendingRequest,
+        error::{Failure, IntoFailure, ToolError},
+        tool::ToolResult,
+    },
     prompt::PromptResult,
     resource::ResourceResult,
+    schema::link_patterns,
 };
+
+/// Types that a function may return whose result is an `O`: a [`ToolResult`], a [`ResourceResult`] or a [`PromptResult`].
+///
+/// Implement it for a type of your own that several functions return, alone or in a `Result`; of tools and resources also
+/// in an `Option`, whose `None` is a result without content, or a resource that does not exist.
+///
+/// ```
+/// use mcp_runtime::{content::{Image, IntoOutput, ResourceContents}, prelude::*, resource::ResourceResult};
+///
+/// struct Report {
+///     title: String,
+///     chart: Vec<u8>,
+/// }
+///
+/// impl IntoOutput<ToolResult> for Report {
+///     fn into_output(self) -> Result<ToolResult, ToolError> {
+///         if self.chart.is_empty() {
+///             return Err("there is nothing to report".into());
+///         }
+///         Ok(ToolResult::text(self.title).with(Image::new(self.chart, "image/png")))
+///     }
+/// }
+///
+/// impl IntoOutput<ResourceResult> for Report {
+///     const MIME: Option<&'static str> = Some("image/png");
+///
+///     fn into_output(self) -> Result<ResourceResult, ToolError> {
+///         if self.chart.is_empty() {
+///             return Err(ToolError::not_found());
+///         }
+///         Ok(ResourceContents::blob(self.chart).into())
+///     }
+/// }
+///
+/// /// Reports what was sold.
+/// #[mcp_tool]
+/// fn sales(month: u8) -> Result<Report, ToolError> {
+///     Ok(report(month))
+/// }
+///
+/// /// The chart of a month.
+/// #[mcp_resource(uri = "reports://{month}")]
+/// fn report(month: u8) -> Report {
+///     Report { title: format!("Sales of month {month}"), chart: vec![1, 2, 3] }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a function whose result is `{O}` cannot return `{Self}`",
+    label = "cannot be converted into `{O}`",
+    note = "a tool returns text, a number, `()`, `Option<T>`, `Json<T>` or content blocks; a resource text, a number, `Json<T>`, `Bytes`, `Vec<u8>` or `ResourceContents`; a prompt text, messages or content blocks; the function of an event `bool` or an `Option` of what the subscriber sees; all of them `{O}`, or a `Result` of these",
+    note = "for a type of yours, or a list of it: `mcp_runtime::Json<{Self}>`, or `impl IntoOutput<{O}> for {Self}`; for bytes of a tool: `Image`, `Audio` or `Embedded`",
+    note = "the `Json` of another crate cannot be returned: write `mcp_runtime::Json` instead"
+)]
+pub trait IntoOutput<O> {
+    /// `mimeType` on the wire of a resource, if neither the attribute nor the contents set one.
+    const MIME: Option<&'static str> = None;
+
+    /// The result.
+    ///
+    /// # Errors
+    /// Why the call fails instead; [`ToolError::not_found`] if a resource does not exist.
+    fn into_output(self) -> Result<O, ToolError>;
+
+    /// The result of a `None` of this type.
+    #[doc(hidden)]
+    fn none() -> O
+    where
+        Self: Sized,
+        O: Default,
+    {
+        O::default()
+    }
+
+    /// The schema of the value, or of an `Option` of it, if it has one.
+    #[doc(hidden)]
+    fn schema(_: &mut SchemaGenerator, _optional: bool) -> Option<Schema>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+impl<O, T: IntoOutput<O>, E: IntoFailure> IntoOutput<O> for Result<T, E> {
+    const MIME: Option<&'static str> = T::MIME;
+
+    fn into_output(self) -> Result<O, ToolError> {
+        self.map_err(E::into_failure)?.into_output()
+    }
+
+    fn none() -> O
+    where
+        O: Default,
+    {
+        T::none()
+    }
+
+    fn schema(generator: &mut SchemaGenerator, optional: bool) -> Option<Schema> {
+        T::schema(generator, optional)
+    }
+}
+
+/// Implements [`IntoOutput`] for types whose conversion into a result does not fail.
+macro_rules! impl_into_output {
+    ($output:ty, $mime:expr, $convert:expr, $($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl $crate::core::item_output::IntoOutput<$output> for $t {
+            const MIME: Option<&'static str> = $mime;
+
+            fn into_output(self) -> Result<$output, $crate::core::error::ToolError> {
+                let convert: fn(Self) -> $output = $convert;
+                Ok(convert(self))
+            }
+        }
+    )*};
+}
+pub(crate) use impl_into_output;
+
+/// How a return type `R` becomes an `O`.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct Output<R: 'static, O: 'static> {
+    convert: fn(R) -> Result<O, ToolError>,
+    pub(crate) schema: OutputSchemaFn,
+    pub(crate) mime: Option<&'static str>,
+}
+
+/// Writes the schema of what a function returns, if it has one.
+pub(crate) type OutputSchemaFn = fn(&mut SchemaGenerator) -> Option<Schema>;
+
+impl<R: 'static, O: 'static> Output<R, O>
+where
+    ItemOutput: From<O>,
+{
+    /// Converts what the function returned.
+    ///
+    /// # Errors
+    /// The function failed, its value has no JSON form, or the resource does not exist.
+    pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
+        Ok((self.convert)(value)?.into())
+    }
+
+    /// The outcome of an async function.
+    ///
+    /// # Errors
+    /// Never fails; the type is that of handlers.
+    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult {
+        poll_now(future, self.convert)
+    }
+}
+
+/// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
+#[must_use]
+pub const fn output<R: IntoOutput<O>, O>() -> Output<R, O> {
+    Output { convert: R::into_output, schema: output_schema_of::<R, O>, mime: R::MIME }
+}
+
+/// The schema of what `R` returns. A type without one links no patterns.
+fn output_schema_of<R: IntoOutput<O>, O>(generator: &mut SchemaGenerator) -> Option<Schema> {
+    let schema = R::schema(generator, false);
+    if schema.is_some() {
+        link_patterns();
+    }
+    schema
+}
 
 /// The output of a function.
 #[derive(Debug)]

@@ -79,7 +79,7 @@ pub enum CallOutput {
 impl CallOutput {
     /// Whether it is the result of a tool that says that the tool has failed.
     pub(crate) fn is_failure(&self) -> bool {
-        matches!(self, Self::Tool(result) if result.is_error())
+        matches!(self, Self::Tool(result) if result.is_error)
     }
 }
 

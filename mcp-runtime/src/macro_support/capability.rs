@@ -1,18 +1,11 @@
 //! What generated code names of `capability`.
 
 pub use crate::capability::{
-    events::{
-        Delivery, Event, EventDescriptor, EventOf, EventOutput, EventPayload, event_output, event_payload,
-    },
-    prompts::{
-        Prompt, TypedPrompt,
-        output::{PromptOutput, prompt_output},
-        spec::PromptDescriptor,
-    },
+    events::{Delivery, Event, EventDescriptor, EventOf, EventPayload, EventResult, event_payload},
+    prompts::{Prompt, PromptResult, TypedPrompt, spec::PromptDescriptor},
     resources::{
-        Resource, TypedResource,
+        Resource, ResourceResult, TypedResource,
         listed::{list, list_blocking},
-        output::{AnyResourceOutput, ResourceOutput, resource_output},
         spec::ResourceDescriptor,
         subscribe_fn::subscribe,
     },

@@ -12,11 +12,10 @@ pub use crate::core::{
     content::{Theme, icon::icon},
     error::{ErrorVisibility, Failure, NotAnError, PublicError, RegisteredError},
     item::{ItemDescriptor, Location, Signature, item, item_at},
-    item_output::ItemOutput,
+    item_output::{Output, output},
     server::{AnnotatedItem, ServiceBlock},
     tool::{
-        Tool, TypedTool,
-        output::{AnyToolOutput, ToolOutput, tool_output},
+        Tool, ToolResult, TypedTool,
         spec::{OutputType, TaskMode, ToolDescriptor, ToolTask},
     },
 };

@@ -26,7 +26,7 @@ impl Layer for Recorder {
     async fn call(&self, call: LayeredCall, next: Next) -> Outcome {
         let outcome = next.run(&call).await;
         let ended = match &outcome {
-            Ok(CallOutput::Tool(result)) if result.is_error() => "tool error",
+            Ok(CallOutput::Tool(result)) if result.is_error => "tool error",
             Ok(CallOutput::Tool(_)) => "tool",
             Ok(CallOutput::Resource(_)) => "resource",
             Ok(CallOutput::Prompt(_)) => "prompt",

@@ -25,7 +25,7 @@ fn words() -> ResourceDef {
         .title("Words")
         .description("A word")
         .mime("text/x-word")
-        .priority(0.5)
+        .annotated(|hints| hints.priority(0.5))
         .meta("kind", "word")
         .list(|page: PageRequest, ctx: Context| async move {
             let words = ctx.state::<Words>().ok_or("no words")?;

@@ -41,7 +41,11 @@ fn icon() -> Icon {
 #[mcp_tool]
 fn blocks() -> Vec<Content> {
     vec![
-        Text::new("text").audience([Role::User]).priority(0.5).last_modified("2026-01-01T00:00:00Z").into(),
+        Text::new("text")
+            .annotated(|hints| {
+                hints.audience([Role::User]).priority(0.5).last_modified("2026-01-01T00:00:00Z")
+            })
+            .into(),
         Image::new(b"png".to_vec(), "image/png").meta("k", 1).into(),
         Audio::new(b"wav".to_vec(), "audio/wav").into(),
         ResourceLink::new("test://link", "link")
@@ -50,7 +54,7 @@ fn blocks() -> Vec<Content> {
             .size(3)
             .mime("text/plain")
             .icon(icon())
-            .priority(1.0)
+            .annotated(|hints| hints.priority(1.0))
             .meta("k", 1)
             .into(),
         Embedded::new(ResourceContents::text("embedded").uri("test://embedded").meta("k", 1))
@@ -155,8 +159,9 @@ fn with_meta() -> ResourceResult {
 fn instances() -> Vec<ListedResource> {
     let full =
         ListedResource::new("test://bytes/one").name("one").title("One").description("1").mime("a/b").size(1);
-    let full =
-        full.icon(icon()).audience([Role::Assistant]).priority(0.5).last_modified("2026-01-01T00:00:00Z");
+    let full = full.icon(icon()).annotated(|hints| {
+        hints.audience([Role::Assistant]).priority(0.5).last_modified("2026-01-01T00:00:00Z")
+    });
     vec![full.meta("k", 1), ListedResource::new("test://bytes/two")]
 }
 

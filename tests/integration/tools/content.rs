@@ -127,9 +127,12 @@ fn everything() -> (&'static str, Image, Audio, ResourceLink, Embedded, Embedded
         Embedded::text("docs://b", "text/markdown", "# b"),
         Embedded::blob("docs://c", "application/x", [0_u8]),
         Text::new("end")
-            .audience([Role::User, Role::Assistant])
-            .priority(0.5)
-            .last_modified("2025-01-12T15:00:58Z")
+            .annotated(|hints| {
+                hints
+                    .audience([Role::User, Role::Assistant])
+                    .priority(0.5)
+                    .last_modified("2025-01-12T15:00:58Z")
+            })
             .meta("k", 1),
     )
 }
@@ -202,7 +205,7 @@ async fn lists_become_blocks() {
     }
     #[mcp_tool]
     async fn one() -> Result<Image, ToolError> {
-        Ok(Image::new([], "image/png").audience([Role::User]))
+        Ok(Image::new([], "image/png").annotated(|hints| hints.audience([Role::User])))
     }
     #[mcp_tool]
     fn whole() -> ToolResult {

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    AnyPayload, Delivery, EventDescriptor, Seen,
+    Delivery, EventDescriptor, EventResult, PayloadFns,
     payload::{CurrentPayload, NoPayload},
     ring::{EventRing, Occurrence},
 };
@@ -58,7 +58,7 @@ impl EventSubscriber {
 pub(crate) struct EventEntry {
     /// Its function, with arguments as those of a tool.
     pub(super) function: ToolEntry,
-    payload: &'static dyn AnyPayload,
+    payload: PayloadFns,
     payload_schema: Value,
     /// How it is delivered.
     pub(super) delivery: Vec<Delivery>,
@@ -112,8 +112,8 @@ impl EventEntry {
         let needs_caller = injects.iter().any(|inject| inject.is::<Principal>() && !inject.is_optional());
         link_patterns();
         let mut generator = generator_for_output();
-        let seen = def.output.and_then(|output| output.schema(&mut generator));
-        let schema = seen.unwrap_or_else(|| payload.schema(&mut generator));
+        let seen = def.output.and_then(|schema| schema(&mut generator));
+        let schema = seen.unwrap_or_else(|| (payload.schema)(&mut generator));
         let mut payload_schema = published_output(schema, generator).map_err(error)?;
         if !is_object(&payload_schema, &payload_schema) {
             let text = "its payload is not a JSON object\nput the values into a struct";
@@ -180,9 +180,9 @@ impl EventEntry {
         subscriber: &EventSubscriber,
         arguments: &str,
         occurrence: &Occurrence,
-    ) -> Result<Seen, Failure> {
+    ) -> Result<EventResult, Failure> {
         if occurrence.is_empty() || !occurrence.is_for(subscriber) {
-            return Ok(Seen::Nothing);
+            return Ok(EventResult::Nothing);
         }
         let payload = occurrence.payload(self.payload).ok_or_else(|| {
             Failure::private("the payload was emitted as JSON that its type does not accept".to_owned())
@@ -192,8 +192,8 @@ impl EventEntry {
         let started = self.start(server, subscriber, arguments, &Arc::new(extensions));
         let output = finished(started).await?;
         let ItemOutput::Other(seen) = output else { return Err(wrong_kind()) };
-        match seen.downcast::<Seen>().map(|seen| *seen) {
-            Ok(Seen::Json(json)) if !json.starts_with('{') => {
+        match seen.downcast::<EventResult>().map(|seen| *seen) {
+            Ok(EventResult::Json(json)) if !json.starts_with('{') => {
                 Err(Failure::private("the return value of the function is not a JSON object".to_owned()))
             }
             Ok(seen) => Ok(seen),

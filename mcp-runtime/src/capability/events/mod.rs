@@ -25,12 +25,11 @@ mod webhook;
 use capability::Events;
 pub use emit::{Emit, PayloadOf};
 pub use options::EventLimits;
-pub use output::IntoSeen;
 #[doc(hidden)]
-pub use output::{AnyEventOutput, Delivered, EventOutput, Seen, event_output};
-#[doc(hidden)]
-pub use payload::{AnyPayload, EventPayload, event_payload};
+pub use output::{Delivered, EventResult};
 pub use payload::{EventOf, Payload};
+#[doc(hidden)]
+pub use payload::{EventPayload, PayloadFns, event_payload};
 #[doc(hidden)]
 pub use spec::{Delivery, EventDescriptor};
 

@@ -27,39 +27,28 @@ pub(crate) type AnyValue = Arc<dyn Any + Send + Sync>;
 /// The payload of an event, as generated code declares it.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct EventPayload<T> {
-    schema: fn(&mut SchemaGenerator) -> Schema,
-    decode: fn(&str) -> serde_json::Result<AnyValue>,
+    /// What of it does not depend on its type.
+    pub functions: PayloadFns,
     /// Without it, the type would not be named.
     cast: fn(&AnyValue) -> Option<&T>,
+}
+
+/// The functions of a payload.
+#[derive(Debug, Clone, Copy)]
+pub struct PayloadFns {
+    pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(super) decode: fn(&str) -> serde_json::Result<AnyValue>,
 }
 
 /// The payload of type `T`. A function, so that rustc underlines the whole type if it cannot be one.
 #[must_use]
 pub const fn event_payload<T: Payload>() -> EventPayload<T> {
     EventPayload {
-        schema: SchemaGenerator::subschema_for::<T>,
-        decode: |json| Ok(Arc::new(serde_json::from_str::<T>(json)?)),
+        functions: PayloadFns {
+            schema: SchemaGenerator::subschema_for::<T>,
+            decode: |json| Ok(Arc::new(serde_json::from_str::<T>(json)?)),
+        },
         cast: |value| value.downcast_ref::<T>(),
-    }
-}
-
-/// An [`EventPayload`] without its type.
-pub trait AnyPayload: Sync {
-    #[doc(hidden)]
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
-    /// # Errors
-    /// It is not a value of the type.
-    #[doc(hidden)]
-    fn decode(&self, json: &str) -> serde_json::Result<AnyValue>;
-}
-
-impl<T> AnyPayload for EventPayload<T> {
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        (self.schema)(generator)
-    }
-
-    fn decode(&self, json: &str) -> serde_json::Result<AnyValue> {
-        (self.decode)(json)
     }
 }
 

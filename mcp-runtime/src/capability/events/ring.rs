@@ -13,7 +13,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{AnyPayload, EventLimits, payload::AnyValue, shared_log::EventLog};
+use super::{EventLimits, PayloadFns, payload::AnyValue, shared_log::EventLog};
 use crate::core::{connection::Principal, crypto::random_bytes, server::Server, sync::Mutex};
 
 /// Whom an event is for.
@@ -79,8 +79,8 @@ impl Occurrence {
     }
 
     /// The payload as functions take it; `None` if it is not one of the type.
-    pub(super) fn payload(&self, payload: &dyn AnyPayload) -> Option<AnyValue> {
-        self.decoded.get_or_init(|| payload.decode(&self.data).ok()).clone()
+    pub(super) fn payload(&self, payload: PayloadFns) -> Option<AnyValue> {
+        self.decoded.get_or_init(|| (payload.decode)(&self.data).ok()).clone()
     }
 
     pub(super) fn cost(&self) -> usize {
@@ -461,9 +461,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_payload_is_decoded_once() {
-        let payload = super::super::event_payload::<serde_json::Value>();
+        let payload = super::super::event_payload::<serde_json::Value>().functions;
         let event = event(7);
-        let (one, other) = (event.payload(&payload).unwrap(), event.payload(&payload).unwrap());
+        let (one, other) = (event.payload(payload).unwrap(), event.payload(payload).unwrap());
         let address = |value: &Arc<dyn Any + Send + Sync>| Arc::as_ptr(value).cast::<()>();
         assert_eq!(address(&one), address(&other));
     }

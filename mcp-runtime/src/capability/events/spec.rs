@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use super::{AnyEventOutput, AnyPayload};
-use crate::core::tool::ToolDescriptor;
+use super::{EventResult, PayloadFns};
+use crate::core::{
+    item_output::{Output, OutputSchemaFn},
+    tool::ToolDescriptor,
+};
 
 /// A way in which events reach a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +36,11 @@ pub struct EventDescriptor {
     /// The function that decides what a subscription gets; its arguments are as those of a tool.
     pub function: ToolDescriptor,
     /// The type of the emitted payload.
-    pub payload: Option<&'static dyn AnyPayload>,
+    pub payload: Option<PayloadFns>,
     /// How it may be delivered; empty for every way that the server has.
     pub deliver: &'static [Delivery],
-    /// How the return type is converted.
-    pub output: Option<&'static dyn AnyEventOutput>,
+    /// Writes the schema of the return type, if it is not the payload.
+    pub output: Option<OutputSchemaFn>,
 }
 
 impl EventDescriptor {
@@ -47,8 +50,8 @@ impl EventDescriptor {
 
     /// The options that an attribute may leave out, for a function with this result.
     #[must_use]
-    pub const fn returning(output: &'static dyn AnyEventOutput) -> Self {
-        Self { output: Some(output), ..Self::EMPTY }
+    pub const fn returning<R>(output: &Output<R, EventResult>) -> Self {
+        Self { output: Some(output.schema), ..Self::EMPTY }
     }
 
     /// Identifies the event, whatever it is called on a server.

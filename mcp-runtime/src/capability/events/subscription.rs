@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Events, Seen,
+    EventResult, Events,
     entry::{EventEntry, EventSubscriber},
     error::{forbidden, unknown_event},
     ring::{EventRing, Occurrence, ReadPosition},
@@ -154,9 +154,9 @@ impl EventSubscription {
             let looked = entry.look(server, &self.subscriber, &self.given, &occurrence).await;
             self.position = position;
             let data = match looked {
-                Ok(Seen::Nothing) => continue,
-                Ok(Seen::AsEmitted) => None,
-                Ok(Seen::Json(json)) => Some(json),
+                Ok(EventResult::Nothing) => continue,
+                Ok(EventResult::AsEmitted) => None,
+                Ok(EventResult::Json(json)) => Some(json),
                 Err(failure) => {
                     seen.failures.push(reported(server, &self.name, failure));
                     seen.truncated = true;

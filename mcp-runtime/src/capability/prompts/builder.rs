@@ -5,15 +5,16 @@ use std::{collections::BTreeMap, fmt, future::Future};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::IntoPromptResult;
+use super::PromptResult;
 use crate::core::{
     arguments::{
-        AnyArg, ArgumentCompletion, Completion, CompletionSource, attribute_fn::IntoOutput,
+        AnyArg, ArgumentCompletion, Completion, CompletionSource, attribute_fn::IntoReturned,
         parse_text_argument,
     },
     context::Context,
     error::ToolError,
     item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
+    item_output::IntoOutput,
     jsonrpc::ProtocolError,
 };
 
@@ -106,7 +107,7 @@ impl PromptArgument {
     pub fn complete_with<F, Fut, N>(mut self, complete: F) -> Self
     where
         F: Fn(Completion, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoOutput<Vec<String>, N>> + Send + 'static,
+        Fut: Future<Output: IntoReturned<Vec<String>, N>> + Send + 'static,
     {
         self.completion.source = CompletionSource::function(complete);
         self
@@ -196,18 +197,18 @@ impl PromptBuilder {
     where
         F: Fn(PromptCall) -> Fut + Send + Sync + 'static,
         Fut: AsyncReply + Send + 'static,
-        Fut::Reply: IntoPromptResult,
+        Fut::Reply: IntoOutput<PromptResult>,
     {
-        self.build(async_handler(handler, Fut::Reply::into_prompt_result))
+        self.build(async_handler(handler, Fut::Reply::into_output))
     }
 
     /// Sets a plain handler, which runs on the blocking pool, and builds the prompt.
     pub fn blocking_handler<F, R>(self, handler: F) -> PromptDef
     where
         F: Fn(PromptCall) -> R + Send + Sync + 'static,
-        R: IntoPromptResult + 'static,
+        R: IntoOutput<PromptResult> + 'static,
     {
-        self.build(blocking_handler(handler, R::into_prompt_result))
+        self.build(blocking_handler(handler, R::into_output))
     }
 
     fn build(self, handler: DynHandler<PromptCall>) -> PromptDef {

@@ -11,8 +11,8 @@ pub(crate) mod spec;
 pub use builder::{PromptArgument, PromptBuilder, PromptCall, PromptDef};
 pub(crate) use capability::Prompts;
 use entry::PromptEntry;
+pub use output::PromptResult;
 pub(crate) use output::write_prompt_result;
-pub use output::{IntoMessage, IntoPromptResult, PromptResult};
 pub(crate) use spec::PromptDescriptor;
 
 /// The marker of an annotated prompt; name it in `.prompt::<name>()`.

@@ -2,12 +2,7 @@
 
 use std::fmt;
 
-use crate::core::{
-    arguments::{Call, HandlerResult},
-    error::Failure,
-    item::{Handler, ItemDescriptor},
-    item_output::ItemOutput,
-};
+use crate::core::item::{Handler, ItemDescriptor, missing_handler};
 
 /// One annotated prompt.
 #[derive(Clone, Copy)]
@@ -16,10 +11,6 @@ pub struct PromptDescriptor {
     pub item: ItemDescriptor,
     /// Decodes the arguments and calls the function.
     pub handler: Handler,
-}
-
-fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
-    Err(Failure::private("the prompt has no handler").into())
 }
 
 impl PromptDescriptor {

@@ -6,15 +6,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    DynList, DynSubscribe, IntoResourceResult, ListedPage, PageRequest, ResourceSpec, Subscription,
-    UriVariables,
+    DynList, DynSubscribe, ListedPage, PageRequest, ResourceResult, ResourceSpec, Subscription, UriVariables,
 };
 use crate::core::{
-    arguments::{Completion, CompletionSource, attribute_fn::IntoOutput, parse_text_argument},
-    content::{Annotations, impl_annotation_setters},
+    arguments::{Completion, CompletionSource, attribute_fn::IntoReturned, parse_text_argument},
+    bound::Configure,
+    content::Annotations,
     context::Context,
     error::ToolError,
     item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
+    item_output::IntoOutput,
     jsonrpc::ProtocolError,
 };
 
@@ -99,15 +100,16 @@ pub struct ResourceBuilder {
 }
 
 impl_item_setters!(ResourceBuilder, "resource");
-impl_annotation_setters!(ResourceBuilder);
 
 impl ResourceBuilder {
     pub(crate) fn item_mut(&mut self) -> &mut ItemSpec {
         &mut self.spec.item
     }
 
-    fn annotations_mut(&mut self) -> &mut Annotations {
-        &mut self.spec.annotations
+    /// Sets `annotations` on the wire: `.annotated(|hints| hints.priority(0.5))`.
+    pub fn annotated(mut self, set: impl Configure<Annotations>) -> Self {
+        self.spec.annotations = set(self.spec.annotations);
+        self
     }
 
     /// Sets `name` on the wire; the URI if not set.
@@ -144,12 +146,12 @@ impl ResourceBuilder {
     pub fn list<F, Fut, N>(mut self, list: F) -> Self
     where
         F: Fn(PageRequest, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoOutput<ListedPage, N>> + Send + 'static,
+        Fut: Future<Output: IntoReturned<ListedPage, N>> + Send + 'static,
     {
         let list = Arc::new(list);
         self.list = Some(Arc::new(move |page, context| {
             let list = list.clone();
-            Box::pin(async move { list(page, context).await.into_output() })
+            Box::pin(async move { list(page, context).await.into_returned() })
         }));
         self
     }
@@ -158,9 +160,9 @@ impl ResourceBuilder {
     pub fn subscribe<F, R, N>(mut self, check: F) -> Self
     where
         F: Fn(&Subscription, &Context) -> R + Send + Sync + 'static,
-        R: IntoOutput<bool, N>,
+        R: IntoReturned<bool, N>,
     {
-        self.subscribe = Some(Arc::new(move |wanted, context| check(&wanted, &context).into_output()));
+        self.subscribe = Some(Arc::new(move |wanted, context| check(&wanted, &context).into_returned()));
         self
     }
 
@@ -179,7 +181,7 @@ impl ResourceBuilder {
     pub fn complete_with<F, Fut, N>(mut self, variable: impl Into<String>, complete: F) -> Self
     where
         F: Fn(Completion, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoOutput<Vec<String>, N>> + Send + 'static,
+        Fut: Future<Output: IntoReturned<Vec<String>, N>> + Send + 'static,
     {
         self.completions.insert(variable.into(), CompletionSource::function(complete));
         self
@@ -190,18 +192,18 @@ impl ResourceBuilder {
     where
         F: Fn(ResourceCall) -> Fut + Send + Sync + 'static,
         Fut: AsyncReply + Send + 'static,
-        Fut::Reply: IntoResourceResult,
+        Fut::Reply: IntoOutput<ResourceResult>,
     {
-        self.build(async_handler(handler, Fut::Reply::into_resource_result), Fut::Reply::MIME)
+        self.build(async_handler(handler, Fut::Reply::into_output), Fut::Reply::MIME)
     }
 
     /// Sets a plain handler, which runs on the blocking pool, and builds the resource.
     pub fn blocking_handler<F, R>(self, handler: F) -> ResourceDef
     where
         F: Fn(ResourceCall) -> R + Send + Sync + 'static,
-        R: IntoResourceResult + 'static,
+        R: IntoOutput<ResourceResult> + 'static,
     {
-        self.build(blocking_handler(handler, R::into_resource_result), R::MIME)
+        self.build(blocking_handler(handler, R::into_output), R::MIME)
     }
 
     fn build(self, handler: DynHandler<ResourceCall>, mime: Option<&'static str>) -> ResourceDef {

@@ -8,10 +8,11 @@ use crate::core::{
     arguments::{
         BoxFuture,
         attribute_fn::{
-            AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoOutput, Iterated, Itself,
+            AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoReturned, Iterated, Itself,
         },
     },
-    content::{Annotations, Icon, impl_annotation_setters, impl_resource_setters},
+    bound::Configure,
+    content::{Annotations, Icon, impl_resource_setters},
     context::Context,
     error::Failure,
 };
@@ -23,7 +24,8 @@ use crate::core::{
 ///
 /// fn all() -> Vec<ListedResource> {
 ///     let june = ListedResource::new("notes://june").title("June").icon("https://example.com/sun.png");
-///     vec![june.last_modified("2026-06-30T12:00:00Z").meta("org.example/pages", 4)]
+///     let june = june.annotated(|hints| hints.last_modified("2026-06-30T12:00:00Z"));
+///     vec![june.meta("org.example/pages", 4)]
 /// }
 ///
 /// /// The notes of a month.
@@ -32,7 +34,7 @@ use crate::core::{
 ///     format!("what happened in {month}")
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ListedResource {
     /// `uri` on the wire.
@@ -58,17 +60,7 @@ pub struct ListedResource {
 impl ListedResource {
     /// The instance at `uri`.
     pub fn new(uri: impl Into<String>) -> Self {
-        Self {
-            uri: uri.into(),
-            name: None,
-            title: None,
-            description: None,
-            mime: None,
-            size: None,
-            icons: Vec::new(),
-            annotations: Annotations::default(),
-            meta: Map::new(),
-        }
+        Self { uri: uri.into(), ..Self::default() }
     }
 
     /// Sets `name` on the wire.
@@ -78,8 +70,11 @@ impl ListedResource {
         self
     }
 
-    fn annotations_mut(&mut self) -> &mut Annotations {
-        &mut self.annotations
+    /// Sets hints on it: `.annotated(|hints| hints.priority(0.5))`; those that are not set are inherited.
+    #[must_use]
+    pub fn annotated(mut self, set: impl Configure<Annotations>) -> Self {
+        self.annotations = set(self.annotations);
+        self
     }
 
     /// Adds a member to the entry's `_meta`; clients before 2025-06-18 do not see it.
@@ -91,7 +86,6 @@ impl ListedResource {
 }
 
 impl_resource_setters!(ListedResource);
-impl_annotation_setters!(ListedResource);
 
 impl From<String> for ListedResource {
     fn from(uri: String) -> Self {
@@ -207,14 +201,14 @@ where
     }
 }
 
-impl<R: IntoIterator<Item: Into<ListedResource>>> IntoOutput<ListedPage, Iterated> for R {
-    fn into_output(self) -> Result<ListedPage, Failure> {
+impl<R: IntoIterator<Item: Into<ListedResource>>> IntoReturned<ListedPage, Iterated> for R {
+    fn into_returned(self) -> Result<ListedPage, Failure> {
         Ok(ListedPage::new(self))
     }
 }
 
-impl IntoOutput<Self, Itself> for ListedPage {
-    fn into_output(self) -> Result<Self, Failure> {
+impl IntoReturned<Self, Itself> for ListedPage {
+    fn into_returned(self) -> Result<Self, Failure> {
         Ok(self)
     }
 }

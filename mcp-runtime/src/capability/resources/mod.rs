@@ -24,9 +24,8 @@ pub(crate) use listed::{DynList, ListFn};
 pub use listed::{ListedPage, ListedResource, PageRequest};
 #[cfg(feature = "skills")]
 pub(crate) use methods::{ReadResult, ReadSource};
-pub(crate) use output::AnyResourceOutput;
+pub use output::ResourceResult;
 pub(crate) use output::write_resource_result;
-pub use output::{IntoResourceResult, ResourceResult};
 pub(crate) use spec::{ResourceDescriptor, ResourceSpec};
 pub use subscribe_fn::Subscription;
 pub(crate) use subscribe_fn::{DynSubscribe, SubscribeFn};

@@ -4,14 +4,12 @@ use std::fmt;
 
 use crate::{
     core::{
-        arguments::{Call, HandlerResult},
         content::{Annotations, Role},
-        error::Failure,
-        item::{Handler, ItemDescriptor, ItemSpec},
-        item_output::ItemOutput,
+        item::{Handler, ItemDescriptor, ItemSpec, missing_handler},
+        item_output::Output,
         protocol,
     },
-    resource::{AnyResourceOutput, ListFn, SubscribeFn},
+    resource::{ListFn, ResourceResult, SubscribeFn},
 };
 
 /// One annotated resource, or template of resources.
@@ -37,14 +35,10 @@ pub struct ResourceDescriptor {
     pub subscribe: Option<SubscribeFn>,
     /// JSON text of a page's `_meta.ui`.
     pub ui: Option<&'static str>,
-    /// How the return type is converted.
-    pub output: Option<&'static dyn AnyResourceOutput>,
+    /// `mimeType` on the wire of what the return type becomes.
+    pub mime_of_output: Option<&'static str>,
     /// Decodes the arguments and calls the function.
     pub handler: Handler,
-}
-
-fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
-    Err(Failure::private("the resource has no handler").into())
 }
 
 /// The description of a resource, by an attribute or by a builder.
@@ -103,20 +97,20 @@ impl ResourceDescriptor {
         list: None,
         subscribe: None,
         ui: None,
-        output: None,
+        mime_of_output: None,
         handler: missing_handler,
     };
 
     /// The options that an attribute may leave out, for a function with this result.
     #[must_use]
-    pub const fn returning(output: &'static dyn AnyResourceOutput) -> Self {
-        Self { output: Some(output), ..Self::EMPTY }
+    pub const fn returning<R>(output: &Output<R, ResourceResult>) -> Self {
+        Self { mime_of_output: output.mime, ..Self::EMPTY }
     }
 
     /// The MIME type of what it returns.
     pub(crate) fn mime_type(&self) -> Option<&'static str> {
         let page = self.uri.filter(|uri| protocol::is_ui_uri(uri)).map(|_| protocol::UI_MIME_TYPE);
-        self.mime.or(page).or_else(|| self.output.and_then(AnyResourceOutput::mime))
+        self.mime.or(page).or(self.mime_of_output)
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::core::{
     arguments::attribute_fn::{
-        AttributeFn, InjectedFn, InjectedValues, IntoOutput, Itself, Plain, StartsWith,
+        AttributeFn, InjectedFn, InjectedValues, IntoReturned, Itself, Plain, StartsWith,
     },
     context::Context,
     error::Failure,
@@ -72,8 +72,8 @@ where
     }
 }
 
-impl IntoOutput<Self, Itself> for bool {
-    fn into_output(self) -> Result<Self, Failure> {
+impl IntoReturned<Self, Itself> for bool {
+    fn into_returned(self) -> Result<Self, Failure> {
         Ok(self)
     }
 }

@@ -157,7 +157,7 @@ macro_rules! impl_injected_fn {
             InjectedFn<'a, T, Plain, N, ($(parameter!($how marker $s),)*)> for F
         where
             F: Fn($(parameter!($how type 'a $s)),*) -> R + Copy + Send + Sync + 'static,
-            R: IntoOutput<T, N>,
+            R: IntoReturned<T, N>,
             T: 'a,
         {
             fn injects() -> Vec<Inject> {
@@ -167,7 +167,7 @@ macro_rules! impl_injected_fn {
             #[allow(unused_variables)]
             fn call(self, values: &'a InjectedValues) -> Result<T, Failure> {
                 $(let $v = parameter!($how find values $s)?;)*
-                self($($v),*).into_output()
+                self($($v),*).into_returned()
             }
         }
 
@@ -175,7 +175,7 @@ macro_rules! impl_injected_fn {
             InjectedFn<'a, T, Async, N, ($(parameter!($how marker $s),)*)> for F
         where
             F: Fn($(parameter!($how type 'a $s)),*) -> R + Copy + Send + Sync + 'static,
-            R: Future<Output: IntoOutput<T, N>> + Send + 'a,
+            R: Future<Output: IntoReturned<T, N>> + Send + 'a,
             T: 'a,
         {
             fn injects() -> Vec<Inject> {
@@ -189,7 +189,7 @@ macro_rules! impl_injected_fn {
                     Ok(value) => value,
                     Err(failure) => return Box::pin(async move { Err(failure) }),
                 };)*
-                Box::pin(async move { self($($v),*).await.into_output() })
+                Box::pin(async move { self($($v),*).await.into_returned() })
             }
         }
     };
@@ -216,9 +216,9 @@ impl<T: ?Sized + 'static, B: 'static, C: 'static> StartsWith<T> for (fn(&T), B, 
 impl<T: ?Sized + 'static, B: 'static, C: 'static, D: 'static> StartsWith<T> for (fn(&T), B, C, D) {}
 
 /// The return types of a function that an attribute names, for a `T`; `N` marks the conversion.
-pub trait IntoOutput<T, N> {
+pub trait IntoReturned<T, N> {
     #[doc(hidden)]
-    fn into_output(self) -> Result<T, Failure>;
+    fn into_returned(self) -> Result<T, Failure>;
 }
 
 /// Marks a `T` itself.
@@ -231,8 +231,8 @@ pub struct Iterated;
 #[derive(Debug)]
 pub struct Fallible<N>(N);
 
-impl<T, N, R: IntoOutput<T, N>, E: IntoFailure> IntoOutput<T, Fallible<N>> for Result<R, E> {
-    fn into_output(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::from(error.into_failure()))?.into_output()
+impl<T, N, R: IntoReturned<T, N>, E: IntoFailure> IntoReturned<T, Fallible<N>> for Result<R, E> {
+    fn into_returned(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::from(error.into_failure()))?.into_returned()
     }
 }

@@ -30,6 +30,7 @@ use crate::{
         blocking::{CallPermits, Polling, run_blocking},
         context::Context,
         error::{Failure, ToolError},
+        item_output::ItemOutput,
         maybe_ready::MaybeReady,
         sort::sort_by,
     },
@@ -915,7 +916,7 @@ pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> R
 }
 
 /// The return type of a handler: a result, a future of one, or the reason why there is none.
-pub type HandlerResult<R> = Result<MaybeFuture<R>, HandlerError>;
+pub type HandlerResult<R = ItemOutput> = Result<MaybeFuture<R>, HandlerError>;
 
 /// Why a handler returns neither a result nor a future.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::{
     AnyArg, BoxFuture,
     arg::choices,
     attribute_fn::{
-        AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoOutput, Iterated, StartsWith,
+        AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoReturned, Iterated, StartsWith,
     },
 };
 use crate::{
@@ -44,13 +44,13 @@ impl CompletionSource {
     pub(crate) fn function<F, Fut, N>(complete: F) -> Self
     where
         F: Fn(Completion, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoOutput<Vec<String>, N>> + Send + 'static,
+        Fut: Future<Output: IntoReturned<Vec<String>, N>> + Send + 'static,
     {
         let complete = Arc::new(complete);
         Self::Function(Arc::new(move |completion, context| {
             let complete = complete.clone();
             // called in the first poll, where panics are caught
-            Box::pin(async move { complete(completion, context).await.into_output() })
+            Box::pin(async move { complete(completion, context).await.into_returned() })
         }))
     }
 }
@@ -124,8 +124,8 @@ where
     }
 }
 
-impl<R: IntoIterator<Item: Into<String>>> IntoOutput<Vec<String>, Iterated> for R {
-    fn into_output(self) -> Result<Vec<String>, Failure> {
+impl<R: IntoIterator<Item: Into<String>>> IntoReturned<Vec<String>, Iterated> for R {
+    fn into_returned(self) -> Result<Vec<String>, Failure> {
         Ok(self.into_iter().map(Into::into).collect())
     }
 }

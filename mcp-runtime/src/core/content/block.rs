@@ -12,6 +12,7 @@ use super::{
     resource_contents::{ResourceBody, ResourceDefaults},
 };
 use crate::core::{
+    bound::Configure,
     jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
 };
@@ -56,36 +57,28 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
-/// Implements the setters of annotations, for types with an `annotations_mut(&mut self) -> &mut Annotations`.
-macro_rules! impl_annotation_setters {
-    ($($annotated:ident)*) => {$(
-        #[allow(clippy::double_must_use, reason = "a builder is `must_use` as a type")]
-        impl $annotated {
-            /// The intended audience: `annotations.audience` on the wire.
-            #[must_use]
-            pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::core::content::Role>) -> Self {
-                self.annotations_mut().audience = audience.into_iter().collect();
-                self
-            }
+impl Annotations {
+    /// The intended audience.
+    #[must_use]
+    pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
+        self.audience = audience.into_iter().collect();
+        self
+    }
 
-            /// The importance, from 0 to 1: `annotations.priority` on the wire.
-            #[must_use]
-            pub fn priority(mut self, priority: f64) -> Self {
-                self.annotations_mut().priority = Some(priority.clamp(0.0, 1.0));
-                self
-            }
+    /// The importance, from 0 to 1.
+    #[must_use]
+    pub fn priority(mut self, priority: f64) -> Self {
+        self.priority = Some(priority.clamp(0.0, 1.0));
+        self
+    }
 
-            /// The time of the last change, in ISO 8601: `annotations.lastModified` on the wire; clients before 2025-06-18
-            /// do not see it.
-            #[must_use]
-            pub fn last_modified(mut self, time: impl Into<String>) -> Self {
-                self.annotations_mut().last_modified = Some(time.into());
-                self
-            }
-        }
-    )*};
+    /// The time of the last change, in ISO 8601.
+    #[must_use]
+    pub fn last_modified(mut self, time: impl Into<String>) -> Self {
+        self.last_modified = Some(time.into());
+        self
+    }
 }
-pub(crate) use impl_annotation_setters;
 
 /// Implements the setters of what describes a resource, for types with fields of these names.
 macro_rules! impl_resource_setters {
@@ -130,21 +123,15 @@ macro_rules! impl_resource_setters {
 }
 pub(crate) use impl_resource_setters;
 
-/// Implements how `_meta` is set and read, for a type that has it as an `Option<Box<Map<..>>>`.
+/// Implements how `_meta` is set, for a type that has it as an `Option<Box<Map<..>>>`.
 macro_rules! impl_meta {
-    ($what:literal, $type:ident, $($field:ident).+) => {
+    ($what:literal, $type:ident) => {
         impl $type {
             #[doc = concat!("Adds a member to the ", $what, "'s `_meta`.")]
             #[must_use]
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
-                self.$($field).+.get_or_insert_default().insert(key.into(), value.into());
+                self.meta.get_or_insert_default().insert(key.into(), value.into());
                 self
-            }
-
-            #[doc = concat!("The ", $what, "'s `_meta`, if it has members.")]
-            #[must_use]
-            pub fn meta_map(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
-                self.$($field).+.as_deref()
             }
         }
     };
@@ -171,29 +158,19 @@ pub enum Content {
     Unknown(Value),
 }
 
-/// The fields that every kind of block has.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct CommonFields {
-    pub(super) annotations: Option<Box<Annotations>>,
-    pub(super) meta: Option<Box<Map<String, Value>>>,
-}
-
-/// Implements the fields that all blocks have, and the conversion into [`Content`].
+/// Implements the setters that all blocks have, and the conversion into [`Content`].
 macro_rules! impl_block {
     ($($block:ident)*) => {$(
         impl $block {
-            fn annotations_mut(&mut self) -> &mut Annotations {
-                self.common.annotations.get_or_insert_default()
-            }
-
-            /// The annotations, if any was set.
+            /// Sets hints on the block: `.annotated(|hints| hints.priority(0.5))`.
             #[must_use]
-            pub fn annotations(&self) -> Option<&Annotations> {
-                self.common.annotations.as_deref()
+            pub fn annotated(mut self, set: impl Configure<Annotations>) -> Self {
+                self.annotations = Some(Box::new(set(*self.annotations.unwrap_or_default())));
+                self
             }
         }
 
-        impl_meta!("block", $block, common.meta);
+        impl_meta!("block", $block);
 
         impl From<$block> for Content {
             fn from(block: $block) -> Self {
@@ -203,7 +180,6 @@ macro_rules! impl_block {
     )*};
 }
 impl_block!(Text Image Audio ResourceLink Embedded);
-impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 
 /// A text block.
 #[derive(Debug, Clone, PartialEq)]
@@ -211,13 +187,16 @@ impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 pub struct Text {
     /// `text` on the wire.
     pub text: Cow<'static, str>,
-    pub(super) common: CommonFields,
+    /// `annotations` on the wire.
+    pub annotations: Option<Box<Annotations>>,
+    /// `_meta` on the wire; clients before 2025-06-18 do not see it.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl Text {
     /// A block with this text.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { text: text.into(), common: CommonFields::default() }
+        Self { text: text.into(), annotations: None, meta: None }
     }
 }
 
@@ -229,6 +208,12 @@ impl From<String> for Content {
 
 impl From<&'static str> for Content {
     fn from(text: &'static str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<Cow<'static, str>> for Content {
+    fn from(text: Cow<'static, str>) -> Self {
         Self::text(text)
     }
 }
@@ -270,18 +255,21 @@ macro_rules! define_media {
             pub(crate) data: BinaryData,
             /// `mimeType` on the wire.
             pub mime: Cow<'static, str>,
-            pub(super) common: CommonFields,
+            /// `annotations` on the wire.
+    pub annotations: Option<Box<Annotations>>,
+    /// `_meta` on the wire; clients before 2025-06-18 do not see it.
+    pub meta: Option<Box<Map<String, Value>>>,
         }
 
         impl $block {
             /// A block with these bytes, sent as base64, and this MIME type.
             pub fn new(bytes: impl Into<Vec<u8>>, mime: impl Into<Cow<'static, str>>) -> Self {
-                Self { data: BinaryData::Bytes(bytes.into()), mime: mime.into(), common: CommonFields::default() }
+                Self { data: BinaryData::Bytes(bytes.into()), mime: mime.into(), annotations: None, meta: None }
             }
 
             /// A block with data that is base64 (RFC 4648, padded) already.
             pub fn from_base64(data: impl Into<String>, mime: impl Into<Cow<'static, str>>) -> Self {
-                Self { data: BinaryData::Base64(data.into()), mime: mime.into(), common: CommonFields::default() }
+                Self { data: BinaryData::Base64(data.into()), mime: mime.into(), annotations: None, meta: None }
             }
 
             /// `data` on the wire.
@@ -306,7 +294,7 @@ define_media! {
 }
 
 /// A link to a resource that the client may read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceLink {
     /// `uri` on the wire.
@@ -323,22 +311,16 @@ pub struct ResourceLink {
     pub size: Option<u64>,
     /// `icons` on the wire.
     pub icons: Vec<Icon>,
-    pub(super) common: CommonFields,
+    /// `annotations` on the wire.
+    pub annotations: Option<Box<Annotations>>,
+    /// `_meta` on the wire; clients before 2025-06-18 do not see it.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ResourceLink {
     /// A link to `uri` with this name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            uri: uri.into(),
-            name: name.into(),
-            title: None,
-            description: None,
-            mime: None,
-            size: None,
-            icons: Vec::new(),
-            common: CommonFields::default(),
-        }
+        Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
 }
 
@@ -350,14 +332,17 @@ impl_resource_setters!(ResourceLink);
 pub struct Embedded {
     /// `resource` on the wire.
     pub resource: ResourceContents,
-    pub(super) common: CommonFields,
+    /// `annotations` on the wire.
+    pub annotations: Option<Box<Annotations>>,
+    /// `_meta` on the wire; clients before 2025-06-18 do not see it.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl Embedded {
     /// A block that holds these contents. Without a URI of their own they are sent as `resource:inline`.
     #[must_use]
     pub fn new(resource: ResourceContents) -> Self {
-        Self { resource, common: CommonFields::default() }
+        Self { resource, annotations: None, meta: None }
     }
 
     /// A text resource in a block.
@@ -461,13 +446,6 @@ impl ContentWriter {
         });
     }
 
-    fn write_common(self, object: &mut Object<'_>, common: &CommonFields) {
-        if let Some(annotations) = &common.annotations {
-            self.write_annotations(object, annotations);
-        }
-        self.write_meta(object, common.meta.as_deref());
-    }
-
     fn write_meta(self, object: &mut Object<'_>, meta: Option<&Map<String, Value>>) {
         if let Some(meta) = meta.filter(|_| self.supports(Revision::V2025_06_18)) {
             object.value("_meta", meta);
@@ -479,30 +457,30 @@ impl ContentWriter {
             return out.extend_from_slice(block.to_string().as_bytes());
         }
         let mut block = Object::new(out);
-        match content {
-            Content::Unknown(_) => {}
+        let (annotations, meta) = match content {
+            Content::Unknown(_) => (&None, &None),
             Content::Text(text) => {
                 block.raw("type", "\"text\"").str("text", &text.text);
-                self.write_common(&mut block, &text.common);
+                (&text.annotations, &text.meta)
             }
             Content::Image(image) => {
                 block.raw("type", "\"image\"");
                 image.data.write(block.key("data"));
                 block.str("mimeType", &image.mime);
-                self.write_common(&mut block, &image.common);
+                (&image.annotations, &image.meta)
             }
             Content::Audio(audio) if self.supports(Revision::V2025_03_26) => {
                 block.raw("type", "\"audio\"");
                 audio.data.write(block.key("data"));
                 block.str("mimeType", &audio.mime);
-                self.write_common(&mut block, &audio.common);
+                (&audio.annotations, &audio.meta)
             }
             Content::Audio(audio) => {
                 block.raw("type", "\"resource\"").object("resource", |r| {
                     r.raw("uri", "\"audio:inline\"").str("mimeType", &audio.mime);
                     audio.data.write(r.key("blob"));
                 });
-                self.write_common(&mut block, &audio.common);
+                (&audio.annotations, &audio.meta)
             }
             Content::ResourceLink(link) if self.supports(Revision::V2025_06_18) => {
                 block.raw("type", "\"resource_link\"").str("uri", &link.uri).str("name", &link.name);
@@ -514,19 +492,23 @@ impl ContentWriter {
                     block.value("size", &size);
                 }
                 self.write_icons(&mut block, &link.icons);
-                self.write_common(&mut block, &link.common);
+                (&link.annotations, &link.meta)
             }
             Content::ResourceLink(link) => {
                 block.raw("type", "\"text\"").str("text", &format!("{}: {}", link.name, link.uri));
-                self.write_common(&mut block, &link.common);
+                (&link.annotations, &link.meta)
             }
             Content::Embedded(embedded) => {
                 block.raw("type", "\"resource\"");
                 let defaults = ResourceDefaults { uri: "resource:inline", ..ResourceDefaults::default() };
                 self.write_resource(block.key("resource"), &embedded.resource, defaults);
-                self.write_common(&mut block, &embedded.common);
+                (&embedded.annotations, &embedded.meta)
             }
+        };
+        if let Some(annotations) = annotations {
+            self.write_annotations(&mut block, annotations);
         }
+        self.write_meta(&mut block, meta.as_deref());
         block.end();
     }
 

@@ -2,17 +2,16 @@
 
 mod block;
 pub(crate) mod icon;
-mod into_content;
 mod json;
 #[cfg(feature = "client")]
 mod parse;
 mod prompt_message;
 mod resource_contents;
 
+pub use crate::core::item_output::IntoOutput;
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
-pub(crate) use block::{ContentWriter, impl_annotation_setters, impl_meta, impl_resource_setters};
+pub(crate) use block::{ContentWriter, impl_meta, impl_resource_setters};
 pub use icon::{Icon, Theme};
-pub use into_content::IntoContent;
 pub use json::Json;
 #[cfg(feature = "client")]
 pub(crate) use parse::{parse_content, parse_message};

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Annotations, Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text,
-    Theme, block::CommonFields,
+    Theme,
 };
 
 /// Parses a block of a tool's result or of a prompt's message.
@@ -31,25 +31,33 @@ fn plain_text(block: &mut Value) -> Option<String> {
 /// `None` for a block of another kind, or one that lacks a member.
 fn parse_known(block: &Value) -> Option<Content> {
     let text = |key: &str| block.get(key)?.as_str().map(str::to_owned);
-    let common = CommonFields {
-        annotations: block.get("annotations").and_then(parse_annotations).map(Box::new),
-        meta: parse_meta(block),
-    };
+    let annotations = block.get("annotations").and_then(parse_annotations).map(Box::new);
+    let meta = parse_meta(block);
     Some(match block.get("type")?.as_str()? {
-        "text" => Content::Text(Text { common, ..Text::new(text("text")?) }),
-        "image" => Content::Image(Image { common, ..Image::from_base64(text("data")?, text("mimeType")?) }),
-        "audio" => Content::Audio(Audio { common, ..Audio::from_base64(text("data")?, text("mimeType")?) }),
+        "text" => Content::Text(Text { annotations, meta, ..Text::new(text("text")?) }),
+        "image" => Content::Image(Image {
+            annotations,
+            meta,
+            ..Image::from_base64(text("data")?, text("mimeType")?)
+        }),
+        "audio" => Content::Audio(Audio {
+            annotations,
+            meta,
+            ..Audio::from_base64(text("data")?, text("mimeType")?)
+        }),
         "resource_link" => Content::ResourceLink(ResourceLink {
             title: text("title"),
             description: text("description"),
             mime: text("mimeType"),
             size: block.get("size").and_then(Value::as_u64),
             icons: block.get("icons").map(parse_icons).unwrap_or_default(),
-            common,
+            annotations,
+            meta,
             ..ResourceLink::new(text("uri")?, text("name")?)
         }),
         "resource" => Content::Embedded(Embedded {
-            common,
+            annotations,
+            meta,
             ..Embedded::new(ResourceContents::from_json(block.get("resource")?)?)
         }),
         _ => return None,
@@ -118,7 +126,9 @@ mod tests {
     fn what_the_server_writes_is_read_back() {
         let link = ResourceLink::new("file:///a", "a").title("A").size(3).icon("https://example.com/a.png");
         let blocks: [Content; 6] = [
-            Text::new("t").priority(0.5).audience([Role::User]).last_modified("2026-01-01").into(),
+            Text::new("t")
+                .annotated(|hints| hints.priority(0.5).audience([Role::User]).last_modified("2026-01-01"))
+                .into(),
             Image::new([1, 2, 3], "image/png").meta("k", 1).into(),
             Audio::new([4], "audio/wav").into(),
             link.into(),

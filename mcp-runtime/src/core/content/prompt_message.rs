@@ -1,6 +1,6 @@
 //! Prompt messages.
 
-use super::{Content, IntoContent, Role};
+use super::{Content, Role};
 
 /// One message of a prompt.
 ///
@@ -16,12 +16,19 @@ pub struct Message {
 
 impl Message {
     /// A message from the user: text, or any other block.
-    pub fn user(content: impl IntoContent) -> Self {
-        Self { role: Role::User, content: content.into_content() }
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self { role: Role::User, content: content.into() }
     }
 
     /// A message from the assistant: text, or any other block.
-    pub fn assistant(content: impl IntoContent) -> Self {
-        Self { role: Role::Assistant, content: content.into_content() }
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self { role: Role::Assistant, content: content.into() }
+    }
+}
+
+/// A message from the user.
+impl<T: Into<Content>> From<T> for Message {
+    fn from(content: T) -> Self {
+        Self::user(content)
     }
 }

@@ -35,7 +35,8 @@ pub struct ResourceContents {
     /// `mimeType` on the wire; the attribute's if not set.
     pub mime: Option<String>,
     pub(crate) body: ResourceBody,
-    pub(crate) meta: Option<Box<Map<String, Value>>>,
+    /// `_meta` on the wire.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ResourceContents {
@@ -116,7 +117,7 @@ impl ResourceContents {
     }
 }
 
-impl_meta!("item", ResourceContents, meta);
+impl_meta!("item", ResourceContents);
 
 /// Values for the fields that an item of `contents` does not set.
 #[derive(Debug, Clone, Copy, Default)]

@@ -362,7 +362,7 @@ impl ResultBody {
 
     /// Whether it is the result of a tool that says that the tool has failed.
     pub(crate) fn is_tool_error(&self) -> bool {
-        matches!(self, Self::Tool { result, .. } if result.is_error())
+        matches!(self, Self::Tool { result, .. } if result.is_error)
     }
 
     /// The `_meta` that the function has given the result.

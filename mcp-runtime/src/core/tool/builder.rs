@@ -5,12 +5,13 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Hints, IntoToolResult, ToolEntry, ToolSpec, schema::HandWrittenSchema};
+use super::{Hints, ToolEntry, ToolResult, ToolSpec, schema::HandWrittenSchema};
 use crate::core::{
     arguments::decode_member,
     context::Context,
     error::ToolError,
     item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
+    item_output::IntoOutput,
 };
 
 /// One call of a tool made at run time.
@@ -194,9 +195,9 @@ impl ToolBuilder {
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static, // `move |call| { let x = x.clone(); async move { .. } }`
         Fut: AsyncReply + Send + 'static,
-        Fut::Reply: IntoToolResult,
+        Fut::Reply: IntoOutput<ToolResult>,
     {
-        ToolDef { spec: self.0, handler: async_handler(handler, Fut::Reply::into_tool_result) }
+        ToolDef { spec: self.0, handler: async_handler(handler, Fut::Reply::into_output) }
     }
 
     /// Sets a plain handler, which runs on the blocking pool, and builds the tool.
@@ -205,17 +206,17 @@ impl ToolBuilder {
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
         R: PlainReply + 'static,
     {
-        ToolDef { spec: self.0, handler: blocking_handler(handler, R::into_tool_result) }
+        ToolDef { spec: self.0, handler: blocking_handler(handler, R::into_output) }
     }
 }
 
-/// The return type of a plain handler: [`IntoToolResult`] by another name, because its message must mention futures.
+/// The return type of a plain handler: [`IntoOutput`] by another name, because its message must mention futures.
 #[diagnostic::on_unimplemented(
     message = "a plain handler cannot return `{Self}`",
     label = "cannot be converted into a tool result",
     note = "a handler that is async goes to `.handler(|call| async move {{ .. }})`",
     note = "a plain one returns what a tool may: text, a number, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these"
 )]
-pub trait PlainReply: IntoToolResult {}
+pub trait PlainReply: IntoOutput<ToolResult> {}
 #[diagnostic::do_not_recommend]
-impl<R: IntoToolResult> PlainReply for R {}
+impl<R: IntoOutput<ToolResult>> PlainReply for R {}

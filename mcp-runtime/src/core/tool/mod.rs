@@ -15,9 +15,9 @@ pub(crate) use entry::ToolEntry;
 pub(crate) use handler::{MadeToolCall, ToolHandler};
 #[cfg(feature = "client")]
 pub(crate) use header_param::header_params;
+pub(crate) use output::Structured;
+pub use output::ToolResult;
 pub(crate) use output::write_tool_result;
-pub(crate) use output::{AnyToolOutput, Structured};
-pub use output::{IntoToolResult, ToolResult};
 pub(crate) use schema::InputSchema;
 #[cfg(feature = "client")]
 pub(crate) use schema::input_schema;

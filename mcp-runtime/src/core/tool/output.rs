@@ -6,30 +6,28 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{
-    core::{
-        arguments::{HandlerResult, poll_now},
-        content::{
-            Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text, impl_meta,
-        },
-        error::{Failure, IntoFailure, ToolError},
-        item_output::ItemOutput,
-        jsonrpc::{Object, write_array},
-        protocol::Revision,
-    },
-    schema::link_patterns,
+use crate::core::{
+    content::{Audio, Content, ContentWriter, Embedded, Image, Json, ResourceLink, Text, impl_meta},
+    error::ToolError,
+    item_output::{IntoOutput, impl_into_output},
+    jsonrpc::{Object, write_array},
+    protocol::Revision,
 };
 
 /// The complete result of `tools/call`, for tools that decide every part of it.
 ///
 /// See [tool results](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result).
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ToolResult {
-    pub(crate) content: Vec<Content>,
+    /// The blocks.
+    pub content: Vec<Content>,
     /// JSON text of `structuredContent`.
     pub(crate) structured: Option<String>,
-    pub(crate) is_error: bool,
-    pub(crate) meta: Option<Box<Map<String, Value>>>,
+    /// Whether it is a failure: `isError` on the wire.
+    pub is_error: bool,
+    /// `_meta` on the wire.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ToolResult {
@@ -73,31 +71,14 @@ impl ToolResult {
         self
     }
 
-    /// The blocks.
-    #[must_use]
-    pub fn content(&self) -> &[Content] {
-        &self.content
-    }
-
-    /// The blocks, to change them.
-    pub fn content_mut(&mut self) -> &mut Vec<Content> {
-        &mut self.content
-    }
-
     /// `structuredContent` on the wire, if it was set.
     #[must_use]
     pub fn structured_content(&self) -> Option<Value> {
         self.structured.as_deref().and_then(|json| serde_json::from_str(json).ok())
     }
-
-    /// Whether it is a failure.
-    #[must_use]
-    pub fn is_error(&self) -> bool {
-        self.is_error
-    }
 }
 
-impl_meta!("result", ToolResult, meta);
+impl_meta!("result", ToolResult);
 
 /// Writes the members of a tool's result. Legacy clients accept only objects as structured values: they get all of a tool
 /// under `result` with `wrap`, else those that are not objects, which a tool without a schema and failures may have.
@@ -123,141 +104,39 @@ pub(crate) fn write_tool_result(
     }
 }
 
-macro_rules! impl_for_blocks {
-    ($($t:ty)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl IntoToolResult for $t {
-            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-                Ok(ToolResult::new([self.into()]))
-            }
-        }
-    )*};
-}
-impl_for_blocks!(Content Text Image Audio ResourceLink Embedded);
+impl_into_output!(ToolResult, None, |block| ToolResult::new([block]), Content);
+impl_into_output!(
+    ToolResult, None, |block| ToolResult::new([block.into()]),
+    Text Image Audio ResourceLink Embedded String &'static str Cow<'static, str>
+);
+impl_into_output!(
+    ToolResult, None, |value| ToolResult::text(value.to_string()),
+    bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64
+);
 
-macro_rules! impl_for_texts {
-    ($($t:ty)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl IntoToolResult for $t {
-            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-                Ok(ToolResult::text(self))
-            }
-        }
-    )*};
-}
-impl_for_texts!(String &'static str Cow<'static, str>);
-
-/// Types that a tool may return.
-///
-/// Implement it for a type of your own that several tools return, alone or in an `Option` or `Result`; `None` is a result
-/// without content.
-///
-/// ```
-/// use mcp_runtime::{content::Image, prelude::*, tool::IntoToolResult};
-///
-/// struct Report {
-///     title: String,
-///     chart: Vec<u8>,
-/// }
-///
-/// impl IntoToolResult for Report {
-///     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-///         if self.chart.is_empty() {
-///             return Err("there is nothing to report".into());
-///         }
-///         Ok(ToolResult::text(self.title).with(Image::new(self.chart, "image/png")))
-///     }
-/// }
-///
-/// /// Reports what was sold.
-/// #[mcp_tool]
-/// fn sales(month: u8) -> Result<Report, ToolError> {
-///     Ok(Report { title: format!("Sales of month {month}"), chart: vec![1, 2, 3] })
-/// }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "a tool cannot return `{Self}`",
-    label = "cannot be converted into a tool result",
-    note = "return text, a number, `()`, `Option<T>`, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these",
-    note = "for a type of yours, or a list of it: `mcp_runtime::Json<{Self}>`, or `impl IntoToolResult for {Self}`; for bytes: `Image`, `Audio` or `Embedded`",
-    note = "the `Json` of another crate cannot be returned: write `mcp_runtime::Json` instead"
-)]
-pub trait IntoToolResult {
-    /// The result.
-    ///
-    /// # Errors
-    /// Why the call fails instead.
-    fn into_tool_result(self) -> Result<ToolResult, ToolError>;
-
-    /// The result of a `None` of this type.
-    #[doc(hidden)]
-    fn none() -> ToolResult
-    where
-        Self: Sized,
-    {
-        ToolResult::default()
-    }
-
-    /// The schema of the structured value, if it has one.
-    #[doc(hidden)]
-    fn output_schema(_: &mut SchemaGenerator) -> Option<Schema>
-    where
-        Self: Sized,
-    {
-        None
-    }
-
-    /// The schema of an optional structured value.
-    #[doc(hidden)]
-    fn optional_output_schema(_: &mut SchemaGenerator) -> Option<Schema>
-    where
-        Self: Sized,
-    {
-        None
-    }
-}
-
-macro_rules! impl_for_primitives {
-    ($($t:ty)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl IntoToolResult for $t {
-            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-                Ok(ToolResult::text(self.to_string()))
-            }
-        }
-    )*};
-}
-impl_for_primitives!(bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
-
-impl IntoToolResult for () {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::default())
-    }
-}
-
-impl IntoToolResult for ToolResult {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
+impl IntoOutput<Self> for ToolResult {
+    fn into_output(self) -> Result<Self, ToolError> {
         Ok(self)
     }
 }
 
-impl<T: IntoToolResult> IntoToolResult for Option<T> {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        self.map_or_else(|| Ok(T::none()), T::into_tool_result)
-    }
-
-    fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
-        T::optional_output_schema(generator)
+impl IntoOutput<ToolResult> for () {
+    fn into_output(self) -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::default())
     }
 }
 
-impl<T: IntoToolResult, E: IntoFailure> IntoToolResult for Result<T, E> {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        self.map_err(E::into_failure)?.into_tool_result()
+impl<T: IntoOutput<ToolResult>> IntoOutput<ToolResult> for Option<T> {
+    fn into_output(self) -> Result<ToolResult, ToolError> {
+        self.map_or_else(|| Ok(T::none()), T::into_output)
     }
 
-    fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
-        T::output_schema(generator)
+    fn none() -> ToolResult {
+        T::none()
+    }
+
+    fn schema(generator: &mut SchemaGenerator, _: bool) -> Option<Schema> {
+        T::schema(generator, true)
     }
 }
 
@@ -273,7 +152,7 @@ pub trait Structured: Serialize + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> Structured for T {}
 
-pub(super) fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, ToolError> {
+fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, ToolError> {
     let json = serde_json::to_string(value).map_err(ToolError::private)?;
     Ok(ToolResult {
         content: vec![Content::text(json.clone())],
@@ -282,8 +161,8 @@ pub(super) fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, T
     })
 }
 
-impl<T: Structured> IntoToolResult for Json<T> {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
+impl<T: Structured> IntoOutput<ToolResult> for Json<T> {
+    fn into_output(self) -> Result<ToolResult, ToolError> {
         structured_result(&self.0)
     }
 
@@ -291,99 +170,46 @@ impl<T: Structured> IntoToolResult for Json<T> {
         ToolResult { structured: Some("null".into()), ..ToolResult::text("null") }
     }
 
-    fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
-        Some(generator.subschema_for::<T>())
-    }
-
-    fn optional_output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
-        Some(generator.subschema_for::<Option<T>>())
+    fn schema(generator: &mut SchemaGenerator, optional: bool) -> Option<Schema> {
+        Some(match optional {
+            false => generator.subschema_for::<T>(),
+            true => generator.subschema_for::<Option<T>>(),
+        })
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: IntoContent> IntoToolResult for Vec<T> {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::new(self.into_iter().map(T::into_content)))
+impl<T: Into<Content>> IntoOutput<ToolResult> for Vec<T> {
+    fn into_output(self) -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::new(self.into_iter().map(T::into)))
     }
 }
 
 macro_rules! impl_for_tuples {
     ($(($($t:ident)*))*) => {$(
         #[diagnostic::do_not_recommend]
-        impl<$($t: IntoContent),*> IntoToolResult for ($($t,)*) {
+        impl<$($t: Into<Content>),*> IntoOutput<ToolResult> for ($($t,)*) {
             #[allow(non_snake_case)]
-            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
+            fn into_output(self) -> Result<ToolResult, ToolError> {
                 let ($($t,)*) = self;
-                Ok(ToolResult::new([$($t.into_content()),*]))
+                Ok(ToolResult::new([$($t.into()),*]))
             }
         }
 
         #[diagnostic::do_not_recommend]
-        impl<__T: Structured, $($t: IntoContent),*> IntoToolResult for (Json<__T>, $($t,)*) {
+        impl<__T: Structured, $($t: Into<Content>),*> IntoOutput<ToolResult> for (Json<__T>, $($t,)*) {
             #[allow(non_snake_case)]
-            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
+            fn into_output(self) -> Result<ToolResult, ToolError> {
                 let (json, $($t,)*) = self;
-                let mut result = json.into_tool_result()?;
-                result.content.extend([$($t.into_content()),*]);
+                let mut result = structured_result(&json.0)?;
+                result.content.extend([$($t.into()),*]);
                 Ok(result)
             }
 
-            fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
-                Json::<__T>::output_schema(generator)
+            fn schema(generator: &mut SchemaGenerator, optional: bool) -> Option<Schema> {
+                (!optional).then(|| generator.subschema_for::<__T>())
             }
         }
     )*};
 }
 impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G));
-
-/// How a return type `R` becomes a tool's result.
-#[allow(missing_debug_implementations)] // a table of function pointers
-pub struct ToolOutput<R: 'static> {
-    convert: fn(R) -> Result<ToolResult, ToolError>,
-    schema: fn(&mut SchemaGenerator) -> Option<Schema>,
-}
-
-impl<R: 'static> ToolOutput<R> {
-    /// Converts what the function returned.
-    ///
-    /// # Errors
-    /// The function failed, or its value has no JSON form.
-    pub fn reply(&self, value: R) -> Result<ItemOutput, Failure> {
-        Ok(ItemOutput::Tool((self.convert)(value)?))
-    }
-
-    /// The outcome of an async function.
-    ///
-    /// # Errors
-    /// Never fails; the type is that of handlers.
-    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ItemOutput> {
-        poll_now(future, self.convert)
-    }
-}
-
-/// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
-#[must_use]
-pub const fn tool_output<R: IntoToolResult>() -> ToolOutput<R> {
-    ToolOutput { convert: R::into_tool_result, schema: output_schema_of::<R> }
-}
-
-/// The schema of what `R` returns. A type without one links no patterns.
-fn output_schema_of<R: IntoToolResult>(generator: &mut SchemaGenerator) -> Option<Schema> {
-    let schema = R::output_schema(generator);
-    if schema.is_some() {
-        link_patterns();
-    }
-    schema
-}
-
-/// A [`ToolOutput`] without its type.
-pub trait AnyToolOutput: Sync {
-    #[doc(hidden)]
-    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
-}
-
-impl<R> AnyToolOutput for ToolOutput<R> {
-    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
-        (self.schema)(generator)
-    }
-}

@@ -327,13 +327,13 @@ fn conforming_output(
 }
 
 /// The schema of what an annotated tool returns: of the type that `output = Type` names, or else of its return type, whose
-/// `IntoToolResult` in `core/tool/output.rs` has one if the result is structured (`Json<T>`, alone or with blocks, a `Page`
-/// of it, `Option` and `Result` of these). A tool that is made at run time has what its builder's `output_schema` was given.
+/// `IntoOutput` in `core/tool/output.rs` has one if the result is structured (`Json<T>`, alone or with blocks, `Option` and
+/// `Result` of these). A tool that is made at run time has what its builder's `output_schema` was given.
 pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>, String> {
     let mut generator = generator_for_output();
     let schema = match (def.output_type, def.output) {
         (Some(output), _) => Some((output.schema)(&mut generator)),
-        (None, Some(out)) => out.schema(&mut generator),
+        (None, Some(schema)) => schema(&mut generator),
         (None, None) => None,
     };
     let Some(schema) = schema else { return Ok(None) };

@@ -5,11 +5,9 @@ use std::{fmt, time::Duration};
 use super::schema::HandWrittenSchema;
 use crate::{
     core::{
-        arguments::{Call, HandlerResult},
-        error::Failure,
-        item::{BuildError, Handler, ItemDescriptor, ItemSpec},
-        item_output::ItemOutput,
-        tool::{AnyToolOutput, Structured, ToolResult},
+        item::{BuildError, Handler, ItemDescriptor, ItemSpec, missing_handler},
+        item_output::{Output, OutputSchemaFn},
+        tool::{Structured, ToolResult},
     },
     schema::link_patterns,
 };
@@ -81,16 +79,12 @@ pub struct ToolDescriptor {
     pub visibility: &'static [&'static str],
     /// How calls become tasks.
     pub task: Option<ToolTask>,
-    /// How the return type is converted.
-    pub output: Option<&'static dyn AnyToolOutput>,
+    /// Writes the schema of the return type.
+    pub output: Option<OutputSchemaFn>,
     /// The type of `structuredContent`.
     pub output_type: Option<OutputType>,
     /// Decodes the arguments and calls the function.
     pub handler: Handler,
-}
-
-fn missing_handler(_: &Call<'_>) -> HandlerResult<ItemOutput> {
-    Err(Failure::private("the tool has no handler").into())
 }
 
 impl ToolDescriptor {
@@ -115,8 +109,8 @@ impl ToolDescriptor {
 
     /// The options that an attribute may leave out, for a function with this result.
     #[must_use]
-    pub const fn returning(output: &'static dyn AnyToolOutput) -> Self {
-        Self { output: Some(output), ..Self::EMPTY }
+    pub const fn returning<R>(output: &Output<R, ToolResult>) -> Self {
+        Self { output: Some(output.schema), ..Self::EMPTY }
     }
 }
 

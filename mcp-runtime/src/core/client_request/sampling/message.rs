@@ -9,7 +9,7 @@ use serde::{
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::core::{
-    content::{Content, ContentWriter, IntoContent, Role},
+    content::{Content, ContentWriter, Role},
     jsonrpc::write_array,
     protocol::Revision,
 };
@@ -113,14 +113,14 @@ impl ToolUse {
     }
 
     /// The block with the result of the tool.
-    pub fn result(&self, content: impl IntoContent) -> SamplingBlock {
-        let content = vec![content.into_content()];
+    pub fn result(&self, content: impl Into<Content>) -> SamplingBlock {
+        let content = vec![content.into()];
         SamplingBlock::ToolResult { tool_use_id: self.id.clone(), content, is_error: false }
     }
 
     /// The block with the failure of the tool.
-    pub fn failure(&self, content: impl IntoContent) -> SamplingBlock {
-        let content = vec![content.into_content()];
+    pub fn failure(&self, content: impl Into<Content>) -> SamplingBlock {
+        let content = vec![content.into()];
         SamplingBlock::ToolResult { tool_use_id: self.id.clone(), content, is_error: true }
     }
 }

@@ -79,7 +79,7 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
     expand_or_keep(options.into(), function.into(), item::expand::<PromptOptions>).into()
 }
 
-/// Makes a function an event of the server, to which clients subscribe (preview).
+/// Makes a function an event of the server, to which clients subscribe (feature `events`, preview).
 ///
 /// The program emits the event, and for each subscription the function decides what is delivered: it returns a `bool`, an
 /// `Option<T>` with the part that this subscriber may see, or nothing for every subscriber. The parameter with

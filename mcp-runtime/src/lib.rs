@@ -2,7 +2,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // a few functions of the core serve one feature only: dead code is looked for with all of them
-#![cfg_attr(not(feature = "tasks"), allow(dead_code, unused_imports))]
+#![cfg_attr(not(all(feature = "events-webhook", feature = "tasks")), allow(dead_code, unused_imports))]
 
 pub mod auth;
 mod capability;
@@ -35,6 +35,7 @@ pub mod install;
         feature = "axum",
         feature = "auth",
         feature = "config",
+        feature = "events",
         feature = "metrics",
         feature = "tasks"
     )),
@@ -53,14 +54,6 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod transport;
-
-// there without the feature too, so that rustc names the feature where a program uses an item of it
-#[cfg(not(feature = "skills"))]
-#[doc(hidden)]
-pub mod skill {
-    #[cfg(feature = "skills")]
-    pub use crate::capability::skills::SkillsDir;
-}
 
 /// The items that `mcp-dev` shares with the command line of a server and with the client; they change without notice.
 #[doc(hidden)]
@@ -157,9 +150,11 @@ pub use self::core::protocol::Revision;
 pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use self::core::tool::ToolResult;
 pub use self::core::{client_request, content, context, tool};
+#[cfg(feature = "events")]
+pub use capability::events as event;
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
-pub use capability::{events as event, prompts as prompt, resources as resource};
+pub use capability::{prompts as prompt, resources as resource};
 pub use gate::{audit, layer};
 #[cfg(all(feature = "macros", feature = "config"))]
 pub use mcp_runtime_macros::mcp_config;

@@ -82,7 +82,6 @@ missing! {
     }
     crate::config::Stores {
         fn revocations<A>(Self, A) -> Self;
-        fn events<A>(Self, A) -> Self;
     }
 }
 
@@ -161,6 +160,17 @@ missing! {
         "the feature `client-browser` is off",
         "add it to the dependency in Cargo.toml: `features = [\"client-browser\"]`";
     crate::client::OAuth { fn open_browser(Self) -> Self; }
+}
+
+#[cfg(not(feature = "events"))]
+missing! {
+    EventsFeature:
+        "this method needs the feature `events` of `mcp-runtime`",
+        "the feature `events` is off",
+        "add it to the dependency in Cargo.toml: `features = [\"events\"]`";
+    crate::ServerHandle { fn emit<E>(&Self, impl Sized) -> std::future::Ready<crate::Result<()>>; }
+    crate::Server { fn emit<E>(&Self, impl Sized) -> std::future::Ready<crate::Result<()>>; }
+    crate::config::Limits { fn events<A>(Self, A) -> Self; }
 }
 
 #[cfg(not(feature = "tasks"))]

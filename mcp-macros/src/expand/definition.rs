@@ -137,11 +137,14 @@ fn link<O: ItemOptions>(
             #signature
         }
     });
-    let inner = quote_spanned! {Span::mixed_site()=>
+    let mut inner = quote_spanned! {Span::mixed_site()=>
         #definition
         #marker
         #submit
     };
+    if O::KIND == Kind::Event {
+        inner = quote_spanned!(Span::mixed_site()=> __rt::needs_events! { #inner });
+    }
     private_scope(item.common.krate.as_ref(), &function.shared_attrs(), &inner)
 }
 

@@ -3,6 +3,7 @@
 //! [`Capability`](crate::core::server::Capability); the core does not name them.
 
 pub(crate) mod completion;
+#[cfg(feature = "events")]
 pub mod events;
 mod handle;
 pub mod prompts;

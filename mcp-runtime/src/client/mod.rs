@@ -28,7 +28,7 @@ mod connect;
 // the command line and the test kit use it without the feature
 #[cfg(feature = "client")]
 mod error;
-#[cfg(feature = "client")]
+#[cfg(all(feature = "client", feature = "events"))]
 mod events;
 #[cfg(any(feature = "client", feature = "cli", feature = "testing", test))]
 pub(crate) mod exchange;
@@ -47,6 +47,8 @@ mod requests;
 #[cfg(feature = "client")]
 mod server_config;
 
+#[cfg(all(feature = "client", feature = "events"))]
+pub use self::events::{EventOccurrence, EventSubscription, PendingSubscription};
 #[cfg(feature = "client")]
 pub(crate) use self::link::child_process::manage_main;
 #[cfg(feature = "client-keyring")]
@@ -63,7 +65,6 @@ pub use self::{
         target::{IntoTarget, Target},
     },
     error::Error,
-    events::{EventOccurrence, EventSubscription, PendingSubscription},
     link::child_process::{end_children, end_children_on_signal},
     receive::{
         change_stream::ResourceSubscription,

@@ -1,7 +1,6 @@
 //! What generated code names of `capability`.
 
 pub use crate::capability::{
-    events::{Delivery, Event, EventDescriptor, EventOf, EventPayload, EventResult, event_payload},
     prompts::{Prompt, PromptResult, TypedPrompt, spec::PromptDescriptor},
     resources::{
         Resource, ResourceResult, TypedResource,
@@ -11,5 +10,9 @@ pub use crate::capability::{
     },
 };
 
+#[cfg(feature = "events")]
+pub use crate::capability::events::{
+    Delivery, Event, EventDescriptor, EventOf, EventPayload, EventResult, event_payload,
+};
 #[cfg(feature = "tasks")]
 pub use crate::capability::tasks::{blocking_task, start_task};

@@ -1,5 +1,23 @@
 //! Parts of expansions that need a feature: without it, they are one error at the option or attribute that has them.
 
+#[cfg(feature = "events")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __needs_events {
+    ($($expansion:tt)*) => { $($expansion)* };
+}
+
+#[cfg(not(feature = "events"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __needs_events {
+    ($($expansion:tt)*) => {
+        ::core::compile_error!(
+            "`#[mcp_event]` needs the feature `events` of `mcp-runtime`\n`cargo add mcp-runtime --features events`"
+        );
+    };
+}
+
 #[cfg(feature = "tasks")]
 #[doc(hidden)]
 #[macro_export]
@@ -18,7 +36,7 @@ macro_rules! __needs_tasks {
     };
 }
 
-pub use crate::__needs_tasks as needs_tasks;
+pub use crate::{__needs_events as needs_events, __needs_tasks as needs_tasks};
 
 /// Without the feature, after the error at the option.
 #[cfg(not(feature = "tasks"))]

@@ -1,4 +1,4 @@
 //! Tests of all folders.
 
-#[cfg(feature = "http")]
+#[cfg(all(feature = "events", feature = "http", feature = "tasks"))]
 mod budgets;

@@ -5,6 +5,7 @@
 
 mod driver;
 mod reader;
+mod typed;
 
 use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 

@@ -1,21 +1,17 @@
 //! Uses of annotated functions through a client: the compiler checks the types of the arguments, the function's own
 //! schema their values before they are sent, and the result is the function's `Ok` type.
 
-use std::{any::type_name, fmt, marker::PhantomData, sync::Arc};
+use std::{any::type_name, fmt, marker::PhantomData};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::uri_expansion::expand;
 use crate::{
-    capability::{
-        events::{Delivered, Event, EventOf},
-        prompts::TypedPrompt,
-        resources::TypedResource,
-    },
+    capability::{prompts::TypedPrompt, resources::TypedResource},
     client::{
-        CallResult, Client, Error, EventOccurrence, PendingCall, PendingSubscription, ReadResult, Refresh,
-        RenderedPrompt, connect::shared_client::CallOptions, operation::OperationKind,
+        CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
+        connect::shared_client::CallOptions, operation::OperationKind,
     },
     core::{
         arguments::AnyArg,
@@ -51,7 +47,7 @@ use crate::{
 /// # fn main() {}
 /// ```
 pub struct TypedItem<T> {
-    client: Client,
+    pub(in crate::client) client: Client,
     name: Option<String>,
     item: PhantomData<fn() -> T>,
 }
@@ -75,7 +71,7 @@ impl<T> TypedItem<T> {
         self
     }
 
-    fn name_or(&self, name: &str) -> String {
+    pub(in crate::client) fn name_or(&self, name: &str) -> String {
         self.name.clone().unwrap_or_else(|| name.to_owned())
     }
 
@@ -191,81 +187,8 @@ impl<T> TypedItem<T> {
     }
 }
 
-impl<T> TypedItem<T> {
-    /// Subscribes to an event (preview), as [`Client::on_event`] does: `f` gets what the event says, of the type that its
-    /// function delivers. The function must not block. Events of another type are skipped, with a line in the log, and are a
-    /// [gap](PendingSubscription::on_gap).
-    ///
-    /// ```no_run
-    /// use mcp_runtime::{client::Client, prelude::*};
-    ///
-    /// #[mcp_type]
-    /// struct Incident {
-    ///     title: String,
-    ///     severity: u8,
-    /// }
-    ///
-    /// /// A new incident was opened.
-    /// #[mcp_event(name = "incident.created")]
-    /// fn incident_created(#[mcp(payload)] incident: &Incident, severity: u8) -> bool {
-    ///     incident.severity <= severity
-    /// }
-    ///
-    /// # async fn example(client: Client) -> Result<(), mcp_runtime::client::Error> {
-    /// let created = client.typed::<incident_created>();
-    /// let subscription = created.on((2,), |incident: Incident| println!("{}", incident.title)).await?;
-    /// # drop(subscription);
-    /// # Ok(())
-    /// # }
-    /// # fn main() {}
-    /// ```
-    ///
-    /// Another type than the event's does not compile:
-    ///
-    /// ```compile_fail,E0631
-    /// # use mcp_runtime::{client::Client, prelude::*};
-    /// # #[mcp_type]
-    /// # struct Incident {
-    /// #     title: String,
-    /// # }
-    /// # /// A new incident was opened.
-    /// # #[mcp_event]
-    /// # fn incident_created(#[mcp(payload)] _incident: &Incident) {}
-    /// async fn subscribe(client: Client) {
-    ///     let _ = client.typed::<incident_created>().on((), |incident: String| drop(incident)).await;
-    /// }
-    /// # fn main() {}
-    /// ```
-    pub fn on<S, P>(
-        &self,
-        arguments: S::Arguments,
-        f: impl Fn(<S::Output as Delivered<P>>::Data) + Send + Sync + 'static,
-    ) -> PendingSubscription
-    where
-        T: Event + EventOf<P> + Signature<S>,
-        S: TypedSignature,
-        S::Output: Delivered<P>,
-        <S::Output as Delivered<P>>::Data: DeserializeOwned,
-    {
-        let item = &T::DESCRIPTOR.function.item;
-        let name = self.name_or(item.name);
-        let arguments = S::write(arguments, item.args).and_then(|arguments| check(&name, item, arguments));
-        let listener = move |event: EventOccurrence| match serde_json::from_value(event.data) {
-            Ok(data) => {
-                f(data);
-                true
-            }
-            Err(error) => {
-                tracing::warn!(event = event.name, id = event.id, %error, "an event is not of its type");
-                false
-            }
-        };
-        self.client.subscribe_to(name, arguments.map(|(members, _)| members.into()), Arc::new(listener))
-    }
-}
-
 /// The arguments, after the function's own schema has checked them, and the schema.
-fn check(
+pub(in crate::client) fn check(
     name: &str,
     item: &ItemDescriptor,
     arguments: Map<String, Value>,

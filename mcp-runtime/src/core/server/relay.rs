@@ -107,7 +107,7 @@ async fn receive_changes(mut listener: Listener, topic: &str, server: WeakServer
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tasks"))]
 mod tests {
     use std::sync::Arc;
 

@@ -5,6 +5,7 @@ mod session_end;
 mod session_flood;
 mod session_streams;
 mod small_pieces;
+#[cfg(feature = "tasks")]
 mod unlimited;
 
 use std::{pin::Pin, sync::Arc, time::Duration};

@@ -2,7 +2,10 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // a few functions of the core serve one feature only: dead code is looked for with all of them
-#![cfg_attr(not(all(feature = "events-webhook", feature = "tasks")), allow(dead_code, unused_imports))]
+#![cfg_attr(
+    not(all(feature = "audit", feature = "contract", feature = "events-webhook", feature = "tasks")),
+    allow(dead_code, unused_imports)
+)]
 
 pub mod auth;
 mod capability;
@@ -33,6 +36,7 @@ pub mod install;
         feature = "stdio",
         feature = "http",
         feature = "axum",
+        feature = "audit",
         feature = "auth",
         feature = "config",
         feature = "events",
@@ -65,7 +69,7 @@ pub mod __dev {
     pub use crate::client::exchange::ListedKind;
     #[cfg(feature = "client")]
     pub use crate::client::link::child_process::{ChildProcess, signalled};
-    #[cfg(any(feature = "install", feature = "testing"))]
+    #[cfg(any(feature = "contract", feature = "install"))]
     pub use crate::core::project_file::{read as read_file, replace as replace_file, resolve, resolve_in};
     #[cfg(any(feature = "cli", feature = "client"))]
     pub use crate::core::visible_text::{visible, visible_json};
@@ -155,7 +159,9 @@ pub use capability::events as event;
 #[cfg(feature = "skills")]
 pub use capability::skills as skill;
 pub use capability::{prompts as prompt, resources as resource};
-pub use gate::{audit, layer};
+#[cfg(feature = "audit")]
+pub use gate::audit;
+pub use gate::layer;
 #[cfg(all(feature = "macros", feature = "config"))]
 pub use mcp_runtime_macros::mcp_config;
 #[cfg(feature = "macros")]

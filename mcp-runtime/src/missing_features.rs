@@ -113,6 +113,23 @@ impl crate::ServerBuilder {
     }
 }
 
+#[cfg(not(feature = "audit"))]
+missing! {
+    AuditFeature:
+        "this method needs the feature `audit` of `mcp-runtime`",
+        "the feature `audit` is off",
+        "add it to the dependency in Cargo.toml: `features = [\"audit\"]`";
+}
+
+#[cfg(not(feature = "audit"))]
+impl crate::ServerBuilder {
+    /// The bound is one on the argument: an argument that does not exist either is one error.
+    #[doc(hidden)]
+    pub fn audit<A: AuditFeature>(self, _: A) -> Self {
+        unreachable!("no call of this method compiles")
+    }
+}
+
 #[cfg(not(feature = "config"))]
 missing! {
     ConfigFeature:

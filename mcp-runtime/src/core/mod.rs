@@ -23,7 +23,7 @@ pub(crate) mod jsonrpc;
 pub(crate) mod log_limit;
 pub(crate) mod maybe_ready;
 pub(crate) mod observer;
-#[cfg(any(feature = "install", feature = "testing"))]
+#[cfg(any(feature = "contract", feature = "install"))]
 pub(crate) mod project_file;
 pub(crate) mod protocol;
 pub(crate) mod reason;
@@ -43,5 +43,5 @@ pub(crate) mod text_file;
 pub mod tool;
 #[cfg(any(feature = "cli", feature = "client"))]
 pub(crate) mod visible_text;
-#[cfg(any(feature = "client", feature = "install", feature = "testing"))]
+#[cfg(any(feature = "client", feature = "contract", feature = "install"))]
 pub(crate) mod whole_file;

@@ -31,6 +31,7 @@ use std::{
     fmt,
     net::IpAddr,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -40,10 +41,12 @@ use crate::core::{
     connection::Principal,
     dispatch::ObservedItem,
     invoke::discard,
+    item::BuildError,
     jsonrpc::{Object, write_array, write_string},
     log_limit::{LogLimit, LogLine},
     observer::{EndedRequest, EndedTask, Observer, RefusedRequest},
     reason::Reason,
+    server::ServerBuilder,
 };
 
 /// The target of lines that are `tracing` events; this crate's own events are not sent to clients.
@@ -187,7 +190,7 @@ impl Audit {
     }
 
     /// Checks the names and the number of the fields.
-    pub(crate) fn check_fields(&self) -> Result<(), String> {
+    fn check_fields(&self) -> Result<(), String> {
         let names: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_str()).collect();
         if names.len() > MAX_FIELDS {
             return Err(format!(
@@ -208,6 +211,22 @@ impl Audit {
             }
         }
         Ok(())
+    }
+}
+
+impl ServerBuilder {
+    /// Writes an [audit log](crate::audit): one line for each call, and for each request that is refused. A second one is
+    /// written as well.
+    ///
+    /// ```
+    /// use mcp_runtime::audit::Audit;
+    ///
+    /// let server = mcp_runtime::server!().discover().audit(Audit::new());
+    /// ```
+    pub fn audit(mut self, audit: Audit) -> Self {
+        self.errors.extend(audit.check_fields().err().map(BuildError::new));
+        self.observers.push(Arc::new(audit));
+        self
     }
 }
 

@@ -1,6 +1,6 @@
-//! Optional code around calls: each option names the code that implements it, so that a program without the option does
-//! not contain the code.
+//! Optional code around calls: layers, the audit log, metrics, and parents of spans.
 
+#[cfg(feature = "audit")]
 pub mod audit;
 pub mod layer;
 #[cfg(feature = "metrics")]

@@ -1,6 +1,7 @@
 //! Tests of servers in memory: messages are encoded as on the wire, without a process or a socket.
 
 mod changes;
+#[cfg(feature = "contract")]
 mod contract;
 #[cfg(feature = "events")]
 mod events;
@@ -17,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use changes::ChangeSource;
 pub use changes::Changes;
+#[cfg(feature = "contract")]
 pub use contract::{ChangeClass, Contract, ContractChange, ContractChanges, ContractCheck};
 #[cfg(feature = "auth")]
 pub use issuer::TestIssuer;

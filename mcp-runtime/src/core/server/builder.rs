@@ -47,10 +47,7 @@ use crate::{
         sync::{Mutex, RwLock},
         tool::Tool,
     },
-    gate::{
-        audit::Audit,
-        layer::{Layer, item_layer},
-    },
+    gate::layer::{Layer, item_layer},
 };
 
 /// Purpose of the key that seals `requestState`.
@@ -87,7 +84,7 @@ pub struct ServerBuilder {
     services: Vec<(TypeId, String)>,
     /// The types that open capabilities.
     named: Vec<Named>,
-    errors: Vec<BuildError>,
+    pub(crate) errors: Vec<BuildError>,
     handle_receivers: Vec<HandleReceiver>,
     /// Outermost first.
     layers: Vec<ItemLayer>,
@@ -95,7 +92,7 @@ pub struct ServerBuilder {
     transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
     pub(crate) set_up_authentication: Option<SetUpAuthentication>,
-    audit: Option<Arc<dyn Observer>>,
+    pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(super) state_fns: StateFns,
     #[cfg(feature = "config")]
     pub(crate) settings: Option<Box<dyn PendingSettings>>,
@@ -125,7 +122,7 @@ impl ServerBuilder {
             transforms: Vec::new(),
             #[cfg(feature = "auth")]
             set_up_authentication: None,
-            audit: None,
+            observers: Vec::new(),
             state_fns: StateFns::default(),
             #[cfg(feature = "config")]
             settings: None,
@@ -506,19 +503,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Writes an [audit log](crate::audit): one line for each call, and for each request that is refused.
-    ///
-    /// ```
-    /// use mcp_runtime::audit::Audit;
-    ///
-    /// let server = mcp_runtime::server!().discover().audit(Audit::new());
-    /// ```
-    pub fn audit(mut self, audit: Audit) -> Self {
-        self.errors.extend(audit.check_fields().err().map(BuildError::new));
-        self.audit = Some(Arc::new(audit));
-        self
-    }
-
     /// Checks everything and builds the server.
     ///
     /// # Errors
@@ -561,7 +545,7 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             None
         });
-        let observers = self.audit.into_iter();
+        let observers = self.observers.into_iter();
         #[cfg(feature = "metrics")]
         let observers = observers.chain(metrics.clone().map(|metrics| metrics as Arc<dyn Observer>));
         let observers: Observers = observers.collect();

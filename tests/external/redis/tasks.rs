@@ -325,7 +325,7 @@ async fn a_lease_is_renewed_at_once_when_the_store_is_reached_again() {
         let files = Files::new("renewed");
         let _id = start(one.address, "hold", &files).await;
         files.until("begun", 1).await;
-        let has_lease = || redis.keys().iter().any(|(key, _)| key.contains("{sharing/task-processes}:value"));
+        let has_lease = || redis.keys().iter().any(|(key, _)| key.contains("{sharing/leases}:value"));
         assert!(has_lease());
         redis.command(&["FLUSHALL"]);
         assert!(!has_lease());

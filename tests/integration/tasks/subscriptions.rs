@@ -1,6 +1,9 @@
 //! `subscriptions/listen` with `taskIds`: which clients are notified of a task, and what notifications contain.
 
+use std::time::Duration;
+
 use mcp_runtime::testing::TestServer;
+use mcp_tests::support::error_code;
 use serde_json::{Value, json};
 
 use super::{Probe, TASKS, builder, connect, connect_to, names};
@@ -55,6 +58,23 @@ async fn task_notifications_have_everything_that_tasks_get_returns() {
     let told = changes.next().await;
     let told = (&told["params"]["taskId"], &told["params"]["status"]);
     assert_eq!(told, (&json!(reported), &json!("cancelled")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn listening_keeps_a_task_from_expiring_that_works_and_none_that_waits_for_its_client() {
+    let probe = Probe::new();
+    let mut client = connect(builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_secs(60)))).await;
+    let working = client.start_task("wait", json!({})).await;
+    let waiting = client.start_task("ask", json!({})).await;
+    client.until_status(&waiting, "input_required").await;
+    let changes = client.memory().listen(json!({ "taskIds": [working, waiting] })).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(error_code(&client.reply("tasks/get", json!({ "taskId": waiting })).await), -32602);
+    assert_eq!(client.task(&working).await["status"], "working");
+    drop(changes);
+    tokio::time::sleep(Duration::from_secs(121)).await;
+    assert_eq!(error_code(&client.reply("tasks/get", json!({ "taskId": working })).await), -32602);
+    probe.until_running(0).await;
 }
 
 #[tokio::test]

@@ -6,15 +6,15 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    KnownTask, Replicas, RunningTask, StoredTask, TaskEnd, TaskOptions, TaskRecord, Tasks,
-    replica::unknown_task,
+    TaskOptions, Tasks,
+    record::{StoredEnd, StoredTask},
+    running_task::id_for_logs,
 };
 use crate::core::{
     arguments::BoxFuture,
     changes::Filter,
     connection::principal_digest,
     dispatch::{PendingReply, Reply, Request, Response, ResultBody, WriteResult, required_text},
-    item::BuildError,
     jsonrpc::{Meta, Object, ProtocolError, null_is_absent},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Assembly, Capability, Declared, ItemDefaults, Lasting, Registry, Server},
@@ -24,14 +24,7 @@ impl Lasting for Tasks {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
         let ItemDefaults { options, hub, store, .. } = assembly.rules;
         let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_default();
-        let share_percent = options.limits.share_percent;
-        let replicas = store.is_shared().then(|| Replicas::new(store, &own, share_percent, hub.clone()));
-        let replicas = replicas.transpose().unwrap_or_else(|error| {
-            let text = format!("the operating system provides no randomness: {error}");
-            assembly.errors.push(BuildError::new(text));
-            None
-        });
-        Self::new(own, replicas, share_percent, hub.clone())
+        Self::new(own, store, options.limits.share_percent, hub.clone())
     }
 }
 
@@ -75,11 +68,7 @@ impl Capability for Tasks {
         Box::pin(async move {
             let mut subscribed = Vec::new();
             for id in ids {
-                let is_subscribed = match &self.replicas {
-                    None => self.running(&id, owner.as_deref()).is_some_and(|task| task.subscribe(&filter)),
-                    Some(replicas) => replicas.subscribe(&id, owner.as_deref(), &filter).await?,
-                };
-                if is_subscribed {
+                if self.subscribe(&id, owner.as_deref(), &filter).await? {
                     subscribed.push(id);
                 }
             }
@@ -100,7 +89,7 @@ impl Capability for Tasks {
     }
 
     fn settle(self: Arc<Self>) -> BoxFuture<()> {
-        Box::pin(async move { Self::settle(&self).await })
+        Box::pin(async move { self.settle_all().await })
     }
 }
 
@@ -134,23 +123,42 @@ enum TaskAction {
 
 impl Tasks {
     fn act(self: Arc<Self>, request: &Request<'_>, id: String, action: TaskAction) -> Response {
-        let owner = principal_digest(request.context.caller.as_deref());
-        if self.replicas.is_none() {
-            return action.apply(self.find(&id, owner.as_deref())).unwrap_or_else(Into::into).into();
-        }
+        let (owner, id) = (principal_digest(request.context.caller.as_deref()), Arc::from(id));
         Response::Pending(PendingReply::without_call(async move {
-            let Some(replicas) = &self.replicas else { return unknown_task().into() };
             let owner = owner.as_deref();
             let done = match action {
                 TaskAction::Get => {
-                    let found = replicas.get(&id, owner).await;
-                    return found.map_or_else(|reply| reply, |task| TaskResult::Shared(id, task).into());
+                    let found = self.get(&id, owner).await;
+                    return found.map_or_else(|reply| reply, |record| TaskResult::new(id, record).into());
                 }
-                TaskAction::Update(responses) => replicas.respond(&self, &id, owner, responses).await,
-                TaskAction::Cancel => replicas.cancel(&self, &id, owner).await,
+                TaskAction::Update(responses) => self.respond(&id, owner, responses).await,
+                TaskAction::Cancel => {
+                    let cancel = |record: &mut StoredTask| {
+                        record.finish(StoredEnd::Cancelled, None);
+                        true
+                    };
+                    self.change(&id, owner, cancel).await
+                }
             };
             done.map_or_else(|reply| reply, |()| ResultBody::Empty.into())
         }))
+    }
+
+    /// Delivers responses to the function; those without a request are ignored.
+    async fn respond(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        owner: Option<&str>,
+        responses: Vec<(String, Box<str>)>,
+    ) -> Result<(), Reply> {
+        let respond = |record: &mut StoredTask| {
+            let mut is_changed = false;
+            for (key, response) in &responses {
+                is_changed |= record.respond(key, response);
+            }
+            is_changed
+        };
+        self.change(id, owner, respond).await
     }
 }
 
@@ -177,40 +185,26 @@ impl TaskAction {
             responses.into_iter().map(|(key, value)| (key.into_owned(), value.get().into())).collect(),
         ))
     }
-
-    fn apply(self, task: Option<KnownTask>) -> Result<Reply, ProtocolError> {
-        let task = task.ok_or_else(unknown_task)?;
-        match (self, task) {
-            (Self::Get, KnownTask::Running(task)) => {
-                task.extend();
-                return Ok(TaskResult::Running(task).into());
-            }
-            (Self::Get, KnownTask::Ended(record)) => {
-                return Ok(TaskResult::Ended(record).into());
-            }
-            (Self::Update(responses), KnownTask::Running(task)) => {
-                task.extend();
-                task.deliver_responses(responses);
-            }
-            (Self::Cancel, KnownTask::Running(task)) => task.stop(TaskEnd::Cancelled),
-            // the task has ended: a late response or cancellation has no effect
-            (Self::Update(_) | Self::Cancel, KnownTask::Ended(_)) => {}
-        }
-        Ok(ResultBody::Empty.into())
-    }
 }
 
 /// A result that is a task.
 #[derive(Debug)]
-pub(super) enum TaskResult {
+pub(super) struct TaskResult {
+    id: Arc<str>,
+    record: StoredTask,
+    /// Whether the call continues as this task.
+    is_new: bool,
+}
+
+impl TaskResult {
+    fn new(id: Arc<str>, record: StoredTask) -> Self {
+        Self { id, record, is_new: false }
+    }
+
     /// The call continues as this task.
-    Created(Arc<RunningTask>),
-    /// A task that runs in this process.
-    Running(Arc<RunningTask>),
-    /// A task that has ended.
-    Ended(TaskRecord),
-    /// A task that replicas share, with its id.
-    Shared(String, StoredTask),
+    pub(super) fn created(id: Arc<str>, record: StoredTask) -> Self {
+        Self { id, record, is_new: true }
+    }
 }
 
 impl From<TaskResult> for Reply {
@@ -221,31 +215,14 @@ impl From<TaskResult> for Reply {
 
 impl WriteResult for TaskResult {
     fn result_type(&self) -> &'static str {
-        match self {
-            Self::Created(_) => "task",
-            Self::Running(_) | Self::Ended(_) | Self::Shared(..) => "complete",
-        }
+        if self.is_new { "task" } else { "complete" }
     }
 
     fn write_members(&self, object: &mut Object<'_>, _: Revision) {
-        match self {
-            Self::Created(task) => task.write_summary(object),
-            Self::Running(task) => task.write_full(object),
-            Self::Ended(record) => object.raw_members(object_members(&record.json)),
-            Self::Shared(id, task) => task.write(id, object),
-        }
+        self.record.write(&self.id, object);
     }
 
     fn started_task(&self) -> Option<&str> {
-        match self {
-            Self::Created(task) => Some(task.id_for_logs()),
-            Self::Running(_) | Self::Ended(_) | Self::Shared(..) => None,
-        }
+        self.is_new.then(|| id_for_logs(&self.id, &self.record))
     }
-}
-
-/// The members of an object, both as raw JSON.
-fn object_members(object: &str) -> &[u8] {
-    let inner = object.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    inner.map(str::trim).unwrap_or_default().as_bytes()
 }

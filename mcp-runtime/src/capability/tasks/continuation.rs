@@ -1,12 +1,16 @@
 //! A call that continues as a task: its request is answered with the task, and its function runs on in the background.
 
-use std::{future::poll_fn, pin::pin, sync::Arc};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+};
 
 use super::{
-    FinalReply, StoredCall, StoredCopy, TaskEnd, TaskPermit, Tasks,
+    RunningTask, StoredCall, StoredTask, TaskPermit, Tasks,
     capability::{TaskResult, declares_tasks, tasks_not_declared},
-    replica::RetriedCall,
-    running_task::RunningTask,
+    record::{RetriedCall, StoredEnd, raw_json},
+    running_task::TaskSummary,
 };
 use crate::core::{
     arguments::{BoxFuture, HandlerResult, pending},
@@ -18,10 +22,11 @@ use crate::core::{
     gates::{Gates, Stage},
     invoke::for_current_call,
     jsonrpc::{Meta, Params, ProtocolError},
+    log_limit::log_store_error,
     protocol::Revision,
-    reason::Reason,
     server::{Assembly, Entry as _, Identity, RegisteredItem, Server, WeakServer},
     spawn::spawn,
+    store::Versioned,
     tool::{TaskMode, ToolEntry},
 };
 
@@ -61,7 +66,9 @@ pub(crate) fn open_for_tool(
     }
     let mode = tool.spec.task?;
     let gates = tool.spec.item.gates.clone();
-    Some(Arc::new(TasksOfTool { tasks: assembly.open(), mode, restarts, gates }))
+    let tasks: Arc<Tasks> = assembly.open();
+    tasks.may_restart.fetch_or(restarts, Ordering::Relaxed);
+    Some(Arc::new(TasksOfTool { tasks, mode, restarts, gates }))
 }
 
 /// Turns the call into a task, if it may become one.
@@ -162,7 +169,7 @@ impl Suspension for ContinueAsTask {
         call.leave_request();
         let Self { tasks, gates, restarts } = *self;
         tasks.begin(&server);
-        let stored = (restarts && tasks.replicas.is_some()).then(|| stored_call(&call));
+        let stored = (restarts && tasks.store.is_shared()).then(|| Box::new(stored_call(&call)));
         let context = call.context().clone();
         let call_context = context.clone();
         let reply: BoxFuture<Reply> = Box::pin(async move {
@@ -170,7 +177,7 @@ impl Suspension for ContinueAsTask {
                 Ok(created) => created,
                 Err(reply) => return reply,
             };
-            let created = TaskResult::Created(permit.task.clone());
+            let created = TaskResult::created(permit.task.id.clone(), copy.record.clone());
             let request = &context.inner().request;
             let traceparent = context.traceparent();
             let observation = permit.observe(&server, request, traceparent.as_deref(), call.binding().name);
@@ -190,20 +197,25 @@ impl Tasks {
     async fn create(
         self: &Arc<Self>,
         context: &Context,
-        call: Option<StoredCall>,
-    ) -> Result<(Arc<TaskPermit>, Option<StoredCopy>), Reply> {
+        call: Option<Box<StoredCall>>,
+    ) -> Result<(Arc<TaskPermit>, Versioned<StoredTask>), Reply> {
         let permit = self.start(principal_digest(context.caller()), context.inner().request.owner())?;
-        if call.is_some() {
+        if let Some(mut call) = call {
+            // with what earlier round trips of the call have brought
             let state = context.client_requests().lock();
             let retry = state.retry.as_ref();
             let earlier = retry.map(|retry| retry.carry_over()).unwrap_or_default();
-            let saved = earlier.saved.into_iter().chain(state.saved.clone()).collect();
-            let responses = earlier.responses.into_iter().chain(state.responses.clone()).collect();
+            call.saved = earlier.saved.into_iter().chain(state.saved.clone()).collect();
             // nothing identifies responses without a state, so that they are never used
-            let consumed = state.consumed || retry.is_some_and(|retry| !retry.is_identified());
-            permit.task.allow_restart(saved, responses, consumed);
+            call.consumed = state.consumed || retry.is_some_and(|retry| !retry.is_identified());
+            let responses = earlier.responses.into_iter().chain(state.responses.clone()).collect();
+            permit.task.allow_restart(call, responses);
         }
-        let copy = permit.save(call).await?;
+        let created = self.create_record(&permit.task).await;
+        let copy = created.map_err(|error| {
+            log_store_error(&error, "a task cannot be saved");
+            Reply::unavailable("the task cannot be saved\ntry again later")
+        })?;
         context.client_requests().become_task(permit.task.clone());
         Ok((Arc::new(permit), copy))
     }
@@ -236,7 +248,7 @@ fn stored_call(call: &SuspendedCall) -> StoredCall {
 async fn run_task(
     server: WeakServer,
     permit: Arc<TaskPermit>,
-    copy: Option<StoredCopy>,
+    copy: Versioned<StoredTask>,
     gates: Option<Arc<Gates>>,
     mut call: Box<SuspendedCall>,
 ) {
@@ -256,14 +268,7 @@ async fn run_task(
             context.inner().cancel.cancel();
         }
     };
-    match copy {
-        None => {
-            tokio::join!(function, permit.save_changes());
-        }
-        Some(copy) => {
-            tokio::join!(function, permit.keep_record(copy));
-        }
-    }
+    tokio::join!(function, permit.keep_record(copy));
 }
 
 /// Runs the function of a task until it has ended or is stopped; whether it has ended.
@@ -287,14 +292,26 @@ async fn run_function(
     };
     let ended = finished.zip(server.upgrade());
     let has_ended = ended.is_some();
-    task.end(match ended {
-        Some((reply, server)) => {
-            let identity = server.identity().clone();
-            TaskEnd::Replied(Arc::new(ReplyOfCall { reply, revision, identity }))
-        }
-        None => TaskEnd::Cancelled,
-    });
+    match ended {
+        Some((reply, server)) => end_with(task, &reply, revision, server.identity()),
+        None => task.cancel(),
+    }
     has_ended
+}
+
+/// Ends a task with the reply that its call would have got.
+fn end_with(task: &RunningTask, reply: &Reply, revision: Revision, identity: &Identity) {
+    match &reply.outcome {
+        Err(error) => task.end(TaskSummary::failed(error.code, reply.reason), |record| record.fail(error)),
+        Ok(body) => {
+            let outcome = if body.is_tool_error() { "tool_error" } else { "completed" };
+            let mut json = Vec::with_capacity(256);
+            encode_result(&mut json, body, revision, identity);
+            // the JSON writer produces UTF-8 only
+            let result = StoredEnd::Result(raw_json(String::from_utf8(json).unwrap_or_default()));
+            task.end(TaskSummary::new(outcome, reply.reason), |record| record.finish(result, None));
+        }
+    }
 }
 
 /// Runs the function of a task again, whose process has stopped.
@@ -302,9 +319,9 @@ pub(super) fn run_again(
     server: &Server,
     permit: Arc<TaskPermit>,
     entry: Arc<ToolEntry>,
-    copy: StoredCopy,
+    copy: Versioned<StoredTask>,
 ) -> BoxFuture<()> {
-    let Some(call) = copy.call() else { return Box::pin(std::future::ready(())) };
+    let Some(call) = copy.record.restart.as_deref().cloned() else { return Box::pin(std::future::ready(())) };
     let meta = call.meta.as_deref().unwrap_or("{}");
     let params = format!("{{\"_meta\":{meta}}}");
     let request = RequestContext {
@@ -363,33 +380,6 @@ pub(super) fn run_again(
     match observation {
         None => task,
         Some(observation) => observation.watch(task),
-    }
-}
-
-/// The reply that the call of a task would have got.
-struct ReplyOfCall {
-    reply: Reply,
-    revision: Revision,
-    identity: Arc<Identity>,
-}
-
-impl FinalReply for ReplyOfCall {
-    fn error(&self) -> Option<&ProtocolError> {
-        self.reply.outcome.as_ref().err()
-    }
-
-    fn is_tool_error(&self) -> bool {
-        self.reply.outcome.as_ref().is_ok_and(|body| body.is_tool_error())
-    }
-
-    fn reason(&self) -> Option<Reason> {
-        self.reply.reason
-    }
-
-    fn write_result(&self, out: &mut Vec<u8>) {
-        if let Ok(body) = &self.reply.outcome {
-            encode_result(out, body, self.revision, &self.identity);
-        }
     }
 }
 

@@ -1,29 +1,41 @@
-//! Calls that continue as tasks: the tasks that run in this process, their owners, limits and expiry.
+//! Calls that continue as tasks. A task is one record, in memory or in the store that replicas share: requests and streams
+//! read and change the record ([`record`]). Its function runs in one process, which the record
+//! names; a process that has lost a task can change nothing of it.
 //!
-//! A function runs in one process; what clients see of its task is also in a table in memory, or in the store that replicas
-//! share ([`replica`]). A tool with a [`TaskMode`](crate::tool::TaskMode) opens the capability on its server.
-//!
-//! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
+//! A tool with a [`TaskMode`](crate::tool::TaskMode) opens the capability on its server. See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
 mod capability;
 mod continuation;
+mod keeper;
+mod lost;
 mod options;
-mod replica;
+mod presence;
+mod record;
 mod running_task;
-mod table;
 mod task_observation;
+mod watch;
 
-use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    pin::pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use tokio::{sync::Notify, time::timeout};
+use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 pub(crate) use continuation::open_for_tool;
 pub use continuation::{blocking_task, start_task};
 pub use options::TaskOptions;
-use replica::{Replicas, StoredCall, StoredCopy, StoredTask};
-use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd, TaskOwners, TaskSummary};
-use table::{TaskRecord, TaskTable};
+use presence::{IdList, Presence};
+use record::{StoredCall, StoredTask, millis, millis_of};
+use running_task::RunningTask;
+use watch::WatchedTask;
 
 use crate::core::{
     admission::{Owner, Permit, Quota, Shares},
@@ -32,21 +44,37 @@ use crate::core::{
     dispatch::Reply,
     jsonrpc::ProtocolError,
     log_limit::log_store_error,
+    server::{Server, WeakServer},
+    spawn::spawn_on,
+    store::{Leases, Records, SealedStore, StoreError, Table, Updated, Versioned},
     sync::Mutex,
 };
 
 /// A server's tasks.
 pub(crate) struct Tasks {
+    options: TaskOptions,
+    store: SealedStore,
+    records: Records<StoredTask>,
+    /// Which processes are there that run tasks.
+    leases: Leases,
+    /// The tasks of each process that may run again, and the list of these processes.
+    lists: Records<IdList>,
+    presence: Mutex<Presence>,
+    /// After how many changes the list of this process's tasks was written; locked meanwhile.
+    written_list: tokio::sync::Mutex<u64>,
+    /// Those that run in this process.
     running: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     permits: Arc<Shares>,
-    options: TaskOptions,
-    /// The tasks of this process.
-    table: TaskTable,
-    /// Set if replicas share their tasks.
-    replicas: Option<Replicas>,
+    watched: Mutex<HashMap<Arc<str>, Arc<WatchedTask>>>,
+    hub: Hub,
     /// Notified when no task runs any more.
     idle: Notify,
-    hub: Hub,
+    /// Set when this process has begun to look after tasks.
+    server: OnceLock<WeakServer>,
+    /// Whether there is a tool whose tasks may run again.
+    may_restart: AtomicBool,
+    /// Whether this process has given up its tasks, and has begun no other since then.
+    is_stopping: AtomicBool,
 }
 
 /// A permit for a running task; dropping it releases the permit and removes the task from the running ones.
@@ -57,31 +85,64 @@ pub(crate) struct TaskPermit {
     _permit: Permit,
 }
 
-/// A task that a client requests, without a shared store.
-#[derive(Debug)]
-pub(crate) enum KnownTask {
-    Running(Arc<RunningTask>),
-    Ended(TaskRecord),
-}
-
 impl fmt::Debug for Tasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tasks").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
+/// The reply while the store cannot be reached.
+fn unreachable(error: &StoreError) -> Reply {
+    log_store_error(error, "the tasks in the shared store cannot be reached");
+    Reply::unavailable("tasks cannot be reached at the moment\ntry again")
+}
+
+/// `-32602`: the task does not exist, for this caller.
+fn unknown_task() -> ProtocolError {
+    ProtocolError::invalid_params("unknown task: `taskId` is wrong, or the task has expired")
+}
+
 impl Tasks {
     /// One owner may have that percentage of all tasks. `hub` notifies the subscribers of the tasks.
-    pub(crate) fn new(
-        options: TaskOptions,
-        replicas: Option<Replicas>,
-        share_percent: u8,
-        hub: Hub,
-    ) -> Arc<Self> {
-        let permits = Shares::new(Quota::new(options.max_running, share_percent));
-        let table = TaskTable::new(options.max_kept, options.max_kept_bytes, share_percent);
-        let idle = Notify::new();
-        Arc::new(Self { running: Mutex::default(), permits, options, table, replicas, idle, hub })
+    pub(crate) fn new(options: TaskOptions, store: &SealedStore, share_percent: u8, hub: Hub) -> Arc<Self> {
+        let table = Table::new("tasks", options.max_kept, options.max_kept_bytes, share_percent);
+        Arc::new(Self {
+            permits: Shares::new(Quota::new(options.max_running, share_percent)),
+            options,
+            store: store.clone(),
+            records: Records::new(store, table),
+            leases: Leases::new(store),
+            lists: Records::new(store, presence::lists()),
+            presence: Mutex::default(),
+            written_list: tokio::sync::Mutex::default(),
+            running: Mutex::default(),
+            watched: Mutex::default(),
+            hub,
+            idle: Notify::new(),
+            server: OnceLock::new(),
+            may_restart: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// Begins to work with other replicas, if there are any, unless that was done. Without a runtime, a later call does it.
+    fn begin(self: &Arc<Self>, server: &Server) {
+        if !self.store.is_shared() || self.server.get().is_some() {
+            return;
+        }
+        if let Ok(runtime) = Handle::try_current()
+            && self.server.set(server.downgrade()).is_ok()
+        {
+            let tasks = Arc::downgrade(self);
+            let listener = self.store.listen(watch::TOPIC);
+            let _receives = spawn_on(&runtime, Self::receive_changes(tasks.clone(), listener));
+            let _renews = spawn_on(&runtime, Self::keep_lease(tasks.clone()));
+            let _looks = spawn_on(&runtime, Self::look_after(tasks));
+        }
+    }
+
+    fn server(&self) -> Option<Server> {
+        self.server.get()?.upgrade()
     }
 
     /// Starts a task that belongs to a principal, if that is known, and uses the share of `sharer`.
@@ -99,52 +160,104 @@ impl Tasks {
         let Some(permit) = self.permits.try_acquire(&sharer, 1) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
         };
-        let owners = TaskOwners { owner, sharer };
-        let is_shared = self.replicas.is_some();
-        let task = RunningTask::new(id.clone(), owners, self.options.ttl, self.hub.clone(), is_shared);
+        let record = StoredTask::new(owner, &sharer, &self.options, self.store.process());
+        let task = RunningTask::new(id.clone(), record, self.options.ttl);
         self.running.lock().insert(id, task.clone());
         Ok(TaskPermit { tasks: self.clone(), task, _permit: permit })
     }
 
-    /// Runs a task here that another process has begun.
-    fn adopt(self: &Arc<Self>, id: &Arc<str>, record: &StoredTask, permit: Permit) -> Arc<TaskPermit> {
-        let owners =
-            TaskOwners { owner: record.owner.clone(), sharer: Owner::from_text(record.share.clone()) };
-        let task = RunningTask::new(id.clone(), owners, self.options.ttl, self.hub.clone(), true);
-        task.inherit(record);
-        self.running.lock().insert(id.clone(), task.clone());
-        Arc::new(TaskPermit { tasks: self.clone(), task, _permit: permit })
-    }
-
-    /// The task of that id, if it belongs to this owner and runs in this process.
-    pub(crate) fn running(&self, id: &str, owner: Option<&str>) -> Option<Arc<RunningTask>> {
-        let task = self.running.lock().get(id).cloned()?;
-        (task.owners.owner.as_deref() == owner && !task.has_expired()).then_some(task)
-    }
-
-    /// The task of that id, if it belongs to this owner.
-    pub(crate) fn find(&self, id: &str, owner: Option<&str>) -> Option<KnownTask> {
-        if let Some(task) = self.running(id, owner) {
-            return Some(KnownTask::Running(task));
+    /// Makes room for a task here that another process has begun; `None` if there is none, or it runs here already.
+    fn adopt(self: &Arc<Self>, id: &Arc<str>, record: &StoredTask) -> Option<Arc<TaskPermit>> {
+        let permit = self.permits.try_acquire(&Owner::from_text(record.share.clone()), 1)?;
+        let mut running = self.running.lock();
+        if running.contains_key(id) {
+            return None;
         }
-        self.table.get(id).filter(|record| record.owner.as_deref() == owner).map(KnownTask::Ended)
+        let task = RunningTask::new(id.clone(), record.clone(), self.options.ttl);
+        running.insert(id.clone(), task.clone());
+        Some(Arc::new(TaskPermit { tasks: self.clone(), task, _permit: permit }))
     }
 
-    /// Cancels all running tasks: the process is about to end, and clients can no longer request them. Those that replicas
-    /// share are given up, or have failed.
+    /// The task of that id, if it belongs to this owner and has not expired.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    async fn find(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        owner: Option<&str>,
+    ) -> Result<Option<Versioned<StoredTask>>, Reply> {
+        let found = self.records.get(id).await.map_err(|error| unreachable(&error))?;
+        let is_theirs = |record: &StoredTask| record.owner.as_deref() == owner && !record.left().is_zero();
+        match found.filter(|found| is_theirs(&found.record)) {
+            Some(found) => self.look_at(id, found).await.map(Some).map_err(|error| unreachable(&error)),
+            None => Ok(None),
+        }
+    }
+
+    /// The task, whose time to live starts again.
+    async fn get(self: &Arc<Self>, id: &Arc<str>, owner: Option<&str>) -> Result<StoredTask, Reply> {
+        let Some(found) = self.find(id, owner).await? else { return Err(unknown_task().into()) };
+        let mut record = found.record.clone();
+        let running = self.running.lock().get(id).cloned();
+        if let Some(task) = running {
+            // it writes that with its next change
+            task.extend();
+            record.extend();
+        } else if record.extend()
+            // a conflict is another change, which extends it as well
+            && let Err(error) = self.records.update(id, Some(found), StoredTask::extend).await
+        {
+            tracing::debug!(%error, "the time to live of a task cannot be extended");
+        }
+        Ok(record)
+    }
+
+    /// Changes the record of a running task; `change` returns whether there is something to change.
+    async fn change(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        owner: Option<&str>,
+        mut change: impl FnMut(&mut StoredTask) -> bool + Send,
+    ) -> Result<(), Reply> {
+        let Some(found) = self.find(id, owner).await? else { return Err(unknown_task().into()) };
+        // the task has ended: a late response or cancellation has no effect
+        let change = |record: &mut StoredTask| record.is_running() && change(record);
+        let updated = self.records.update(id, Some(found), change).await;
+        match updated.map_err(|error| unreachable(&error))? {
+            Updated::Stored(stored) => {
+                let running = self.running.lock().get(id).cloned();
+                if let Some(task) = running {
+                    task.reload();
+                }
+                self.tell(id, &stored);
+                Ok(())
+            }
+            Updated::Unchanged(_) => Ok(()),
+            Updated::Nothing | Updated::OtherVersion => Err(unknown_task().into()),
+            Updated::Full => {
+                Err(Reply::unavailable("the store has no room for this change of the task\ntry again"))
+            }
+        }
+    }
+
+    /// Gives up all running tasks: the process is about to end. Those that may run again are released, the others have failed.
     pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
         for task in self.running.lock().values() {
-            task.stop(if self.replicas.is_some() { TaskEnd::Stopped } else { TaskEnd::Cancelled });
+            task.release();
         }
     }
 
     /// After [`stop`](Self::stop), waits until replicas can know of it, for a short time.
-    async fn settle(&self) {
+    async fn settle_all(&self) {
         const SETTLE: Duration = Duration::from_secs(3);
-        let Some(replicas) = &self.replicas else { return };
+        if !self.store.is_shared() {
+            return;
+        }
         let settled = async {
             self.wait_until_idle().await;
-            replicas.leave(true).await
+            self.leave().await
         };
         match timeout(SETTLE, settled).await {
             Ok(Ok(())) => {}
@@ -166,57 +279,26 @@ impl Tasks {
     }
 }
 
-impl TaskPermit {
-    /// Saves the new task, so that clients can request it. Of a task that replicas share, returns its record; with `call`,
-    /// another of them may run it again.
-    ///
-    /// # Errors
-    /// The store is full, or cannot be reached.
-    pub(crate) async fn save(&self, call: Option<StoredCall>) -> Result<Option<StoredCopy>, Reply> {
-        let refused = |error: &dyn fmt::Display| {
-            log_store_error(error, "a task cannot be saved");
-            "the task cannot be saved\ntry again later"
-        };
-        if let Some(replicas) = &self.tasks.replicas {
-            let created = replicas.create(&self.tasks, &self.task, call).await;
-            return created.map(Some).map_err(|error| Reply::unavailable(refused(&error)));
-        }
-        let StoreUpdate::Running(record) = self.task.store_update() else { return Ok(None) };
-        self.tasks.table.put(record).map_err(|error| ProtocolError::internal(refused(&error)))?;
-        Ok(None)
-    }
-
-    /// Saves every change of the task, until it has ended.
-    pub(crate) async fn save_changes(&self) {
-        let (task, table) = (&self.task, &self.tasks.table);
-        loop {
-            task.wait_for_change().await;
-            match task.store_update() {
-                StoreUpdate::Running(record) => {
-                    if let Err(error) = table.put(record) {
-                        // the next change saves it, and requests for a running task do not read the table
-                        tracing::debug!(error, "a task's progress cannot be saved");
-                    }
-                }
-                StoreUpdate::Ended(record) => {
-                    if let Err(error) = table.put(record) {
-                        log_store_error(&error, "a task's result cannot be saved");
-                        let lost = ProtocolError::internal("the result could not be saved");
-                        task.replace_end(TaskEnd::Failed(lost));
-                        self.save_failure();
-                    }
-                    return;
-                }
-                StoreUpdate::Expired => return table.remove(&task.id),
-            }
-        }
-    }
-
-    fn save_failure(&self) {
-        if let StoreUpdate::Ended(record) = self.task.store_update()
-            && let Err(error) = self.tasks.table.put(record)
-        {
-            log_store_error(&error, "the loss of a task's result cannot be saved");
+impl StoredTask {
+    /// The record of a new task.
+    fn new(owner: Option<Arc<str>>, sharer: &Owner, options: &TaskOptions, process: &Arc<str>) -> Self {
+        let (created, ttl) = (millis_of(SystemTime::now()), millis(options.ttl));
+        Self {
+            owner,
+            share: sharer.as_str().clone(),
+            created,
+            updated: created,
+            expires: created.saturating_add(ttl),
+            ttl,
+            lease: millis(options.lease),
+            message: None,
+            requests: Vec::new(),
+            responses: std::collections::BTreeMap::new(),
+            end: None,
+            runner: process.clone(),
+            released: None,
+            is_watched: false,
+            restart: None,
         }
     }
 }
@@ -228,93 +310,5 @@ impl Drop for TaskPermit {
         if running.is_empty() {
             self.tasks.idle.notify_waiters();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::task::{Context, Poll, Waker};
-
-    use serde_json::Value;
-
-    use super::*;
-    use crate::core::{
-        changes::{ListChanges, Subscriber},
-        context::{ClientFeature, PendingRequest, TaskHandle as _},
-    };
-
-    struct EmptyResult;
-    impl FinalReply for EmptyResult {
-        fn error(&self) -> Option<&ProtocolError> {
-            None
-        }
-        fn is_tool_error(&self) -> bool {
-            false
-        }
-        fn write_result(&self, out: &mut Vec<u8>) {
-            out.extend_from_slice(b"{}");
-        }
-    }
-
-    fn notifications(subscriber: &mut Subscriber) -> Vec<Value> {
-        let mut cx = Context::from_waker(Waker::noop());
-        std::iter::from_fn(|| match subscriber.poll(&mut cx) {
-            Poll::Ready(change) => serde_json::from_slice(&change.notification(|_| {})).ok(),
-            Poll::Pending => None,
-        })
-        .collect()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_subscriber_gets_the_current_state_of_a_task_and_keeps_it_from_expiring() {
-        let hub = Hub::default();
-        let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
-        let tasks = Tasks::new(options, None, 50, hub.clone());
-        let (subscribed, other) =
-            (tasks.start(None, Owner::local()).unwrap(), tasks.start(None, Owner::local()).unwrap());
-        let filter = hub.filter(ListChanges::default(), &Owner::local());
-        let mut subscriber = hub.subscribe(filter.clone(), None, None, &Owner::local()).unwrap();
-        assert!(subscribed.task.subscribe(&filter));
-
-        other.task.report_progress(1.0, None, None);
-        assert_eq!(notifications(&mut subscriber), [] as [Value; 0], "another task");
-        subscribed.task.report_progress(1.0, None, Some("one".into()));
-        subscribed.task.report_progress(2.0, None, Some("two".into()));
-        let messages = notifications(&mut subscriber);
-        assert_eq!(messages.len(), 1, "one notification for both changes");
-        assert_eq!(messages[0]["method"], "notifications/tasks");
-        assert_eq!(messages[0]["params"]["statusMessage"], "two");
-        assert_eq!(messages[0]["params"]["taskId"], *subscribed.task.id);
-
-        let limit = Duration::from_secs(600);
-        assert!(timeout(limit, subscribed.task.wait_for_stop()).await.is_err(), "it has a subscriber");
-        assert!(timeout(limit, other.task.wait_for_stop()).await.is_ok());
-        subscribed.task.end(TaskEnd::Replied(Arc::new(EmptyResult)));
-        assert_eq!(notifications(&mut subscriber)[0]["params"]["status"], "completed");
-        assert!(!subscribed.task.subscribe(&filter), "it no longer changes");
-
-        let third = tasks.start(None, Owner::local()).unwrap();
-        assert!(third.task.subscribe(&filter));
-        drop((subscriber, filter));
-        assert!(timeout(limit, third.task.wait_for_stop()).await.is_ok(), "it has no subscriber");
-    }
-    #[tokio::test(start_paused = true)]
-    async fn a_task_that_waits_for_its_client_expires_though_that_listens() {
-        let hub = Hub::default();
-        let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
-        let tasks = Tasks::new(options, None, 50, hub.clone());
-        let waiting = tasks.start(None, Owner::local()).unwrap();
-        let filter = hub.filter(ListChanges::default(), &Owner::local());
-        let _subscriber = hub.subscribe(filter.clone(), None, None, &Owner::local()).unwrap();
-        assert!(waiting.task.subscribe(&filter));
-        let request = PendingRequest {
-            key: "name".into(),
-            requires: ClientFeature::Roots,
-            method: "roots/list",
-            params: b"{}".to_vec(),
-        };
-        let _response = waiting.task.request_input(&request);
-        let limit = Duration::from_secs(600);
-        assert!(timeout(limit, waiting.task.wait_for_stop()).await.is_ok());
     }
 }

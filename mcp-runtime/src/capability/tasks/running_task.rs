@@ -1,185 +1,69 @@
-//! A task whose function runs in this process: its status, its client requests, cancellation and expiry. A task ends
-//! once, and its subscribers are notified of every change. Of a task that replicas share, clients see only what the store
-//! has taken.
+//! A task whose function runs in this process: the record as the function has it, the requests to its client, and how it is
+//! stopped. What clients see is the record that the store has taken; [`Tasks::keep`](super::Tasks) brings the two together.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashSet},
     fmt,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
-use humantime::format_rfc3339_millis;
 use tokio::{
     sync::{Notify, oneshot, watch},
     time::{Instant, sleep_until, timeout},
 };
 
-use super::{
-    TaskRecord,
-    replica::{STOPPED, StoredEnd, StoredRequest, StoredTask, millis, millis_of, raw_json},
-};
+use super::record::{STOPPED, StoredCall, StoredEnd, StoredTask, millis_of, now};
 use crate::core::{
-    admission::Owner,
     arguments::BoxFuture,
-    changes::{Change, Filter, Hub, Subject, SubjectChange},
     context::{InputResponse, PendingRequest, RawJson, TaskHandle},
-    jsonrpc::{Object, ProtocolError},
+    jsonrpc::ProtocolError,
     reason::Reason,
     sync::Mutex,
 };
 
-/// How often clients should poll: `pollIntervalMs` on the wire.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A task whose function is running, or has just ended.
-#[derive(Debug)]
-pub(crate) struct RunningTask {
-    pub(super) id: Arc<str>,
-    pub(super) owners: TaskOwners,
-    created: SystemTime,
-    ttl: Duration,
-    state: Mutex<TaskState>,
-    /// Notified when the store must be updated.
-    changed: Notify,
-    /// Notified when the task was ended from outside of its function.
-    stopped: Notify,
-    hub: Hub,
-    weak_self: Weak<Self>,
-    /// Every subscribed filter holds a clone.
-    subscribed: Arc<()>,
-    /// Set if replicas share it.
-    shared: Option<SharedTask>,
-}
-
-/// The state of a task whose record replicas share.
-#[derive(Debug)]
-struct SharedTask {
-    /// Whether another process may have changed the record.
-    must_reload: AtomicBool,
-    /// Notified when the record was read.
-    reloaded: Notify,
-    /// How many of its changes the store has.
-    confirmed: watch::Sender<u64>,
-}
-
 /// How long a function waits until the store has what it must not do twice.
 const SAVE: Duration = Duration::from_secs(2);
 
-/// The owner of a task.
-#[derive(Debug)]
-pub(super) struct TaskOwners {
-    /// The digest of the principal, who alone may request the task; `None` where callers are not identified.
-    pub(super) owner: Option<Arc<str>>,
-    /// The owner whose share of the store it uses.
-    pub(super) sharer: Owner,
+/// A task whose function is running, or has just ended.
+pub(crate) struct RunningTask {
+    pub(super) id: Arc<str>,
+    ttl: Duration,
+    state: Mutex<TaskState>,
+    /// Notified when the record must be written or read.
+    changed: Notify,
+    /// Notified when the record was read.
+    reloaded: Notify,
+    /// Notified when the task was ended from outside of its function.
+    stopped: Notify,
+    /// How many of its changes the store has.
+    saved: watch::Sender<u64>,
 }
 
-#[derive(Debug)]
 struct TaskState {
-    updated: SystemTime,
+    /// As the function has it.
+    record: StoredTask,
     expires: Instant,
     /// The expiry in the store.
     stored_expiry: Instant,
-    message: Option<String>,
     progress: f64,
-    /// In the order in which they were sent.
-    requests: Vec<OpenRequest>,
-    /// The keys of all client requests so far.
+    /// By key, who waits for the response to a request of this run.
+    open: Vec<(Box<str>, oneshot::Sender<Box<str>>)>,
+    /// The keys of the requests of this run.
     used_keys: HashSet<Box<str>>,
-    end: Option<TaskEnd>,
-    /// Set if replicas share it.
-    shared: Option<Box<SharedState>>,
-}
-
-/// The additional state of a task that replicas share.
-#[derive(Debug, Default)]
-struct SharedState {
     /// How many changes there were.
     changes: u64,
-    /// Whether another process may run the function again.
-    may_restart: bool,
-    /// The results of `ctx.once`, if it may.
-    saved: BTreeMap<String, RawJson>,
-    /// Whether a run of the function has consumed the responses.
-    consumed: bool,
-    /// The responses so far, if it may.
-    responses: BTreeMap<String, InputResponse>,
-    /// The requests of an earlier run that this one has not sent yet.
-    inherited: Vec<StoredRequest>,
-    /// The keys of all requests of earlier runs.
-    earlier_keys: HashSet<Box<str>>,
-}
-
-/// A client request without a response.
-#[derive(Debug)]
-struct OpenRequest {
-    request: PendingRequest,
-    response: oneshot::Sender<Box<str>>,
-    /// As the record has it, if replicas share the task.
-    stored: Option<StoredRequest>,
-}
-
-/// The reply that the call would have got without the task.
-pub(crate) trait FinalReply: Send + Sync {
-    /// The error, if it is one.
-    fn error(&self) -> Option<&ProtocolError>;
-
-    /// Whether it is a result that says that the tool has failed.
-    fn is_tool_error(&self) -> bool;
-
-    /// Why it is a failure, for operators.
-    fn reason(&self) -> Option<Reason> {
-        None
-    }
-
-    /// Appends the result; nothing if the reply is an error.
-    fn write_result(&self, out: &mut Vec<u8>);
-}
-
-/// How a task ended.
-#[derive(Clone)]
-pub(crate) enum TaskEnd {
-    Replied(Arc<dyn FinalReply>),
-    Failed(ProtocolError),
-    Cancelled,
-    /// No client requested it within its time to live.
-    Expired,
-    /// The server stops; of a shared task, another process may run it again.
-    Stopped,
-    /// Another process runs it, or has ended it.
-    Lost,
-}
-
-impl TaskEnd {
-    /// `error` on the wire.
-    fn error(&self) -> Option<Cow<'_, ProtocolError>> {
-        match self {
-            Self::Replied(reply) => reply.error().map(Cow::Borrowed),
-            Self::Failed(error) => Some(Cow::Borrowed(error)),
-            Self::Expired => {
-                Some(Cow::Owned(ProtocolError::internal("the task expired: no client requested it in time")))
-            }
-            Self::Cancelled | Self::Stopped | Self::Lost => None,
-        }
-    }
-}
-
-impl fmt::Debug for TaskEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Replied(_) => "Replied",
-            Self::Failed(_) => "Failed",
-            Self::Cancelled => "Cancelled",
-            Self::Expired => "Expired",
-            Self::Stopped => "Stopped",
-            Self::Lost => "Lost",
-        })
-    }
+    /// How many of them were written, or had no room in the store.
+    settled: u64,
+    /// How many of them are in what is written now, and its expiry.
+    merged: (u64, Instant),
+    /// Whether the store does not have a request yet.
+    has_unsaved_request: bool,
+    must_reload: bool,
+    /// How the function has ended here, for logs.
+    end: Option<TaskSummary>,
+    /// Whether nothing more is written: another process has the task, or has ended it.
+    is_lost: bool,
 }
 
 /// How a task ended, for logs.
@@ -194,253 +78,129 @@ pub(crate) struct TaskSummary {
 }
 
 impl TaskSummary {
-    fn of(end: Option<&TaskEnd>) -> Self {
-        let outcome = match end {
-            // its future was dropped
-            None | Some(TaskEnd::Cancelled | TaskEnd::Stopped) => "cancelled",
-            Some(TaskEnd::Lost) => "lost",
-            Some(TaskEnd::Expired) => "expired",
-            Some(TaskEnd::Replied(reply)) if reply.is_tool_error() => "tool_error",
-            Some(end) if end.error().is_some() => "failed",
-            Some(_) => "completed",
-        };
-        let code = end.filter(|_| outcome == "failed").and_then(|end| Some(end.error()?.code));
-        let reason = match end {
-            None | Some(TaskEnd::Cancelled | TaskEnd::Stopped) => Some(Reason::Cancelled),
-            Some(TaskEnd::Expired) => Some(Reason::Expired),
-            Some(TaskEnd::Replied(reply)) => reply.reason(),
-            Some(TaskEnd::Failed(_) | TaskEnd::Lost) => None,
-        };
-        Self { outcome, code, reason }
+    pub(super) const CANCELLED: Self = Self::new("cancelled", Some(Reason::Cancelled));
+    const EXPIRED: Self = Self::new("expired", Some(Reason::Expired));
+    pub(super) const LOST: Self = Self::new("lost", None);
+
+    pub(super) const fn new(outcome: &'static str, reason: Option<Reason>) -> Self {
+        Self { outcome, code: None, reason }
+    }
+
+    pub(super) const fn failed(code: i64, reason: Option<Reason>) -> Self {
+        Self { outcome: "failed", code: Some(code), reason }
     }
 }
 
-/// How the store must be updated after a change.
-#[derive(Debug)]
-pub(crate) enum StoreUpdate {
-    /// Put the record of a task that still runs.
-    Running(TaskRecord),
-    /// Put the record of a task that has ended.
-    Ended(TaskRecord),
-    /// Remove the record: the task has expired.
-    Expired,
-}
-
-fn json_text(json: Vec<u8>) -> Box<str> {
-    // the JSON writer produces UTF-8 only
-    String::from_utf8(json).unwrap_or_default().into()
-}
-
-impl TaskState {
-    fn status(&self) -> &'static str {
-        match &self.end {
-            None if self.requests.is_empty() => "working",
-            None => "input_required",
-            Some(TaskEnd::Cancelled | TaskEnd::Stopped | TaskEnd::Lost) => "cancelled",
-            Some(end) if end.error().is_some() => "failed",
-            Some(_) => "completed",
-        }
-    }
-
-    /// `statusMessage` on the wire: the error's message, or the last progress message.
-    fn status_message(&self) -> Option<String> {
-        match &self.end {
-            None => self.message.clone(),
-            Some(end) => end.error().map(|error| error.message.clone()),
-        }
+impl fmt::Debug for RunningTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningTask").finish_non_exhaustive()
     }
 }
 
 impl RunningTask {
-    pub(super) fn new(
-        id: Arc<str>,
-        owners: TaskOwners,
-        ttl: Duration,
-        hub: Hub,
-        is_shared: bool,
-    ) -> Arc<Self> {
-        let (now, expires) = (SystemTime::now(), Instant::now() + ttl);
-        let state = TaskState {
-            updated: now,
-            expires,
-            stored_expiry: expires,
-            message: None,
-            progress: f64::NEG_INFINITY,
-            requests: Vec::new(),
-            used_keys: HashSet::new(),
-            end: None,
-            shared: is_shared.then(Box::default),
-        };
-        let shared = is_shared.then(|| SharedTask {
-            must_reload: AtomicBool::new(false),
-            reloaded: Notify::new(),
-            confirmed: watch::Sender::new(0),
-        });
-        let (changed, stopped) = (Notify::new(), Notify::new());
-        Arc::new_cyclic(|weak_self| Self {
+    pub(super) fn new(id: Arc<str>, record: StoredTask, ttl: Duration) -> Arc<Self> {
+        let expires = Instant::now() + ttl;
+        Arc::new(Self {
             id,
-            owners,
-            created: now,
             ttl,
-            state: Mutex::new(state),
-            changed,
-            stopped,
-            hub,
-            weak_self: weak_self.clone(),
-            subscribed: Arc::default(),
-            shared,
+            state: Mutex::new(TaskState {
+                record,
+                expires,
+                stored_expiry: expires,
+                progress: f64::NEG_INFINITY,
+                open: Vec::new(),
+                used_keys: HashSet::new(),
+                changes: 0,
+                settled: 0,
+                merged: (0, expires),
+                has_unsaved_request: false,
+                must_reload: false,
+                end: None,
+                is_lost: false,
+            }),
+            changed: Notify::new(),
+            reloaded: Notify::new(),
+            stopped: Notify::new(),
+            saved: watch::Sender::new(0),
         })
     }
 
     /// Its id as logs have it: any client that has the id of a task without an owner may see the task, so that only its
     /// beginning is told.
-    pub(crate) fn id_for_logs(&self) -> &str {
-        match self.owners.owner {
-            Some(_) => &self.id,
-            None => self.id.get(..8).unwrap_or_default(),
-        }
+    pub(super) fn id_for_logs(&self) -> &str {
+        id_for_logs(&self.id, &self.state.lock().record)
     }
 
     /// How it has ended.
-    pub(crate) fn summary(&self) -> TaskSummary {
-        TaskSummary::of(self.state.lock().end.as_ref())
+    pub(super) fn summary(&self) -> TaskSummary {
+        // otherwise its future was dropped
+        self.state.lock().end.unwrap_or(TaskSummary::CANCELLED)
     }
 
-    pub(super) fn has_expired(&self) -> bool {
-        matches!(self.state.lock().end, Some(TaskEnd::Expired))
+    /// Lets another process run the function of a new task again, with the responses that its call has got before.
+    pub(super) fn allow_restart(&self, call: Box<StoredCall>, responses: BTreeMap<String, InputResponse>) {
+        let record = &mut self.state.lock().record;
+        (record.restart, record.responses) = (Some(call), responses);
     }
 
-    /// Updates the timestamps, and schedules an update of the store and a notification.
-    fn record_change(&self, state: &mut TaskState) {
-        state.updated = SystemTime::now();
+    /// Goes on with the record of a task that another process has begun.
+    pub(super) fn inherit(&self, taken: &StoredTask) {
+        let mut state = self.state.lock();
+        state.record = taken.clone();
+        if state.end.is_some() {
+            // this process stops already
+            state.record.released = Some(now());
+        }
+    }
+
+    /// The record as the function has it.
+    pub(super) fn record(&self) -> StoredTask {
+        self.state.lock().record.clone()
+    }
+
+    /// Records a change, which is written later.
+    fn change(&self, state: &mut TaskState) {
+        state.record.touch();
         state.expires = Instant::now() + self.ttl;
+        state.changes += 1;
         self.changed.notify_one();
-        if let Some(shared) = &mut state.shared {
-            // subscribers are told once the store has it
-            shared.changes += 1;
-            return;
-        }
-        // the notification is written later, when a subscriber takes the change
-        if let Some(task) = self.weak_self.upgrade().filter(|_| self.has_subscribers()) {
-            self.hub.publish(Change::Subject(SubjectChange(task)));
-        }
-    }
-
-    /// Whether it waits for responses of its client.
-    fn is_waiting(&self) -> bool {
-        !self.state.lock().requests.is_empty()
-    }
-
-    fn has_subscribers(&self) -> bool {
-        Arc::strong_count(&self.subscribed) > 1
-    }
-
-    /// Adds the task to a filter; `false` if the filter is full, or the task has ended and no longer changes.
-    pub(crate) fn subscribe(&self, filter: &Filter) -> bool {
-        // in this order, so that no change is lost between the two
-        let added = filter.add_subject(self.id.clone(), self.subscribed.clone());
-        if added && self.state.lock().end.is_some() {
-            filter.remove_subject(&self.id);
-            return false;
-        }
-        added
     }
 
     /// Starts the time to live again, since a client has requested the task; no effect once it has ended.
-    pub(crate) fn extend(&self) {
+    pub(super) fn extend(&self) {
         let mut state = self.state.lock();
         if state.end.is_some() {
             return;
         }
         state.expires = Instant::now() + self.ttl;
-        // the store is updated only when its copy lags by a quarter of the time to live
-        if state.expires.duration_since(state.stored_expiry) > self.ttl / 4 {
+        if state.expiry_lags(self.ttl) {
             self.changed.notify_one();
         }
     }
 
-    /// Writes the members that a task has in every status.
-    fn write_common(&self, state: &TaskState, task: &mut Object<'_>) {
-        let left = state.expires.saturating_duration_since(Instant::now());
-        let age = SystemTime::now().duration_since(self.created).unwrap_or_default();
-        task.str("taskId", &self.id)
-            .str("status", state.status())
-            .opt_str("statusMessage", state.status_message().as_deref())
-            .str("createdAt", &timestamp(self.created))
-            .str("lastUpdatedAt", &timestamp(state.updated))
-            .value("ttlMs", &millis(age.saturating_add(left)))
-            .value("pollIntervalMs", &millis(POLL_INTERVAL));
+    /// Has the record be read.
+    pub(super) fn reload(&self) {
+        self.state.lock().must_reload = true;
+        self.changed.notify_one();
     }
 
-    /// Writes the task without its client requests and its result.
-    pub(crate) fn write_summary(&self, task: &mut Object<'_>) {
-        self.write_common(&self.state.lock(), task);
+    pub(super) fn take_reload(&self) -> bool {
+        std::mem::take(&mut self.state.lock().must_reload)
     }
 
-    fn write_state(&self, state: &TaskState, task: &mut Object<'_>) {
-        self.write_common(state, task);
-        match &state.end {
-            None if state.requests.is_empty() => {}
-            None => {
-                task.object("inputRequests", |requests| {
-                    state.requests.iter().for_each(|open| open.request.write_to(requests));
-                });
-            }
-            Some(end) => {
-                if let Some(error) = end.error() {
-                    task.object("error", |e| error.write(e));
-                } else if let TaskEnd::Replied(reply) = end {
-                    reply.write_result(task.key("result"));
-                }
-            }
-        }
-    }
-
-    /// Writes the task with its client requests, or its result or error.
-    pub(crate) fn write_full(&self, task: &mut Object<'_>) {
-        self.write_state(&self.state.lock(), task);
-    }
-
-    /// The update that brings the store up to date.
-    pub(crate) fn store_update(&self) -> StoreUpdate {
-        let mut state = self.state.lock();
-        if matches!(state.end, Some(TaskEnd::Expired)) {
-            return StoreUpdate::Expired;
-        }
-        state.stored_expiry = state.expires;
-        let mut json = Vec::with_capacity(256);
-        let mut task = Object::new(&mut json);
-        self.write_state(&state, &mut task);
-        task.end();
-        let left = state.expires.saturating_duration_since(Instant::now());
-        let record = TaskRecord {
-            id: self.id.clone(),
-            owner: self.owners.owner.clone(),
-            json: json_text(json),
-            expires: SystemTime::now() + left,
-            sharer: self.owners.sharer.clone(),
-        };
-        if state.end.is_none() { StoreUpdate::Running(record) } else { StoreUpdate::Ended(record) }
-    }
-
-    /// Waits until the store must be updated.
-    pub(crate) async fn wait_for_change(&self) {
+    /// Waits until the record must be written or read.
+    pub(super) async fn wait_for_change(&self) {
         self.changed.notified().await;
     }
 
-    /// Ends the task; no effect if it has ended already.
-    pub(crate) fn end(&self, end: TaskEnd) {
-        let mut state = self.state.lock();
-        if state.end.is_none() {
-            state.end = Some(end);
-            state.requests.clear();
-            self.record_change(&mut state);
-        }
+    /// Whether the store has everything of a task that has ended, or nothing of it is written any more.
+    pub(super) fn is_settled(&self) -> bool {
+        let state = self.state.lock();
+        state.is_lost || (state.end.is_some() && *self.saved.borrow() == state.changes)
     }
 
-    /// Replaces the end of a task whose result the store did not take.
-    pub(crate) fn replace_end(&self, end: TaskEnd) {
-        self.state.lock().end = Some(end);
+    pub(super) fn has_ended(&self) -> bool {
+        self.state.lock().end.is_some()
     }
 
     /// Whether its time to live has passed.
@@ -448,31 +208,151 @@ impl RunningTask {
         self.state.lock().expires <= Instant::now()
     }
 
+    /// Whether it waits for responses of its client.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state.lock().record.is_waiting()
+    }
+
+    /// Ends the task, unless it has ended already.
+    pub(super) fn end(&self, summary: TaskSummary, end: impl FnOnce(&mut StoredTask)) {
+        let mut state = self.state.lock();
+        if state.end.is_none() {
+            state.end = Some(summary);
+            state.open.clear();
+            end(&mut state.record);
+            self.change(&mut state);
+        }
+    }
+
     /// Ends the task from outside of its function, which is dropped.
-    pub(crate) fn stop(&self, end: TaskEnd) {
-        self.end(end);
+    fn stop(&self, summary: TaskSummary, end: impl FnOnce(&mut StoredTask)) {
+        self.end(summary, end);
         self.stopped.notify_one();
     }
 
-    /// Waits until the task is stopped, or expires: while its function works, a subscriber keeps it from that.
-    pub(crate) async fn wait_for_stop(&self) {
+    pub(super) fn cancel(&self) {
+        self.end(TaskSummary::CANCELLED, |record| record.finish(StoredEnd::Cancelled, None));
+    }
+
+    pub(super) fn fail(&self, error: &ProtocolError) {
+        self.stop(TaskSummary::failed(error.code, None), |record| record.fail(error));
+    }
+
+    /// The process stops: another one may run the task again, or it has failed.
+    pub(super) fn release(&self) {
+        self.stop(TaskSummary::CANCELLED, |record| match record.restart {
+            Some(_) => record.released = Some(now()),
+            None => record.fail(&ProtocolError::internal(STOPPED)),
+        });
+    }
+
+    /// Another process has the task, or has ended it: the function is dropped, and nothing is written.
+    pub(super) fn lose(&self, summary: TaskSummary) {
+        {
+            let mut state = self.state.lock();
+            state.end.get_or_insert(summary);
+            state.open.clear();
+            state.is_lost = true;
+        }
+        self.stopped.notify_one();
+    }
+
+    /// The store has no room for what was merged last; `false` if nothing can be done about it.
+    pub(super) fn give_way(&self) -> bool {
+        let mut state = self.state.lock();
+        if matches!(state.record.end, Some(StoredEnd::Result(_))) {
+            let error = ProtocolError::internal("the result could not be saved");
+            state.end = Some(TaskSummary::failed(error.code, None));
+            state.record.fail(&error);
+            self.change(&mut state);
+            return true;
+        }
+        let has_ended = state.end.is_some();
+        if !has_ended && state.has_unsaved_request {
+            drop(state);
+            // its client would never learn of it, and the function would wait for it
+            let error = "the client requests of the task could not be saved: the store is full";
+            self.fail(&ProtocolError::internal(error));
+            return true;
+        }
+        if !has_ended {
+            state.settled = state.merged.0;
+        }
+        !has_ended
+    }
+
+    /// The store has what was merged last.
+    pub(super) fn confirm(&self) {
+        let mut state = self.state.lock();
+        (state.settled, state.stored_expiry) = state.merged;
+        state.has_unsaved_request &= state.settled != state.changes;
+        self.saved.send_replace(state.settled);
+    }
+
+    /// Takes from the record in the store what others have changed, and writes what has changed here; `false` if that is
+    /// nothing.
+    pub(super) fn merge(&self, stored: &mut StoredTask, process: &str) -> bool {
+        let lost = match &stored.end {
+            _ if *stored.runner != *process => Some(TaskSummary::LOST),
+            Some(StoredEnd::Cancelled) => Some(TaskSummary::CANCELLED),
+            Some(_) => Some(TaskSummary::LOST),
+            None if stored.released.is_some() => Some(TaskSummary::LOST),
+            None => None,
+        };
+        if let Some(summary) = lost {
+            // or the reply to the write of its own end was lost
+            self.lose(summary);
+            return false;
+        }
+        let mut state = self.state.lock();
+        let TaskState { record, open, changes, settled, .. } = &mut *state;
+        let mut has_responses = false;
+        for (key, response) in &stored.responses {
+            if let Some(at) = open.iter().position(|(open, _)| **open == **key) {
+                let (_, waits) = open.swap_remove(at);
+                // the function may have dropped its receiver concurrently
+                let _dropped = waits.send(response.value.get().into());
+                has_responses = true;
+            }
+            record.requests.retain(|request| *request.key != **key);
+            if record.restart.is_some() {
+                record.responses.insert(key.clone(), response.clone());
+            }
+        }
+        record.is_watched |= stored.is_watched;
+        let has_changed = changes != settled;
+        record.updated = record.updated.max(stored.updated + u64::from(has_changed));
+        let left = if has_responses { self.ttl } else { stored.left() };
+        if has_responses || stored.expires > record.expires {
+            state.expires = state.expires.max(Instant::now() + left);
+        }
+        let left = state.expires.saturating_duration_since(Instant::now());
+        let expires = millis_of(SystemTime::now() + left);
+        if !has_changed && !state.expiry_lags(self.ttl) {
+            // others have extended it
+            state.record.expires = stored.expires;
+            return false;
+        }
+        state.merged = (state.changes, state.expires);
+        // one that has expired is gone
+        let has_expired = state.end == Some(TaskSummary::EXPIRED);
+        state.record.expires = if has_expired { now() } else { expires.max(stored.expires) };
+        *stored = state.record.clone();
+        true
+    }
+
+    /// Waits until the task is stopped, or expires.
+    pub(super) async fn wait_for_stop(&self) {
         let expired = async {
             loop {
                 let expires = self.state.lock().expires;
                 if expires <= Instant::now() {
-                    // a task that waits for its client waits in vain if that only listens
-                    match &self.shared {
-                        // a client may have requested it at another replica
-                        Some(shared) => {
-                            let reloaded = shared.reloaded.notified();
-                            self.reload();
-                            let _in_time = timeout(self.ttl, reloaded).await;
-                            if self.state.lock().expires <= Instant::now() {
-                                return;
-                            }
-                        }
-                        None if self.is_waiting() || !self.has_subscribers() => return,
-                        None => self.extend(),
+                    // a client may have requested it at another replica, or listen to it
+                    let reloaded = self.reloaded.notified();
+                    self.reload();
+                    let _in_time = timeout(self.ttl, reloaded).await;
+                    if self.is_due() {
+                        return;
                     }
                 }
                 sleep_until(expires).await;
@@ -480,46 +360,71 @@ impl RunningTask {
         };
         tokio::select! {
             () = self.stopped.notified() => {}
-            () = expired => self.end(TaskEnd::Expired),
+            () = expired => {
+                let error = ProtocolError::internal("the task expired: no client requested it in time");
+                self.end(TaskSummary::EXPIRED, |record| record.fail(&error));
+            }
         }
+    }
+
+    /// The record was read.
+    pub(super) fn set_reloaded(&self) {
+        self.reloaded.notify_waiters();
     }
 
     /// Drops the client requests whose responses the function no longer awaits.
-    pub(crate) fn drop_closed_requests(&self) {
+    pub(super) fn drop_closed_requests(&self) {
         let mut state = self.state.lock();
-        let before = state.requests.len();
-        state.requests.retain(|open| !open.response.is_closed());
-        if state.requests.len() != before {
-            self.record_change(&mut state);
+        let TaskState { record, open, .. } = &mut *state;
+        let before = open.len();
+        open.retain(|(key, waits)| {
+            if waits.is_closed() {
+                record.requests.retain(|request| request.key != *key);
+            }
+            !waits.is_closed()
+        });
+        if open.len() != before {
+            self.change(&mut state);
         }
     }
 
-    /// Delivers responses to the function; those without a request are ignored.
-    pub(crate) fn deliver_responses(&self, responses: impl IntoIterator<Item = (String, Box<str>)>) {
-        let mut state = self.state.lock();
-        for (key, response) in responses {
-            let Some(at) = state.requests.iter().position(|open| *open.request.key == *key) else {
-                continue;
-            };
-            let open = state.requests.remove(at);
-            // the function may have dropped its receiver concurrently
-            let _dropped = open.response.send(response);
-            self.record_change(&mut state);
+    /// Waits until the store has everything that has changed so far; whether it has in time.
+    fn wait_until_saved(&self, changes: u64) -> impl Future<Output = bool> + Send + use<> {
+        let mut saved = self.saved.subscribe();
+        async move {
+            let saved = timeout(SAVE, saved.wait_for(|saved| *saved >= changes)).await;
+            saved.is_ok_and(|saved| saved.is_ok())
         }
     }
 }
 
-impl Subject for RunningTask {
-    fn id(&self) -> &str {
-        &self.id
+impl TaskState {
+    /// Whether the expiry in the store lags by a quarter of the time to live.
+    fn expiry_lags(&self, ttl: Duration) -> bool {
+        self.expires.duration_since(self.stored_expiry) > ttl / 4
     }
 
-    fn method(&self) -> &'static str {
-        "notifications/tasks"
-    }
-
-    fn write(&self, task: &mut Object<'_>) {
-        self.write_full(task);
+    /// The key of a request, and the response to it if an earlier run of the function has got that. A key stands for one
+    /// request in the lifetime of a task.
+    fn find_key(&self, request: &PendingRequest) -> (Box<str>, Option<Box<str>>) {
+        let Some(call) = &self.record.restart else {
+            return (unused_key(&self.used_keys, &request.key), None);
+        };
+        let digest = request.digest();
+        let mut refused = self.used_keys.clone();
+        loop {
+            let key = unused_key(&refused, &request.key);
+            let response = self.record.responses.get(&*key);
+            if let Some(response) = response.filter(|response| response.digest == digest) {
+                return (key, Some(response.value.get().into()));
+            }
+            // a request of an earlier run that its client has not answered yet
+            let is_same = self.record.requests.iter().any(|open| open.key == key && open.digest == digest);
+            if is_same || !(call.keys.contains(&key) || response.is_some()) {
+                return (key, None);
+            }
+            refused.insert(key);
+        }
     }
 }
 
@@ -530,21 +435,22 @@ impl TaskHandle for RunningTask {
         if state.end.is_some() {
             return receiver;
         }
-        let TaskState { used_keys, shared, .. } = &mut *state;
-        let (key, earlier) = match shared {
-            None => (unused_key(used_keys, &request.key), None),
-            Some(shared) => shared.find_key(used_keys, request),
-        };
-        used_keys.insert(key.clone());
+        let (key, earlier) = state.find_key(request);
+        state.used_keys.insert(key.clone());
+        if let Some(call) = state.record.restart.as_mut().filter(|call| !call.keys.contains(&key)) {
+            call.keys.push(key.clone());
+        }
         if let Some(earlier) = earlier {
             // the function runs again, and its client has responded before
             let _unused = response.send(earlier);
             return receiver;
         }
-        let request = PendingRequest { key, ..request.clone() };
-        let stored = shared.as_ref().map(|_| StoredRequest::new(&request));
-        state.requests.push(OpenRequest { request, response, stored });
-        self.record_change(&mut state);
+        if !state.record.requests.iter().any(|open| open.key == key) {
+            state.record.ask(&PendingRequest { key: key.clone(), ..request.clone() });
+            state.has_unsaved_request = true;
+        }
+        state.open.push((key, response));
+        self.change(&mut state);
         receiver
     }
 
@@ -554,286 +460,62 @@ impl TaskHandle for RunningTask {
             return;
         }
         state.progress = progress;
-        state.message = Some(message.unwrap_or_else(|| match total {
+        state.record.message = Some(message.unwrap_or_else(|| match total {
             Some(total) => format!("{progress} of {total}"),
             None => progress.to_string(),
         }));
-        self.record_change(&mut state);
+        self.change(&mut state);
     }
 
     fn saved(&self, key: &str) -> Option<RawJson> {
-        self.state.lock().shared.as_ref()?.saved.get(key).cloned()
+        self.state.lock().record.restart.as_ref()?.saved.get(key).cloned()
     }
 
     fn may_run_again(&self) -> bool {
-        self.state.lock().shared.as_ref().is_some_and(|shared| shared.may_restart)
+        self.state.lock().record.restart.is_some()
     }
 
     fn save(&self, key: &str, value: RawJson) -> BoxFuture<()> {
         let mut state = self.state.lock();
-        let (Some(shared), Some(own)) = (&self.shared, state.shared.as_mut()) else {
-            return Box::pin(std::future::ready(()));
-        };
-        own.saved.insert(key.to_owned(), value);
-        let change = own.changes + 1;
-        self.record_change(&mut state);
-        let mut confirmed = shared.confirmed.subscribe();
+        let Some(call) = &mut state.record.restart else { return Box::pin(std::future::ready(())) };
+        call.saved.insert(key.to_owned(), value);
+        self.change(&mut state);
+        let saved = self.wait_until_saved(state.changes);
         Box::pin(async move {
             // later it is saved with the next change
-            let _in_time = timeout(SAVE, confirmed.wait_for(|confirmed| *confirmed >= change)).await;
+            let _in_time = saved.await;
         })
     }
 
-    fn consume(&self) -> BoxFuture<bool> {
+    fn consume(self: Arc<Self>) -> BoxFuture<bool> {
         let mut state = self.state.lock();
-        let has_ended = state.end.is_some();
-        let (Some(shared), Some(own)) = (&self.shared, state.shared.as_mut()) else {
-            return Box::pin(std::future::ready(!has_ended));
-        };
-        if has_ended || std::mem::replace(&mut own.consumed, true) {
+        let consumed = state.record.restart.as_mut().map(|call| std::mem::replace(&mut call.consumed, true));
+        if state.end.is_some() || consumed != Some(false) {
             return Box::pin(std::future::ready(false));
         }
-        let change = own.changes + 1;
-        self.record_change(&mut state);
-        let (mut confirmed, task) = (shared.confirmed.subscribe(), self.weak_self.clone());
+        self.change(&mut state);
+        let saved = self.wait_until_saved(state.changes);
+        drop(state);
         Box::pin(async move {
-            let saved = timeout(SAVE, confirmed.wait_for(|confirmed| *confirmed >= change)).await;
-            let is_saved = saved.is_ok_and(|saved| saved.is_ok());
-            if !is_saved && let Some(task) = task.upgrade() {
+            let is_saved = saved.await;
+            if !is_saved {
                 // nothing was used: the function may try again
-                task.forget_consumption();
+                let mut state = self.state.lock();
+                if let Some(call) = &mut state.record.restart {
+                    call.consumed = false;
+                    self.change(&mut state);
+                }
             }
             is_saved
         })
     }
 }
 
-impl SharedState {
-    /// The key of a request, and the response to it if an earlier run of the function has got that. A key stands for one
-    /// request in the lifetime of a task.
-    fn find_key(
-        &mut self,
-        used: &HashSet<Box<str>>,
-        request: &PendingRequest,
-    ) -> (Box<str>, Option<Box<str>>) {
-        if self.earlier_keys.is_empty() && self.responses.is_empty() {
-            return (unused_key(used, &request.key), None);
-        }
-        let digest = request.digest();
-        let mut refused = used.clone();
-        loop {
-            let key = unused_key(&refused, &request.key);
-            if let Some(response) = self.responses.get(&*key).filter(|response| response.digest == digest) {
-                return (key, Some(response.value.get().into()));
-            }
-            if let Some(at) =
-                self.inherited.iter().position(|known| known.key == key && known.digest == digest)
-            {
-                self.inherited.remove(at);
-                return (key, None);
-            }
-            if !self.earlier_keys.contains(&key) && !self.responses.contains_key(&*key) {
-                return (key, None);
-            }
-            refused.insert(key);
-        }
-    }
-}
-
-/// The next step of a replica after it has compared a task with its record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Filled {
-    /// It puts the record of a running task; the number of changes that it has.
-    Running(u64),
-    /// It puts the record of a task that has ended or was given up.
-    Ended,
-    /// It removes the record.
-    Expired,
-    /// Another process has the task.
-    Lost,
-}
-
-/// Methods of a task that replicas share.
-impl RunningTask {
-    /// Whether another process may have changed the record, which has to be read.
-    pub(super) fn take_reload(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| shared.must_reload.swap(false, Ordering::Relaxed))
-    }
-
-    /// Has the record be read.
-    pub(super) fn reload(&self) {
-        if let Some(shared) = &self.shared {
-            shared.must_reload.store(true, Ordering::Relaxed);
-            self.changed.notify_one();
-        }
-    }
-
-    /// The record has to be read before it is written.
-    pub(super) fn mark_for_reload(&self) {
-        if let Some(shared) = &self.shared {
-            shared.must_reload.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Replaces a result that the store did not take; `false` if there is none.
-    pub(super) fn replace_result(&self, error: ProtocolError) -> bool {
-        let mut state = self.state.lock();
-        let has_result = matches!(state.end, Some(TaskEnd::Replied(_)));
-        if has_result {
-            state.end = Some(TaskEnd::Failed(error));
-        }
-        has_result
-    }
-
-    /// The record was read.
-    pub(super) fn set_reloaded(&self) {
-        if let Some(shared) = &self.shared {
-            shared.reloaded.notify_waiters();
-        }
-    }
-
-    /// Confirms that the store has this many changes.
-    pub(super) fn confirm(&self, changes: u64) {
-        if let Some(shared) = &self.shared {
-            shared.confirmed.send_replace(changes);
-        }
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.state.lock().end.is_some()
-    }
-
-    /// Lets another process run the function again, with what an earlier round trip of its call has brought.
-    pub(super) fn allow_restart(
-        &self,
-        saved: BTreeMap<String, RawJson>,
-        responses: BTreeMap<String, InputResponse>,
-        consumed: bool,
-    ) {
-        if let Some(shared) = &mut self.state.lock().shared {
-            shared.may_restart = true;
-            shared.saved = saved;
-            shared.responses = responses;
-            shared.consumed = consumed;
-        }
-    }
-
-    /// The store has not taken in time that the responses are consumed.
-    fn forget_consumption(&self) {
-        let mut state = self.state.lock();
-        if state.end.is_none()
-            && let Some(own) = state.shared.as_mut()
-        {
-            own.consumed = false;
-            self.record_change(&mut state);
-        }
-    }
-
-    /// Takes over the record of a task that another process has begun.
-    pub(super) fn inherit(&self, record: &StoredTask) {
-        let mut state = self.state.lock();
-        state.message.clone_from(&record.message);
-        let Some(shared) = &mut state.shared else { return };
-        shared.may_restart = true;
-        shared.inherited.clone_from(&record.requests);
-        shared.responses.clone_from(&record.responses);
-        if let Some(call) = &record.restart {
-            shared.saved.clone_from(&call.saved);
-            shared.consumed = call.consumed;
-            shared.earlier_keys = call.keys.iter().cloned().collect();
-        }
-    }
-
-    /// The record of a new task.
-    pub(super) fn new_record(&self, runner: Arc<str>) -> StoredTask {
-        let created = millis_of(self.created);
-        StoredTask {
-            owner: self.owners.owner.clone(),
-            share: self.owners.sharer.as_str().clone(),
-            created,
-            updated: created,
-            expires: created.saturating_add(millis(self.ttl)),
-            ttl: millis(self.ttl),
-            poll_interval: millis(POLL_INTERVAL),
-            message: None,
-            requests: Vec::new(),
-            responses: BTreeMap::new(),
-            end: None,
-            runner,
-            is_released: false,
-            watchers: Vec::new(),
-            restart: None,
-        }
-    }
-
-    /// Takes from the record what other processes have changed.
-    pub(super) fn take_changes(&self, record: &StoredTask) {
-        let mut state = self.state.lock();
-        let left = Duration::from_millis(record.expires.saturating_sub(millis_of(SystemTime::now())));
-        state.expires = state.expires.max(Instant::now() + left);
-        for (key, response) in &record.responses {
-            let open = state.requests.iter().position(|open| *open.request.key == **key);
-            if let Some(at) = open {
-                let open = state.requests.remove(at);
-                // the function may have dropped its receiver concurrently
-                let _dropped = open.response.send(response.value.get().into());
-            }
-            if let Some(shared) = &mut state.shared {
-                shared.inherited.retain(|known| *known.key != **key);
-                if shared.may_restart {
-                    shared.responses.insert(key.clone(), response.clone());
-                }
-            }
-        }
-    }
-
-    /// Writes the task into its record.
-    pub(super) fn fill(&self, record: &mut StoredTask) -> Filled {
-        let state = self.state.lock();
-        let Some(shared) = &state.shared else { return Filled::Lost };
-        let left = state.expires.saturating_duration_since(Instant::now());
-        record.updated = record.updated.max(millis_of(state.updated));
-        record.expires = record.expires.max(millis_of(SystemTime::now() + left));
-        record.message.clone_from(&state.message);
-        let open = state.requests.iter().filter_map(|open| open.stored.clone());
-        record.requests = shared.inherited.iter().cloned().chain(open).collect();
-        record.responses = if shared.may_restart { shared.responses.clone() } else { BTreeMap::new() };
-        if let Some(call) = &mut record.restart {
-            call.saved.clone_from(&shared.saved);
-            call.consumed = shared.consumed;
-            call.keys = shared.earlier_keys.iter().chain(&state.used_keys).cloned().collect();
-        }
-        let Some(end) = &state.end else { return Filled::Running(shared.changes) };
-        match end {
-            TaskEnd::Lost => return Filled::Lost,
-            TaskEnd::Stopped if record.restart.is_some() => record.is_released = true,
-            TaskEnd::Stopped => record.fail(&ProtocolError::internal(STOPPED)),
-            TaskEnd::Cancelled => {
-                record.message = None;
-                record.finish(StoredEnd::Cancelled);
-            }
-            TaskEnd::Replied(_) | TaskEnd::Failed(_) | TaskEnd::Expired => match (end.error(), end) {
-                (Some(error), _) => record.fail(&error),
-                (None, TaskEnd::Replied(reply)) => {
-                    let mut json = Vec::with_capacity(256);
-                    reply.write_result(&mut json);
-                    record.message = None;
-                    record.finish(StoredEnd::Result(raw_json(json_text(json).into())));
-                }
-                (None, _) => {}
-            },
-        }
-        if matches!(end, TaskEnd::Expired) { Filled::Expired } else { Filled::Ended }
-    }
-
-    /// The function is dropped: another process has the task, or has ended it.
-    pub(super) fn lose(&self, end: TaskEnd) {
-        {
-            let mut state = self.state.lock();
-            state.end = Some(end);
-            state.requests.clear();
-        }
-        self.stopped.notify_one();
+/// The id of a task as logs have it.
+pub(super) fn id_for_logs<'a>(id: &'a str, record: &StoredTask) -> &'a str {
+    match record.owner {
+        Some(_) => id,
+        None => id.get(..8).unwrap_or_default(),
     }
 }
 
@@ -846,21 +528,9 @@ fn unused_key(used: &HashSet<Box<str>>, key: &str) -> Box<str> {
     numbered.into_iter().find(|key| !used.contains(key.as_str())).unwrap_or_default().into()
 }
 
-/// RFC 3339 in UTC with milliseconds; times before 1970 become 1970.
-pub(super) fn timestamp(at: SystemTime) -> String {
-    format_rfc3339_millis(at.max(UNIX_EPOCH)).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_timestamp_has_milliseconds_and_a_time_before_1970_does_not_panic() {
-        let at = UNIX_EPOCH + Duration::from_millis(951_868_799_034);
-        assert_eq!(timestamp(at), "2000-02-29T23:59:59.034Z");
-        assert_eq!(timestamp(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000Z");
-    }
 
     #[test]
     fn a_key_is_unique_in_a_task() {

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use tracing::{Instrument as _, Span, field::Empty};
 
-use super::{TaskPermit, TaskSummary};
+use super::{TaskPermit, running_task::TaskSummary};
 use crate::core::{
     arguments::BoxFuture,
     connection::{Principal, RequestContext},

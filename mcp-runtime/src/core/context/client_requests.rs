@@ -53,7 +53,7 @@ pub(crate) trait TaskHandle: Send + Sync {
 
     /// Saves that the function uses the responses of its client. `false` if it has before, in this run or an earlier one, or if
     /// that cannot be saved.
-    fn consume(&self) -> BoxFuture<bool>;
+    fn consume(self: Arc<Self>) -> BoxFuture<bool>;
 }
 
 /// How the requests of a call reach its client.

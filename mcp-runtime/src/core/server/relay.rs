@@ -175,7 +175,7 @@ mod tests {
         let server = builder.stores(|stores| stores.keys([test_key(1)])).build().unwrap();
         let handle = server.handle();
         server.open().await.unwrap();
-        let of_tasks = || store.1.lock().iter().any(|topic| topic.contains("task-changes"));
+        let of_tasks = || store.1.lock().iter().any(|topic| topic.ends_with("/tasks"));
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

@@ -157,6 +157,7 @@ impl Listener {
                     let topic = self.topic;
                     tracing::debug!(%error, topic, "messages of other replicas cannot be received yet");
                     self.has_missed = true;
+                    self.store.note_loss();
                     sleep(RETRY).await;
                 }
             }
@@ -174,7 +175,10 @@ impl Listener {
                 (self.subscription, self.has_missed) = (None, true);
                 return Ok(None);
             }
-            Some(Received::Missed) => return Ok(Some(Received::Missed)),
+            Some(Received::Missed) => {
+                self.store.note_loss();
+                return Ok(Some(Received::Missed));
+            }
             Some(Received::Message(message)) => message,
         };
         let from = message.iter().position(|byte| *byte == b' ').unwrap_or_default();

@@ -2,9 +2,13 @@
 //! trait with the same limits, and values in a shared store are sealed.
 
 mod caller_rate;
+#[cfg(feature = "tasks")]
+mod lease;
 mod memory;
 mod memory_logs;
 mod messages;
+#[cfg(feature = "tasks")]
+mod records;
 mod sealed;
 mod server_store;
 mod shared;
@@ -14,10 +18,14 @@ use std::pin::Pin;
 
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
+#[cfg(feature = "tasks")]
+pub(crate) use lease::Leases;
 pub use memory::Memory;
 #[cfg(feature = "http")]
 pub(crate) use memory_logs::MemoryLogs;
 pub(crate) use messages::Listener;
+#[cfg(feature = "tasks")]
+pub(crate) use records::{Record, Records, Updated, Versioned};
 #[cfg(test)]
 pub(crate) use sealed::OtherVersion;
 pub(crate) use server_store::{Found, SealedStore, StoreError};

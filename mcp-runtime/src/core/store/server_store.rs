@@ -3,10 +3,12 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 
 use super::{
     Append, Appended, LogPage, Memory,
@@ -17,6 +19,7 @@ use super::{
 use crate::core::{
     crypto::{KeyRing, random_id},
     log_limit::{LogLimit, LogLine},
+    sync::Mutex,
 };
 
 pub(crate) type StoreError = Box<dyn std::error::Error + Send + Sync>;
@@ -44,6 +47,8 @@ struct StoreInner {
     shared: Option<Sealing>,
     process: Arc<str>,
     messages: Messages,
+    /// Since when operations are answered.
+    reached: Mutex<Option<Instant>>,
     other_versions: LogLimit,
 }
 
@@ -70,6 +75,7 @@ impl SealedStore {
             // without randomness nothing can be sealed, so that no other process meets the empty id
             process: random_id().unwrap_or_default().into(),
             messages: Messages::default(),
+            reached: Mutex::default(),
             other_versions: LogLimit::new(),
         }))
     }
@@ -112,6 +118,27 @@ impl SealedStore {
         self.backend().open().await
     }
 
+    /// For how long operations were answered: zero if the last one was not, or the store was away since then.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn reached_for(&self) -> Duration {
+        self.0.reached.lock().map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Records whether an operation was answered.
+    fn note<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut reached = self.0.reached.lock();
+        match &answer {
+            Ok(_) => _ = reached.get_or_insert_with(Instant::now),
+            Err(_) => *reached = None,
+        }
+        answer
+    }
+
+    /// Records that the store was away.
+    pub(super) fn note_loss(&self) {
+        *self.0.reached.lock() = None;
+    }
+
     /// The value of a key, and its version. One that another version of this crate has written is not there.
     ///
     /// # Errors
@@ -128,7 +155,7 @@ impl SealedStore {
     /// # Errors
     /// The store cannot be read, or has something there that the server has not sealed for it.
     pub(crate) async fn find(&self, table: &Table, key: &str) -> Result<Found, StoreError> {
-        let Some(Value { bytes, version }) = self.backend().get(table, key).await? else {
+        let Some(Value { bytes, version }) = self.note(self.backend().get(table, key).await)? else {
             return Ok(Found::Nothing);
         };
         Ok(match bytes.split_first() {
@@ -169,7 +196,7 @@ impl SealedStore {
         write: Write<'_>,
     ) -> Result<Written, StoreError> {
         let bytes = formatted(write.bytes);
-        self.backend().put(table, key, Write { bytes: &bytes, ..write }).await
+        self.note(self.backend().put(table, key, Write { bytes: &bytes, ..write }).await)
     }
 
     /// Removes a value, if there is one.

@@ -149,6 +149,8 @@ enum Raw {
     Result(Value),
     /// An event stream of this text over and over.
     Endless(String, Duration),
+    /// The beginning of a reply of this type.
+    Cut(&'static str),
 }
 
 /// A server with replies without an end; its URL.
@@ -176,6 +178,12 @@ async fn over_raw_http(answer: impl Fn(&Value) -> Raw + Clone + Send + 'static) 
                         let head =
                             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
                         stream.write_all(format!("{head}{body}").as_bytes()).await
+                    }
+                    Raw::Cut(kind) => {
+                        let head = format!(
+                            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 1000\r\n\r\n"
+                        );
+                        stream.write_all(format!("{head}data: {{").as_bytes()).await
                     }
                     Raw::Endless(chunk, pause) => {
                         let head =
@@ -407,6 +415,49 @@ async fn a_call_that_waits_for_another_one_keeps_its_own_time_limit() {
     assert_timed_out(&first, "timeout");
     assert_timed_out(&second, "timeout");
     assert_eq!(elapsed, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_call_ends_whatever_it_waits_for() {
+    let cancelled = Arc::new(AtomicUsize::new(0));
+    let counted = cancelled.clone();
+    let builder = Client::builder().on_elicit(|_| pending::<ElicitAnswer>());
+    let (client, _out) = over_streams(Revision::V2026_07_28, builder, move |method, message| {
+        let question = json!({ "method": "elicitation/create", "params": { "message": "?" } });
+        match (method, message["params"]["name"].as_str()) {
+            (_, Some("asks")) => Act::Result(
+                json!({ "resultType": "input_required", "requestState": "s", "inputRequests": { "q": question } }),
+            ),
+            (_, Some("again")) => Act::Result(json!({ "resultType": "input_required", "requestState": "s" })),
+            (method, _) => {
+                counted.fetch_add(usize::from(method == "notifications/cancelled"), Ordering::SeqCst);
+                Act::Silence
+            }
+        }
+    })
+    .await;
+    // only a request that is in progress is cancelled
+    for (tool, cancellations) in [("silent", 1), ("asks", 1), ("again", 1), ("silent", 2)] {
+        let start = Instant::now();
+        assert_timed_out(&client.call(tool, json!({})).timeout(5 * SECOND).await, "timeout");
+        assert_eq!(start.elapsed().as_secs(), 5, "{tool}");
+        sleep(SECOND).await;
+        assert_eq!(cancelled.load(Ordering::SeqCst), cancellations, "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_over_http_that_ends_within_its_reply_fails_the_call() {
+    for kind in ["application/json", "text/event-stream"] {
+        let url = over_raw_http(move |message| match message["method"].as_str() {
+            Some("tools/call") => Raw::Cut(kind),
+            _ => Raw::Result(discovered()),
+        })
+        .await;
+        let client = within(Client::connect(url)).await.unwrap();
+        let failed = within(client.call("t", json!({})).into_future()).await;
+        assert!(matches!(failed, Err(Error::NotConnected { .. })), "{failed:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

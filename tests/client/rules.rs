@@ -111,6 +111,41 @@ fn asked(form: bool, url: bool, sample: bool) -> (ClientBuilder, Arc<AtomicUsize
 }
 
 #[tokio::test]
+async fn a_server_that_ends_fails_its_calls_whatever_they_wait_for() {
+    let (answer, answered) = tokio::sync::watch::channel(false);
+    let builder = Client::builder().on_elicit(move |_| {
+        let mut answered = answered.clone();
+        async move {
+            answered.wait_for(|answered| *answered).await.unwrap();
+            ElicitAnswer::Accept(json!({}))
+        }
+    });
+    let (client, mut peer) = connected(Revision::V2026_07_28, json!({ "tools": {} }), builder).await;
+    let call =
+        |tool: &str, text: &str| tokio::spawn(client.call(tool, json!({ "text": text })).into_future());
+    let asks = call("asks", "");
+    let question = json!({ "method": "elicitation/create", "params": { "message": "?" } });
+    let required = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
+    peer.answer("tools/call", &required).await;
+    let waits = call("waits", "");
+    assert_eq!(peer.next().await["params"]["name"], "waits");
+    // more than there is room for: the server reads no more
+    let text = "x".repeat(64 << 10);
+    let unwritten: Vec<_> = (0..300).map(|_| call("unwritten", &text)).collect();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    drop(peer);
+    for call in unwritten.into_iter().chain([waits]) {
+        let failed = within(call).await.unwrap();
+        assert!(matches!(failed, Err(Error::Closed { .. })), "{failed:?}");
+    }
+    answer.send_replace(true);
+    let failed = within(asks).await.unwrap();
+    assert!(matches!(failed, Err(Error::Closed { .. })), "{failed:?}");
+}
+
+#[tokio::test]
 async fn a_subscription_that_the_server_cancels_has_ended() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();

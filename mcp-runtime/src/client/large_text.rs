@@ -22,6 +22,21 @@ pub(in crate::client) async fn run_elsewhere<T: Send + 'static>(
     blocking::run(f).await.map_err(|_| Error::invalid("a message of the server could not be read"))
 }
 
+/// The output of `f`, which reads this many bytes: on a thread that may block if they are many.
+///
+/// # Errors
+/// As [`run_elsewhere`].
+pub(in crate::client) async fn run_by_size<T: Send + 'static>(
+    bytes: usize,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    if bytes < LARGE {
+        return Ok(f());
+    }
+    // boxed: every request would have room for it otherwise
+    Box::pin(run_elsewhere(f)).await
+}
+
 /// Parses a text with `parse`; a large text is parsed on a thread that may block.
 ///
 /// # Errors
@@ -34,10 +49,7 @@ where
     S: AsRef<str> + Send + 'static,
     T: Send + 'static,
 {
-    if text.as_ref().len() < LARGE {
-        return parse(text.as_ref());
-    }
-    run_elsewhere(move || parse(text.as_ref())).await?
+    run_by_size(text.as_ref().len(), move || parse(text.as_ref())).await?
 }
 
 #[cfg(test)]

@@ -13,11 +13,8 @@ use super::shared_client::{CallOptions, RememberedRevisions, SharedClient, param
 use crate::{
     client::{
         Error,
-        exchange::{check_complete, initialize_params},
-        link::{
-            LinkError, ServerLink,
-            outgoing::{RawReply, notification_text},
-        },
+        exchange::{InputRounds, RequestParams, RoundOutcome, initialize_params},
+        link::{LinkError, ServerLink, outgoing::notification_text},
         requests::result_types::parse,
     },
     core::{
@@ -221,12 +218,14 @@ fn is_of_legacy_server(error: &Error) -> bool {
 async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) -> Result<Discovery, Error> {
     let mut is_retry = false;
     loop {
-        let error = match send(shared, link, Revision::LATEST, "server/discover", json!({}), options).await? {
-            Ok(json) => return discovered(&json),
-            Err(error) if error.code == UNSUPPORTED_PROTOCOL_VERSION => error,
-            Err(error) => return Err(error.into()),
+        let sent = send(shared, link, Revision::LATEST, "server/discover", json!({}), options).await;
+        let supported = match &sent {
+            Ok(json) => return discovered(json),
+            Err(Error::Protocol { code: UNSUPPORTED_PROTOCOL_VERSION, data, .. }) => {
+                data.as_ref().and_then(|data| data.get("supported"))
+            }
+            Err(error) => return Err(error.clone()),
         };
-        let supported = error.data.as_ref().and_then(|data| data.get("supported"));
         match newest(supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)) {
             Some(revision) if revision.is_modern() && !is_retry => is_retry = true,
             Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
@@ -238,8 +237,9 @@ async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) 
 /// Reads the answer to `server/discover`; a legacy server may answer anything to a method that it does not know.
 fn discovered(json: &str) -> Result<Discovery, Error> {
     let result: DiscoverResult = parse(json, "server/discover")?;
-    check_complete(json)
-        .map_err(|what| Error::invalid(format!("the result of `server/discover`: {what}")))?;
+    if !matches!(InputRounds::new(RequestParams::default()).take(json), Ok(RoundOutcome::Complete)) {
+        return Err(Error::invalid("the result of `server/discover` is not complete"));
+    }
     match newest(result.supported_versions.iter().map(String::as_str)) {
         Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
         Some(_) => {}
@@ -269,13 +269,13 @@ pub(in crate::client) async fn initialize(
     shared.inbox.set_revision(revision);
     let offer =
         initialize_params(revision, shared.inbox.handlers.capabilities(revision), shared.client_info());
-    let json = match send(shared, link, revision, "initialize", offer, options).await? {
-        Ok(json) => json,
-        Err(error) if error.code == UNSUPPORTED_PROTOCOL_VERSION => {
-            return Err(Error::unsupported(format!("the revision `{revision}`: {}", error.message)));
+    let sent = send(shared, link, revision, "initialize", offer, options).await;
+    let json = sent.map_err(|error| match error {
+        Error::Protocol { code: UNSUPPORTED_PROTOCOL_VERSION, message, .. } => {
+            Error::unsupported(format!("the revision `{revision}`: {message}"))
         }
-        Err(error) => return Err(error.into()),
-    };
+        error => error,
+    })?;
     let result: InitializeResult = parse(&json, "initialize")?;
     let agreed = result.protocol_version.parse().ok().filter(|agreed: &Revision| {
         !agreed.is_modern() && shared.options.revision.is_none_or(|pinned| pinned == *agreed)
@@ -307,10 +307,7 @@ async fn send(
     method: &str,
     members: Value,
     options: &CallOptions,
-) -> Result<RawReply, Error> {
-    match shared.exchange(link, revision, method, &params(members), options).await {
-        Ok(reply) => Ok(reply),
-        Err(LinkError::SessionLost) => Err(Error::not_connected("the server refused the session at once")),
-        Err(LinkError::Failed(error)) => Err(error),
-    }
+) -> Result<String, Error> {
+    let sent = shared.exchange(link, revision, method, &params(members), options).await;
+    sent.map_err(LinkError::into_error)
 }

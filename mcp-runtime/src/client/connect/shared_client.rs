@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    future::pending,
     pin::pin,
     process::Command,
     sync::{
@@ -27,19 +28,18 @@ use crate::{
     client::{
         Error,
         cleanup::{Cleanup, FLUSH_TIMEOUT},
-        exchange::{RequestParams, check_complete},
-        large_text::{LARGE, run_elsewhere},
+        exchange::RequestParams,
         link::{
             LinkError, ServerLink, child_process, event_link,
             http_link::HttpLink,
-            outgoing::{ModernMeta, OutgoingRequest, RawReply, RequestMeta, notification_text},
+            outgoing::{ModernMeta, OutgoingRequest, RequestMeta, notification_text},
             stream_link::StreamLink,
         },
         operation::{Operation, OperationKind, TimeLimit},
         receive::{
             change_stream::SubscriptionState,
             handlers::{Handlers, Listener, ProgressUpdate},
-            inbox::{Inbox, ProgressRegistration},
+            inbox::{Inbox, ProgressRegistration, StreamListener},
         },
         requests::{
             known_tools::KnownTools,
@@ -99,9 +99,12 @@ pub(in crate::client) struct CallOptions {
     pub(in crate::client) operation: Option<Operation>,
     /// Whether progress begins the time limit of a request anew.
     pub(in crate::client) progress_extends: bool,
+    /// The program's function for progress, until the call begins.
     pub(in crate::client) on_progress: Option<Listener<ProgressUpdate>>,
-    /// Receives progress for longer than one request, such as that of a task.
+    /// Receives the progress of all requests of the call.
     pub(in crate::client) progress: Option<Arc<ProgressRegistration>>,
+    /// The id of a request whose response is a stream: it has no time limit.
+    pub(in crate::client) stream: Option<u64>,
     pub(in crate::client) meta: Map<String, Value>,
 }
 
@@ -114,6 +117,14 @@ impl CallOptions {
     /// Options of another request that this call causes.
     pub(in crate::client) fn of_same_call(&self) -> Self {
         Self { request_timeout: self.request_timeout, operation: self.operation.clone(), ..Self::default() }
+    }
+
+    /// Waits for progress that begins the time limit of a request anew.
+    async fn extended(&self) {
+        match self.progress.as_ref().filter(|_| self.progress_extends) {
+            Some(progress) => progress.activity.notified().await,
+            None => pending().await,
+        }
     }
 }
 
@@ -218,11 +229,10 @@ impl SharedClient {
             }
             TargetKind::Invalid(error) => return Err(error),
         };
-        let inbox = Inbox::new(handlers, &options.limits);
-        let shared = Arc::new(Self {
+        let shared = Arc::new_cyclic(|shared| Self {
+            inbox: Arc::new(Inbox::new(handlers, &options.limits, shared.clone())),
             reads: ReadCache::new(options.read_cache),
             options,
-            inbox: Arc::new(inbox),
             token: CancellationToken::new(),
             source,
             connection: RwLock::new(None),
@@ -240,24 +250,6 @@ impl SharedClient {
         });
         // a failure, or dropping the future, ends what was started
         let guard = shared.token.clone().drop_guard();
-        let weak = Arc::downgrade(&shared);
-        shared.inbox.on_stale(Arc::new(move |stale| {
-            if let Some(shared) = weak.upgrade() {
-                shared.lists.invalidate(stale);
-                shared.reads.invalidate(stale);
-            }
-        }));
-        let weak = Arc::downgrade(&shared);
-        shared.inbox.on_session_lost(Arc::new(move || {
-            if let Some(shared) = weak.upgrade() {
-                // one that asks for it in turn, such as its own request, would make it endless
-                let Ok(renewing) = shared.renewing.clone().try_lock_owned() else { return };
-                tokio::spawn(async move {
-                    shared.renew_session().await;
-                    drop(renewing);
-                });
-            }
-        }));
         shared.reconnecting.lock().await.started = Some(Instant::now());
         let connection = shared.open(streams, 0, &call_options).await?;
         *shared.connection.write() = Some(Arc::new(connection));
@@ -421,18 +413,6 @@ impl SharedClient {
         })
     }
 
-    /// The connection, after it was opened again if it is dead and that is wanted.
-    pub(in crate::client) async fn live_connection(
-        &self,
-        options: &CallOptions,
-    ) -> Result<Arc<Connection>, Error> {
-        let connection = self.connection()?;
-        if self.must_reopen(&connection) {
-            return Box::pin(self.reconnect(&connection, options)).await;
-        }
-        Ok(connection)
-    }
-
     /// Whether there is a connection, or another request opens it again.
     pub(in crate::client) fn can_continue(&self) -> bool {
         let Ok(connection) = self.connection() else { return false };
@@ -441,9 +421,14 @@ impl SharedClient {
     }
 
     /// Begins a new session in place of one that the server may have forgotten.
-    pub(in crate::client) async fn renew_session(&self) {
-        // a request finds it lost, and replaces it; if that fails, the next one does
-        let _found = self.request("ping", &params(json!({})), &CallOptions::default()).await;
+    pub(in crate::client) fn renew_session(self: Arc<Self>) {
+        // one that asks for it in turn, such as its own request, would make it endless
+        let Ok(renewing) = self.renewing.clone().try_lock_owned() else { return };
+        tokio::spawn(async move {
+            // a request finds it lost, and replaces it; if that fails, the next one does
+            let _found = self.request("ping", params(json!({})), &CallOptions::default()).await;
+            drop(renewing);
+        });
     }
 
     /// Whether the connection is dead, and another one is wanted.
@@ -568,7 +553,7 @@ impl SharedClient {
             // one that fails must not fail the request that found the session lost
             let restored =
                 self.exchange(&connection.link, connection.revision, method, &params.into(), options).await;
-            if let Err(LinkError::Failed(error)) = restored {
+            if let Err(error) = restored.map_err(LinkError::into_error) {
                 tracing::warn!(
                     error = error.in_one_line(),
                     "`{method}` could not be repeated in the new session"
@@ -577,47 +562,37 @@ impl SharedClient {
         }
     }
 
-    /// Sends a request, after a new handshake if the server has forgotten the session; the raw JSON of the result, which
-    /// is complete.
-    pub(in crate::client) async fn request(
+    /// Sends a request whose response is a stream. `listener` gets its notifications; the result comes when it has ended.
+    pub(in crate::client) async fn stream(
         &self,
         method: &str,
-        params: &RequestParams,
-        options: &CallOptions,
-    ) -> Result<String, Error> {
-        let json = self.request_of_any_type(method, params, options).await?;
-        let (json, checked) = if json.len() < LARGE {
-            let checked = check_complete(&json);
-            (json, checked)
-        } else {
-            let checking = run_elsewhere(move || {
-                let checked = check_complete(&json);
-                (json, checked)
-            });
-            Box::pin(checking).await?
-        };
-        checked.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))?;
-        Ok(json)
+        members: Value,
+        listener: StreamListener,
+    ) -> Result<(), Error> {
+        let id = self.next_id();
+        let _registered = self.inbox.open_stream(id, listener);
+        let options = CallOptions { stream: Some(id), ..CallOptions::default() };
+        self.request(method, params(members), &options).await.map(drop)
     }
 
-    /// The same with a result of any type.
-    pub(in crate::client) async fn request_of_any_type(
+    /// Sends a request in a span of its own; the raw JSON of its result, which may be of any type.
+    pub(in crate::client) async fn send_in_span(
         &self,
         method: &str,
         params: &RequestParams,
         options: &CallOptions,
     ) -> Result<String, Error> {
-        let span = RequestSpan::new(self, method, params);
+        let span = RequestSpan::new(self, method, params, options);
         if span.0.is_disabled() {
-            return self.send_request(method, params, options).await;
+            return self.send(method, params, options).await;
         }
-        let sent = Box::pin(self.send_request(method, params, options).instrument(span.0.clone()));
-        let result = sent.await;
+        let result = Box::pin(self.send(method, params, options).instrument(span.0.clone())).await;
         span.finish(method, &result);
         result
     }
 
-    async fn send_request(
+    /// Sends a request, and once more after a new handshake if the server has forgotten the session.
+    async fn send(
         &self,
         method: &str,
         params: &RequestParams,
@@ -630,18 +605,13 @@ impl SharedClient {
                 // boxed: every request would have room for a handshake otherwise
                 connection = Box::pin(self.reconnect(&connection, options)).await?;
             }
-            let sent = self.exchange(&connection.link, connection.revision, method, params, options).await;
-            match sent {
-                Ok(Ok(json)) => return Ok(json),
-                Ok(Err(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION && !has_retried => {}
-                Err(LinkError::SessionLost) if !has_retried => {}
-                Ok(Err(error)) => return Err(error.into()),
-                Err(LinkError::SessionLost) => {
-                    return Err(Error::not_connected(
-                        "the server does not keep the session that it has just begun",
-                    ));
-                }
-                Err(LinkError::Failed(error)) => return Err(error),
+            match self.exchange(&connection.link, connection.revision, method, params, options).await {
+                Ok(json) => return Ok(json),
+                Err(
+                    LinkError::SessionLost
+                    | LinkError::Failed(Error::Protocol { code: UNSUPPORTED_PROTOCOL_VERSION, .. }),
+                ) if !has_retried => {}
+                Err(error) => return Err(error.into_error()),
             }
             has_retried = true;
             Box::pin(self.reconnect(&connection, options)).await?;
@@ -653,7 +623,7 @@ impl SharedClient {
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<(), Error> {
-        let limit = TimeLimit::new(self.options.request_timeout, "request_timeout");
+        let limit = self.request_limit(&CallOptions::default());
         let (connection, text) = (self.connection()?, notification_text(method, params));
         match connection.link.notify(text.clone(), limit).await {
             Err(LinkError::SessionLost) => {
@@ -664,95 +634,53 @@ impl SharedClient {
         }
     }
 
-    /// One request and its response, within the time limit.
-    pub(in crate::client) fn exchange(
+    /// One request and its response, within the time limit of the request and of its operation.
+    pub(in crate::client) async fn exchange(
         &self,
         link: &ServerLink,
         revision: Revision,
         method: &str,
         params: &RequestParams,
         options: &CallOptions,
-    ) -> impl Future<Output = Result<RawReply, LinkError>> + Send {
-        self.exchange_as(self.next_id(), link, revision, method, params, options)
-    }
-
-    /// The same with this id.
-    pub(in crate::client) async fn exchange_as(
-        &self,
-        id: u64,
-        link: &ServerLink,
-        revision: Revision,
-        method: &str,
-        params: &RequestParams,
-        options: &CallOptions,
-    ) -> Result<RawReply, LinkError> {
-        let wants_progress = options.on_progress.is_some()
-            || options.progress_extends
-            || (self.inbox.handlers.progress.is_some() && method == "tools/call");
-        let token = options.progress.as_ref().map_or(id, |registration| registration.token);
-        let meta = self.request_meta(revision, wants_progress.then_some(token), &options.meta);
+    ) -> Result<String, LinkError> {
+        let id = options.stream.unwrap_or_else(|| self.next_id());
+        let token = options.progress.as_ref().map(|progress| progress.token);
+        let meta = self.request_meta(revision, token, &options.meta);
         record_id(id);
         let mut request = OutgoingRequest::new(id, method, params, &meta, revision);
         if link.is_http() && revision.is_modern() && method == "tools/call" {
             request.param_headers = self.tools.param_headers(&params.members)?;
         }
         request.operation = options.operation.as_ref();
-        if !wants_progress {
-            // streams that last
-            let lasts = matches!(method, "subscriptions/listen" | "events/stream");
-            let limit = if lasts { None } else { self.request_limit(options) };
-            return link.request(request, limit).await;
-        }
-        Box::pin(self.exchange_with_progress(id, link, request, options)).await
-    }
-
-    /// Sends a request whose progress is received.
-    async fn exchange_with_progress(
-        &self,
-        id: u64,
-        link: &ServerLink,
-        request: OutgoingRequest<'_>,
-        options: &CallOptions,
-    ) -> Result<RawReply, LinkError> {
-        let registration = match &options.progress {
-            Some(registration) => registration.clone(),
-            None => Arc::new(self.inbox.expect_progress(id, options.on_progress.clone())),
-        };
-        if !options.progress_extends {
-            return link.request(request, self.request_limit(options)).await;
-        }
-        // progress begins only the request's limit anew: the server must not prolong the call without end
-        let whole = options.operation.as_ref().and_then(Operation::time_limit);
-        let mut response = Box::pin(link.request(request, whole));
+        let mut response = pin!(link.request(request));
         loop {
-            let over = Operation::over(options.operation.as_ref(), self.own_request_limit(options));
-            tokio::select! {
-                // progress that came before the response is delivered before it
-                biased;
-                reply = &mut response => return reply,
-                () = registration.activity.notified() => {}
-                error = over => return Err(error.into()),
+            let limit = if options.stream.is_some() { None } else { self.request_limit(options) };
+            let waited = async {
+                tokio::select! {
+                    // progress that came before the response is delivered before it
+                    biased;
+                    reply = &mut response => Some(reply),
+                    () = options.extended() => None,
+                }
+            };
+            if let Some(reply) = Operation::watch(options.operation.as_ref(), limit, waited).await? {
+                return reply;
             }
         }
     }
 
-    /// Receives progress until what is returned is dropped; `None` if the program does not.
-    pub(in crate::client) fn register_progress(
+    /// Receives progress until what is returned is dropped.
+    pub(in crate::client) fn expect_progress(
         &self,
-        options: &CallOptions,
-    ) -> Option<Arc<ProgressRegistration>> {
-        let is_received = options.on_progress.is_some() || self.inbox.handlers.progress.is_some();
-        is_received.then(|| Arc::new(self.inbox.expect_progress(self.next_id(), options.on_progress.clone())))
+        listener: Option<Listener<ProgressUpdate>>,
+    ) -> Arc<ProgressRegistration> {
+        Arc::new(self.inbox.expect_progress(self.next_id(), listener))
     }
 
-    /// The time limit of a request, which is that of its operation at the latest.
+    /// The time limit of a request, which begins now.
     pub(in crate::client) fn request_limit(&self, options: &CallOptions) -> Option<TimeLimit> {
-        let whole = options.operation.as_ref().and_then(Operation::time_limit);
-        TimeLimit::first(whole, self.own_request_limit(options))
-    }
-
-    fn own_request_limit(&self, options: &CallOptions) -> Option<TimeLimit> {
-        TimeLimit::new(options.request_timeout.unwrap_or(self.options.request_timeout), "request_timeout")
+        let limit = options.request_timeout.unwrap_or(self.options.request_timeout);
+        TimeLimit::new(limit, Some("request_timeout"))
     }
 
     fn request_meta<'a>(

@@ -19,7 +19,6 @@ use crate::{
     client::{
         Error,
         connect::shared_client::{CallOptions, SharedClient, params},
-        link::LinkError,
         requests::result_types::parse,
     },
     core::{
@@ -142,19 +141,11 @@ impl Driver {
 
     /// Receives a stream until it ends; `None` if it was open, and ended in an orderly way.
     async fn stream(&self, begun: &mut Option<Begun>) -> Option<Error> {
-        let (shared, reader, options) = (&self.shared, &self.reader, CallOptions::default());
-        let connection = match shared.live_connection(&options).await {
-            Ok(connection) => connection,
-            Err(error) => return Some(error),
-        };
-        let id = shared.next_id();
+        let reader = &self.reader;
         reader.begin_stream();
         let receiving = reader.clone();
         let listener = Arc::new(move |kind: &str, params: &Value| receiving.notified(kind, params));
-        let _registered = shared.inbox.open_events(id, listener);
-        let members = params(self.members());
-        let (link, revision) = (&connection.link, connection.revision);
-        let mut request = pin!(shared.exchange_as(id, link, revision, "events/stream", &members, &options));
+        let mut request = pin!(self.shared.stream("events/stream", self.members(), listener));
         let mut silence = pin!(sleep(ACTIVE_TIMEOUT));
         loop {
             tokio::select! {
@@ -175,13 +166,8 @@ impl Driver {
                         return Some(error);
                     }
                     return Some(match reply {
-                        Ok(Ok(_)) => Error::not_connected("the server has ended the stream of events"),
-                        Ok(Err(error)) => error.into(),
-                        Err(LinkError::SessionLost) => {
-                            shared.renew_session().await;
-                            Error::not_connected("the session was lost")
-                        }
-                        Err(LinkError::Failed(error)) => error,
+                        Ok(()) => Error::not_connected("the server has ended the stream of events"),
+                        Err(error) => error,
                     });
                 }
                 () = &mut silence => return Some(Error::not_connected("the stream of events is silent")),
@@ -199,9 +185,9 @@ impl Driver {
         // boxed: the future of the subscription would have room for it otherwise
         let polled: Pin<Box<dyn Future<Output = Result<String, Error>> + Send + '_>> = {
             let members = params(members);
-            Box::pin(
-                async move { self.shared.request("events/poll", &members, &CallOptions::default()).await },
-            )
+            Box::pin(async move {
+                Ok(self.shared.request("events/poll", members, &CallOptions::default()).await?.json)
+            })
         };
         let polled = polled.await.and_then(|json| parse::<PollResult>(&json, "events/poll"));
         let result = match polled {

@@ -13,7 +13,7 @@ pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 pub(crate) use self::request_params::prompt_arguments;
 #[cfg(feature = "client")]
 pub(crate) use self::{
-    input_rounds::{InputRounds, RoundOutcome, check_complete},
+    input_rounds::{InputRounds, RoundOutcome},
     list_pages::{DroppedEntry, ListBounds, ListPages, PageError},
     request_params::{RequestParams, initialize_params},
 };

@@ -45,7 +45,7 @@ impl BrokenResponse {
         }
         let is_without_id = read.is_ok() && !members.has_id && members.error.is_some();
         let error = match members.error.filter(|_| is_without_id) {
-            Some(error) => super::stream_link::parse_error(&error.to_string()).into(),
+            Some(error) => super::parse_error(&error.to_string()),
             None => {
                 Error::invalid(format!("a response of the server is malformed: {}", malformed.error.message))
             }

@@ -52,10 +52,8 @@ pub(in crate::client) async fn open(
         Ok::<_, Error>((events, String::from_utf8_lossy(&first.data).into_owned()))
     };
     // the time of a login does not count
-    let limit = TimeLimit::new(ENDPOINT_TIMEOUT, "connect_timeout");
-    let (mut events, address) = Operation::watch(operation, limit, opened)
-        .await
-        .map_err(|_| Error::Timeout { after: ENDPOINT_TIMEOUT, option: None })??;
+    let limit = TimeLimit::new(ENDPOINT_TIMEOUT, None);
+    let (mut events, address) = Operation::watch(operation, limit, opened).await??;
     // credentials go where the program said, and nowhere else
     let address = http.url().join(&address).ok().filter(|address| address.origin() == http.url().origin());
     let address = address
@@ -101,21 +99,13 @@ async fn write(http: &HttpLink, address: &Url, mut queue: mpsc::Receiver<Vec<u8>
         let parsed = parse(&message).ok().filter(|message| !message.is_response());
         let id: Option<u64> = parsed.and_then(|message| message.id()?.parse().ok());
         // the time of a login does not count
-        let posting = Operation::message(TimeLimit::new(POST_TIMEOUT, "timeout"));
+        let posting = Operation::message(TimeLimit::new(POST_TIMEOUT, None));
         let posted = posting.run(http.post_to(address, message, Some(&posting))).await;
-        let Err(error) = posted.map_err(without_option) else { continue };
+        let Err(error) = posted else { continue };
         match id {
             Some(id) => received.fail(id, error),
             None => tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server"),
         }
-    }
-}
-
-/// The time limit of a message has no option.
-fn without_option(error: Error) -> Error {
-    match error {
-        Error::Timeout { after, .. } => Error::Timeout { after, option: None },
-        error => error,
     }
 }
 

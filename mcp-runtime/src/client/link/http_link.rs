@@ -23,8 +23,8 @@ use super::{
     bearer_challenge::Challenge,
     broken_response::BrokenResponse,
     event_stream::EventStreamParser,
-    outgoing::{OutgoingRequest, RawReply, cancelled_text},
-    stream_link::parse_error,
+    outgoing::{OutgoingRequest, cancelled_text},
+    parse_error,
 };
 #[cfg(feature = "client-oauth")]
 use crate::client::oauth::{Authorizer, NewToken};
@@ -186,12 +186,9 @@ impl HttpLink {
         })))
     }
 
-    /// Sends a request and waits for its response. Dropping the future closes the reply, which cancels a request of
-    /// 2026-07-28; legacy servers get a notification.
-    pub(in crate::client) async fn request(
-        &self,
-        request: OutgoingRequest<'_>,
-    ) -> Result<RawReply, LinkError> {
+    /// Sends a request and waits for its response: the raw JSON of the result. Dropping the future closes the reply, which
+    /// cancels a request of 2026-07-28; legacy servers get a notification.
+    pub(in crate::client) async fn request(&self, request: OutgoingRequest<'_>) -> Result<String, LinkError> {
         let headers = self.0.request_headers(&request)?;
         let is_legacy = !request.revision.is_modern();
         let mut guard = CancelLegacy {
@@ -480,7 +477,7 @@ impl HttpShared {
         self: &Arc<Self>,
         request: &OutgoingRequest<'_>,
         headers: HeaderMap,
-    ) -> Result<RawReply, LinkError> {
+    ) -> Result<String, LinkError> {
         let mut session = headers.get(SESSION_ID).cloned();
         let sent_session = session.is_some();
         let is_background = request.method == "subscriptions/listen";
@@ -501,16 +498,17 @@ impl HttpShared {
         if !status.is_success() {
             let (error, reply) = self.failure(response).await;
             // many servers respond with this instead of 404
-            let text = match (&error, &reply) {
-                (_, Some(Err(error))) => error.message.to_ascii_lowercase(),
-                (Error::Http { body, .. }, _) => body.to_ascii_lowercase(),
+            let text = match reply.as_ref().unwrap_or(&error) {
+                Error::Protocol { message: text, .. } | Error::Http { body: text, .. } => {
+                    text.to_ascii_lowercase()
+                }
                 _ => String::new(),
             };
             if status == StatusCode::BAD_REQUEST && sent_session && text.contains("session") {
                 return Err(LinkError::SessionLost);
             }
             // a JSON-RPC error with any status is a reply
-            return reply.ok_or(error.into());
+            return Err(reply.unwrap_or(error).into());
         }
         if request.method == "initialize"
             && let Some(begun) = response.headers().get(SESSION_ID)
@@ -538,7 +536,7 @@ impl HttpShared {
         request: &OutgoingRequest<'_>,
         mut response: HttpResponse,
         session: Option<HeaderValue>,
-    ) -> Result<RawReply, Error> {
+    ) -> Result<String, Error> {
         // the server may have done what was asked for: the request is not repeated
         let lost = || Error::not_connected("the session was lost before the response");
         let mut parser = EventStreamParser::new(self.max_message);
@@ -587,7 +585,7 @@ impl HttpShared {
         parser: &mut EventStreamParser,
         response: &mut HttpResponse,
         request: Option<&OutgoingRequest<'_>>,
-    ) -> Result<Option<RawReply>, Error> {
+    ) -> Result<Option<String>, Error> {
         let id = request.map(|request| request.id);
         let operation = request.and_then(|request| request.operation);
         let mut events = Vec::new();
@@ -667,7 +665,7 @@ impl HttpShared {
     }
 
     /// As [`take_messages`](Self::take_messages), of a body that may be large.
-    async fn take_body(self: &Arc<Self>, body: Vec<u8>, id: Option<u64>) -> Result<Option<RawReply>, Error> {
+    async fn take_body(self: &Arc<Self>, body: Vec<u8>, id: Option<u64>) -> Result<Option<String>, Error> {
         if body.len() < LARGE {
             return self.take_messages(&body, id);
         }
@@ -675,11 +673,11 @@ impl HttpShared {
         Box::pin(run_elsewhere(move || shared.take_messages(&body, id))).await?
     }
 
-    /// The response to `id` among the messages of a body; the others go to the inbox.
+    /// The result for `id` among the messages of a body; the others go to the inbox.
     ///
     /// # Errors
-    /// The response is malformed.
-    fn take_messages(self: &Arc<Self>, body: &[u8], id: Option<u64>) -> Result<Option<RawReply>, Error> {
+    /// The response is an error, or malformed.
+    fn take_messages(self: &Arc<Self>, body: &[u8], id: Option<u64>) -> Result<Option<String>, Error> {
         let Some(batch) = parse_batch(body) else { return self.take_message(body, id) };
         let mut first = None;
         for message in batch {
@@ -689,7 +687,7 @@ impl HttpShared {
         Ok(first)
     }
 
-    fn take_message(self: &Arc<Self>, text: &[u8], id: Option<u64>) -> Result<Option<RawReply>, Error> {
+    fn take_message(self: &Arc<Self>, text: &[u8], id: Option<u64>) -> Result<Option<String>, Error> {
         let message = match parse(text) {
             Ok(message) => message,
             Err(malformed) => {
@@ -703,14 +701,14 @@ impl HttpShared {
             if let Some(ended) = self.inbox.stream_ended_by(&message, text)
                 && Some(ended) == id
             {
-                return Ok(Some(Ok(ENDED.to_owned())));
+                return Ok(Some(ENDED.to_owned()));
             }
             self.inbox.receive(text, self);
             return Ok(None);
         }
         let of: Option<u64> = message.id().and_then(|id| id.trim_matches('"').parse().ok());
         let response = message.response().filter(|_| of.is_some() && of == id);
-        Ok(response.map(|response| response.map(str::to_owned).map_err(parse_error)))
+        response.map(|response| response.map(str::to_owned).map_err(parse_error)).transpose()
     }
 
     /// Reads a body, up to the limit.
@@ -753,7 +751,7 @@ impl HttpShared {
     }
 
     /// The error of a response without success, and the JSON-RPC error in its body.
-    async fn failure(&self, response: HttpResponse) -> (Error, Option<RawReply>) {
+    async fn failure(&self, response: HttpResponse) -> (Error, Option<Error>) {
         let status = response.status();
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -805,12 +803,12 @@ fn beginning_of(body: &[u8], length: usize) -> String {
 }
 
 /// A JSON-RPC error, which may lack an id.
-fn json_rpc_error(body: &[u8]) -> Option<RawReply> {
+fn json_rpc_error(body: &[u8]) -> Option<Error> {
     let message: serde_json::Value = serde_json::from_slice(body).ok()?;
     message.get("jsonrpc")?;
     let error =
         message.get("error").filter(|error| error.get("code").is_some_and(serde_json::Value::is_i64))?;
-    Some(Err(parse_error(&error.to_string())))
+    Some(parse_error(&error.to_string()))
 }
 
 /// How long to wait before a busy server is asked again; `None` if it is not busy, or does not say.

@@ -13,9 +13,9 @@ use super::{
     Error,
     operation::{Operation, TimeLimit},
 };
-use crate::core::protocol::Revision;
+use crate::core::protocol::{INTERNAL_ERROR, Revision};
 use http_link::HttpLink;
-use outgoing::{OutgoingRequest, RawReply};
+use outgoing::OutgoingRequest;
 use stream_link::StreamLink;
 
 /// The transport of a connection.
@@ -26,20 +26,12 @@ pub(super) enum ServerLink {
 }
 
 impl ServerLink {
-    /// Sends a request and waits for its response until `limit`, which is that of its operation at the latest; dropping the
-    /// future cancels it.
-    pub(super) async fn request(
-        &self,
-        request: OutgoingRequest<'_>,
-        limit: Option<TimeLimit>,
-    ) -> Result<RawReply, LinkError> {
+    /// Sends a request and waits for its response: the raw JSON of the result. Dropping the future cancels the request.
+    pub(super) async fn request(&self, request: OutgoingRequest<'_>) -> Result<String, LinkError> {
         match self {
-            Self::Stream(link) => Ok(link.request(request, limit).await?),
+            Self::Stream(link) => Ok(link.request(request).await?),
             // boxed: it is several times larger
-            Self::Http(link) => {
-                let operation = request.operation;
-                Box::pin(Operation::watch(operation, limit, link.request(request))).await?
-            }
+            Self::Http(link) => Box::pin(link.request(request)).await,
         }
     }
 
@@ -100,7 +92,7 @@ pub(super) enum LinkError {
 impl LinkError {
     pub(super) fn into_error(self) -> Error {
         match self {
-            Self::SessionLost => Error::not_connected("the session was lost"),
+            Self::SessionLost => Error::not_connected("the server does not keep the session"),
             Self::Failed(error) => error,
         }
     }
@@ -109,5 +101,17 @@ impl LinkError {
 impl From<Error> for LinkError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
+    }
+}
+
+/// The `error` of a response.
+pub(super) fn parse_error(json: &str) -> Error {
+    let error: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    // some servers send only the message
+    let message = error["message"].as_str().or_else(|| error.as_str());
+    Error::Protocol {
+        code: error["code"].as_i64().unwrap_or(INTERNAL_ERROR),
+        message: message.unwrap_or("an error without a message").to_owned(),
+        data: error.get("data").cloned(),
     }
 }

@@ -5,16 +5,13 @@ use serde_json::{Map, Value};
 use crate::{
     client::{exchange::RequestParams, operation::Operation},
     core::{
-        jsonrpc::{Object, ProtocolError},
+        jsonrpc::Object,
         protocol::{
             LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
             META_PROTOCOL_VERSION, Method, Revision,
         },
     },
 };
-
-/// The raw JSON of a result, or the error that came instead.
-pub(in crate::client) type RawReply = Result<String, ProtocolError>;
 
 /// A request as a transport sends it.
 #[derive(Debug)]

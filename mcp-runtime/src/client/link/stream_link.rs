@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    future::{pending, poll_fn},
+    future::poll_fn,
     hash::{BuildHasherDefault, Hasher},
     io,
     pin::pin,
@@ -18,11 +18,10 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::{
-        Notify,
         mpsc::{self, error::TrySendError},
         oneshot,
     },
-    time::{Instant, sleep_until, timeout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +29,8 @@ use super::{
     broken_response::BrokenResponse,
     child_process::ChildHandle,
     http_link::HttpLink,
-    outgoing::{OutgoingRequest, RawReply, cancelled_text},
+    outgoing::{OutgoingRequest, cancelled_text},
+    parse_error,
 };
 #[cfg(feature = "cli")]
 use crate::client::receive::handlers::call_listener;
@@ -39,11 +39,10 @@ use crate::{
         Error,
         cleanup::Cleanup,
         large_text::{LARGE, run_elsewhere},
-        operation::{Operation, TimeLimit},
         receive::inbox::{ENDED, Inbox, Responder},
     },
     core::{
-        jsonrpc::{MalformedMessage, ProtocolError, parse, parse_batch, replace_line_breaks},
+        jsonrpc::{MalformedMessage, parse, parse_batch, replace_line_breaks},
         protocol::Revision,
         sync::Mutex,
     },
@@ -71,18 +70,13 @@ pub(in crate::client) struct StreamLink {
 struct StreamShared {
     outgoing: mpsc::Sender<Vec<u8>>,
     requests: Mutex<RequestTable>,
-    /// Wakes the task that ends requests whose time is over.
-    earlier_deadline: Notify,
     /// Messages that wait for room in the queue.
     cleanup: Arc<Cleanup>,
 }
 
 #[derive(Debug, Default)]
 struct RequestTable {
-    waiting: HashMap<u64, TimedRequest, BuildHasherDefault<IdHasher>>,
-    /// When the first of them may be over; not later, but it may be earlier. One timer for all, since most requests are
-    /// answered long before.
-    next_deadline: Option<Instant>,
+    waiting: HashMap<u64, WaitingRequest, BuildHasherDefault<IdHasher>>,
     /// Notifications and responses that were sent, and how many of them the server has read for certain: an error
     /// without an id may be that of another one.
     messages_sent: u64,
@@ -113,9 +107,8 @@ impl Hasher for IdHasher {
 }
 
 #[derive(Debug)]
-struct TimedRequest {
-    reply: oneshot::Sender<Result<RawReply, Error>>,
-    limit: Option<TimeLimit>,
+struct WaitingRequest {
+    reply: oneshot::Sender<Result<String, Error>>,
     /// How many notifications and responses were sent before.
     messages_before: u64,
 }
@@ -163,21 +156,10 @@ impl StreamLink {
         read: impl FnOnce(Received) -> R,
     ) -> Self {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
-        let shared = Arc::new(StreamShared {
-            outgoing,
-            requests: Mutex::default(),
-            earlier_deadline: Notify::new(),
-            cleanup: Cleanup::on_stream(),
-        });
+        let shared =
+            Arc::new(StreamShared { outgoing, requests: Mutex::default(), cleanup: Cleanup::on_stream() });
         let received = || Received { shared: shared.clone(), inbox: inbox.clone(), process: process.clone() };
         tokio::spawn(write(queue, received()));
-        let (timed, over) = (shared.clone(), token.clone());
-        tokio::spawn(async move {
-            tokio::select! {
-                () = timed.end_overdue() => {}
-                () = over.cancelled() => {}
-            }
-        });
         let reading = read(received());
         let (of_reader, ended, handle) = (shared.clone(), token.clone(), process.clone());
         tokio::spawn(async move {
@@ -206,25 +188,12 @@ impl StreamLink {
         self.token.is_cancelled() || self.shared.requests.lock().closed.is_some()
     }
 
-    /// Sends a request and waits for its response until `limit`; dropping the future cancels it.
-    pub(in crate::client) async fn request(
-        &self,
-        request: OutgoingRequest<'_>,
-        limit: Option<TimeLimit>,
-    ) -> Result<RawReply, Error> {
+    /// Sends a request and waits for its response: the raw JSON of the result. Dropping the future cancels the request.
+    pub(in crate::client) async fn request(&self, request: OutgoingRequest<'_>) -> Result<String, Error> {
         let (reply, mut response) = oneshot::channel();
-        // the table ends it in time
-        let _watched = request.operation.map(Operation::watched);
-        self.shared.expect_response(request.id, reply, limit)?;
-        let mut guard = CancelOnDrop {
-            shared: &self.shared,
-            id: request.id,
-            is_waiting: true,
-            // a request that was not written needs no notification
-            notify: false,
-        };
-        // `initialize` must not be cancelled
-        let can_be_cancelled = request.method != "initialize";
+        self.shared.expect_response(request.id, reply)?;
+        // a request that was not written needs no notification
+        let mut guard = CancelOnDrop { shared: &self.shared, id: request.id, notify: false };
         if let Err(TrySendError::Full(body) | TrySendError::Closed(body)) =
             self.shared.outgoing.try_send(request.body)
         {
@@ -232,7 +201,7 @@ impl StreamLink {
             let sent = Box::pin(async {
                 tokio::select! {
                     sent = self.shared.outgoing.send(body) => sent.map_err(|_| Err(closed())),
-                    // over while the queue is full
+                    // the connection has ended while the queue is full
                     early = &mut response => Err(early.unwrap_or_else(|_| Err(closed()))),
                 }
             });
@@ -240,16 +209,13 @@ impl StreamLink {
                 return over;
             }
         }
-        guard.notify = can_be_cancelled;
-        let reply = response.await.unwrap_or_else(|_| Err(closed()));
-        // whatever sent the reply has removed the request
-        guard.is_waiting = false;
-        // one whose time is over is cancelled
-        guard.notify = can_be_cancelled && matches!(reply, Err(Error::Timeout { .. }));
-        if let (Some(operation), Ok(Ok(json))) = (request.operation, &reply) {
+        // `initialize` must not be cancelled
+        guard.notify = request.method != "initialize";
+        let json = response.await.unwrap_or_else(|_| Err(closed()))?;
+        if let Some(operation) = request.operation {
             operation.charge(json.len())?;
         }
-        reply
+        Ok(json)
     }
 
     pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
@@ -276,79 +242,31 @@ fn closed() -> Error {
 struct CancelOnDrop<'a> {
     shared: &'a Arc<StreamShared>,
     id: u64,
-    is_waiting: bool,
     notify: bool,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if self.is_waiting {
-            self.shared.requests.lock().waiting.remove(&self.id);
-        }
-        if self.notify {
+        // whatever has sent a reply has removed the request
+        let is_waiting = self.shared.requests.lock().waiting.remove(&self.id).is_some();
+        if is_waiting && self.notify {
             self.shared.clone().respond(cancelled_text(self.id));
         }
     }
 }
 
 impl StreamShared {
-    fn expect_response(
-        &self,
-        id: u64,
-        reply: oneshot::Sender<Result<RawReply, Error>>,
-        limit: Option<TimeLimit>,
-    ) -> Result<(), Error> {
+    fn expect_response(&self, id: u64, reply: oneshot::Sender<Result<String, Error>>) -> Result<(), Error> {
         let mut requests = self.requests.lock();
         if let Some(error) = &requests.closed {
             return Err(error.clone());
         }
         let messages_before = requests.messages_sent;
-        requests.waiting.insert(id, TimedRequest { reply, limit, messages_before });
-        if let Some(TimeLimit { end: deadline, .. }) = limit
-            && requests.next_deadline.is_none_or(|next| deadline < next)
-        {
-            requests.next_deadline = Some(deadline);
-            drop(requests);
-            self.earlier_deadline.notify_one();
-        }
+        requests.waiting.insert(id, WaitingRequest { reply, messages_before });
         Ok(())
     }
 
-    /// Fails requests when their time is over.
-    async fn end_overdue(&self) {
-        loop {
-            let next = self.requests.lock().next_deadline;
-            tokio::select! {
-                () = async {
-                    match next {
-                        Some(next) => sleep_until(next).await,
-                        None => pending().await,
-                    }
-                } => self.fail_overdue(Instant::now()),
-                () = self.earlier_deadline.notified() => {}
-            }
-        }
-    }
-
-    fn fail_overdue(&self, now: Instant) {
-        let mut overdue = Vec::new();
-        {
-            let mut requests = self.requests.lock();
-            let is_overdue = |request: &TimedRequest| request.limit.is_some_and(|limit| limit.end <= now);
-            overdue.extend(
-                requests.waiting.extract_if(|_, request| is_overdue(request)).map(|(_, request)| request),
-            );
-            requests.next_deadline = requests.waiting.values().filter_map(|r| Some(r.limit?.end)).min();
-        }
-        for request in overdue {
-            if let Some(limit) = request.limit {
-                // dropped concurrently
-                let _dropped = request.reply.send(Err(limit.error()));
-            }
-        }
-    }
-
-    fn finish(&self, id: u64, reply: Result<RawReply, Error>) {
+    fn finish(&self, id: u64, reply: Result<String, Error>) {
         let waiting = {
             let mut requests = self.requests.lock();
             let waiting = requests.waiting.remove(&id);
@@ -509,13 +427,13 @@ impl Received {
                 let id = message.id().and_then(|id| id.trim_matches('"').parse().ok());
                 if let (Some(id), Some(response)) = (id, message.response()) {
                     let reply = response.map(str::to_owned).map_err(parse_error);
-                    self.shared.finish(id, Ok(reply));
+                    self.shared.finish(id, reply);
                 }
             }
             Ok(message) => {
                 let Ok(text) = std::str::from_utf8(text) else { return };
                 match self.inbox.stream_ended_by(&message, text) {
-                    Some(id) => self.shared.finish(id, Ok(Ok(ENDED.to_owned()))),
+                    Some(id) => self.shared.finish(id, Ok(ENDED.to_owned())),
                     None => self.inbox.receive(text, &self.shared),
                 }
             }
@@ -555,17 +473,5 @@ impl Received {
     /// Fails all requests that wait for a response.
     pub(super) fn fail_waiting(&self, error: &Error) {
         self.shared.fail_waiting(error);
-    }
-}
-
-/// Parses the `error` of a response.
-pub(in crate::client) fn parse_error(json: &str) -> ProtocolError {
-    let error: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
-    // some servers send only the message
-    let message = error["message"].as_str().or_else(|| error.as_str());
-    ProtocolError {
-        code: error["code"].as_i64().unwrap_or(crate::core::protocol::INTERNAL_ERROR),
-        message: message.unwrap_or("an error without a message").to_owned(),
-        data: error.get("data").cloned(),
     }
 }

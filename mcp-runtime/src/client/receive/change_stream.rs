@@ -16,16 +16,14 @@ use std::{
 use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, watch},
+    task::JoinSet,
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
 
 use super::handlers::{ChangeEvent, Listener};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, SharedClient, params},
-    exchange::check_complete,
-    link::LinkError,
 };
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -51,19 +49,9 @@ struct Acknowledged {
 
 /// The stream that has what is wanted.
 struct OpenStream {
-    number: u64,
-    /// Cancels it.
-    token: CancellationToken,
     filter: Value,
-    /// Whether the server has ended it.
-    has_ended: bool,
-}
-
-/// How a stream of changes ended.
-enum StreamEnd {
-    /// With a result.
-    Graceful,
-    Broken(Error),
+    /// The task that reads it, whose end cancels it; empty if the server has ended it.
+    reading: JoinSet<Result<(), Error>>,
 }
 
 /// A subscription to a resource; dropping it ends the subscription.
@@ -90,7 +78,7 @@ impl Drop for ResourceSubscription {
         self.shared.cleanup.clone().spawn(async move {
             let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
             // the subscription ends with the connection in any case
-            let _ended = shared.request("resources/unsubscribe", &members, &options).await;
+            let _ended = shared.request("resources/unsubscribe", members, &options).await;
         });
     }
 }
@@ -115,7 +103,7 @@ impl SharedClient {
             self.wait_for_acknowledgement(uri).await?;
         } else {
             let members = params(json!({ "uri": uri }));
-            let subscribed = self.request("resources/subscribe", &members, options).await;
+            let subscribed = self.request("resources/subscribe", members, options).await;
             subscribed.map_err(|error| error.of_resource(uri))?;
         }
         Ok(subscription)
@@ -166,7 +154,7 @@ impl SharedClient {
                 () = shared.token.cancelled() => {}
             }
             // the program has closed its client
-            if current.is_some_and(|stream| !stream.has_ended) {
+            if current.is_some_and(|stream| !stream.reading.is_empty()) {
                 shared.inbox.handlers.notify_change(ChangeEvent::Ended);
             }
         });
@@ -198,7 +186,6 @@ impl SharedClient {
 
     /// Keeps one stream open for what is wanted, until the program closes the client.
     async fn drive(self: &Arc<Self>, current: &mut Option<OpenStream>) {
-        let (ends, mut ended) = tokio::sync::mpsc::unbounded_channel::<(u64, StreamEnd)>();
         let mut pause = FIRST_PAUSE;
         let mut was_lost = false;
         loop {
@@ -207,7 +194,7 @@ impl SharedClient {
             if !is_current {
                 let mut next = None;
                 if let Some(filter) = wanted {
-                    let (number, token) = self.open_stream(filter.clone(), ends.clone());
+                    let stream = self.open_stream(filter.clone());
                     // the old one goes on until the new one is acknowledged
                     let mut acknowledged = self.subscriptions.acknowledged.subscribe();
                     let answered = acknowledged.wait_for(|a| a.requested == filter && a.answer.is_some());
@@ -215,7 +202,7 @@ impl SharedClient {
                         Ok(Ok(answer)) if matches!(answer.answer, Some(Ok(_))));
                     if !is_open {
                         // nothing was lost: the subscriptions still hold
-                        token.cancel();
+                        drop(stream);
                         tokio::select! {
                             () = self.subscriptions.changed.notified() => {}
                             () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
@@ -226,110 +213,58 @@ impl SharedClient {
                     if std::mem::take(&mut was_lost) {
                         self.inbox.handlers.notify_change(ChangeEvent::Restored);
                     }
-                    next = Some(OpenStream { number, token, filter, has_ended: false });
+                    next = Some(stream);
                 }
-                if let Some(stream) = std::mem::replace(current, next) {
-                    stream.token.cancel();
-                }
+                *current = next;
             }
-            tokio::select! {
-                () = self.subscriptions.changed.notified() => {}
-                Some((number, end)) = ended.recv() => {
-                    let Some(stream) = current.as_mut().filter(|stream| stream.number == number) else { continue };
-                    match end {
-                        StreamEnd::Graceful => {
-                            self.inbox.handlers.notify_change(ChangeEvent::Ended);
-                            // it stays, so that nothing is opened before something else is wanted
-                            stream.has_ended = true;
-                        }
-                        StreamEnd::Broken(_) if self.connection().is_err() => return,
-                        StreamEnd::Broken(error) => {
-                            tracing::debug!(error = error.in_one_line(), "the stream of changes broke");
-                            if !std::mem::replace(&mut was_lost, true) {
-                                self.inbox.handlers.notify_change(ChangeEvent::Lost);
-                            }
-                            // changes in between are not known
-                            self.lists.invalidate_all();
-                            self.reads.clear();
-                            *current = None;
-                            sleep(pause).await;
-                            pause = (pause * 2).min(LONGEST_PAUSE);
-                        }
+            let ended = async { current.as_mut()?.reading.join_next().await };
+            let error = tokio::select! {
+                () = self.subscriptions.changed.notified() => continue,
+                Some(ended) = ended => match ended {
+                    Ok(Ok(())) => {
+                        // it stays, so that nothing is opened before something else is wanted
+                        self.inbox.handlers.notify_change(ChangeEvent::Ended);
+                        continue;
                     }
-                }
+                    Ok(Err(error)) => error,
+                    Err(panicked) => Error::not_connected(panicked),
+                },
+            };
+            if self.connection().is_err() {
+                return self.inbox.handlers.notify_change(ChangeEvent::Ended);
             }
+            tracing::debug!(error = error.in_one_line(), "the stream of changes broke");
+            if !std::mem::replace(&mut was_lost, true) {
+                self.inbox.handlers.notify_change(ChangeEvent::Lost);
+            }
+            // changes in between are not known
+            self.lists.invalidate_all();
+            self.reads.clear();
+            *current = None;
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    /// Opens a stream; its number, and what ends it.
-    fn open_stream(
-        self: &Arc<Self>,
-        filter: Value,
-        ends: tokio::sync::mpsc::UnboundedSender<(u64, StreamEnd)>,
-    ) -> (u64, CancellationToken) {
-        let id = self.next_id();
-        let token = self.token.child_token();
+    fn open_stream(self: &Arc<Self>, filter: Value) -> OpenStream {
         self.subscriptions
             .acknowledged
             .send_replace(Acknowledged { requested: filter.clone(), answer: None });
-        let (shared, cancelled) = (self.clone(), token.clone());
-        tokio::spawn(async move {
-            let end = tokio::select! {
-                end = shared.read_stream(id, &filter) => end,
-                () = cancelled.cancelled() => return,
-            };
+        let (shared, requested) = (self.clone(), filter.clone());
+        let mut reading = JoinSet::new();
+        reading.spawn(async move {
+            let (acknowledging, of_stream) = (shared.clone(), requested.clone());
+            let listener = Arc::new(move |_: &str, params: &Value| {
+                let accepted = params.get("notifications").cloned().unwrap_or_default();
+                acknowledging.subscriptions.answer(&of_stream, Ok(accepted));
+            });
+            let members = json!({ "notifications": requested });
+            let ended = shared.stream("subscriptions/listen", members, listener).await;
             // a server that refuses has answered as well
-            let refusal = match &end {
-                StreamEnd::Broken(error) => Err(error.clone()),
-                StreamEnd::Graceful => Ok(json!({})),
-            };
-            shared.subscriptions.answer(&filter, refusal);
-            // fails if the client was closed
-            let _closed = ends.send((id, end));
+            shared.subscriptions.answer(&requested, ended.clone().map(|()| json!({})));
+            ended
         });
-        (id, token)
-    }
-
-    async fn read_stream(self: &Arc<Self>, id: u64, filter: &Value) -> StreamEnd {
-        let options = CallOptions::default();
-        let connection = match self.live_connection(&options).await {
-            Ok(connection) => connection,
-            Err(error) => return StreamEnd::Broken(error),
-        };
-        let (mut acknowledged, _registered) = self.inbox.open_stream(id);
-        // a server that does not even acknowledge it is asked again later
-        let silence = sleep(ACKNOWLEDGE_TIMEOUT);
-        let mut silence = std::pin::pin!(silence);
-        let mut is_acknowledged = false;
-        let members = params(json!({ "notifications": filter }));
-        let mut request = std::pin::pin!(self.exchange_as(
-            id,
-            &connection.link,
-            connection.revision,
-            "subscriptions/listen",
-            &members,
-            &options
-        ));
-        loop {
-            tokio::select! {
-                reply = &mut request => return match reply {
-                    Ok(Ok(json)) => match check_complete(&json) {
-                        Ok(()) => StreamEnd::Graceful,
-                        Err(what) => StreamEnd::Broken(Error::invalid(format!("the result of `subscriptions/listen`: {what}"))),
-                    },
-                    Ok(Err(error)) => StreamEnd::Broken(error.into()),
-                    Err(LinkError::SessionLost) => StreamEnd::Broken(Error::not_connected("the session was lost")),
-                    Err(LinkError::Failed(error)) => StreamEnd::Broken(error),
-                },
-                Some(accepted) = acknowledged.recv() => {
-                    is_acknowledged = true;
-                    self.subscriptions.answer(filter, Ok(accepted));
-                }
-                () = &mut silence, if !is_acknowledged => {
-                    return StreamEnd::Broken(Error::Timeout { after: ACKNOWLEDGE_TIMEOUT, option: None });
-                }
-            }
-        }
+        OpenStream { filter, reading }
     }
 }
 

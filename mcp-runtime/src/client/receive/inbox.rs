@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, VecDeque},
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -13,7 +13,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Notify, Semaphore, mpsc, oneshot},
+    sync::{Notify, Semaphore, oneshot},
     task::AbortHandle,
 };
 
@@ -21,7 +21,10 @@ use super::handlers::{
     AnswerError, ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener,
 };
 use crate::{
-    client::{Error, connect::client_limits::ClientLimits},
+    client::{
+        Error,
+        connect::{client_limits::ClientLimits, shared_client::SharedClient},
+    },
     core::{
         admission::{Owner, Rate, RateLimiter},
         jsonrpc::{JsonRpcMessage, Object, ProtocolError, RequestId, write_error_response},
@@ -43,6 +46,8 @@ const MAX_EVENT: usize = 16 << 20;
 pub(in crate::client) const ENDED: &str = "{}";
 /// The prefix of the methods of event notifications.
 const EVENTS: &str = "notifications/events/";
+/// The prefix of the methods about subscriptions to changes.
+const SUBSCRIPTIONS: &str = "notifications/subscriptions/";
 
 /// The number of pending requests whose refusals are sent; requests beyond it get no response.
 const MAX_REFUSALS: usize = 64;
@@ -87,22 +92,16 @@ pub(in crate::client) enum Stale<'a> {
     Resource(&'a str),
 }
 
-/// Receives the notifications of a stream of events: the method after `notifications/events/`, and the params.
-pub(in crate::client) type EventsListener = Arc<dyn Fn(&str, &Value) + Send + Sync>;
-
-type LostListener = Arc<dyn Fn() + Send + Sync>;
-
-type StaleListener = Arc<dyn Fn(Stale<'_>) + Send + Sync>;
+/// Receives the notifications of a stream: the last part of the method, and the params.
+pub(in crate::client) type StreamListener = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
 /// Messages of the server that are not responses.
 pub(in crate::client) struct Inbox {
     pub(in crate::client) handlers: Handlers,
     waiting: Mutex<Waiting>,
     next_watch: AtomicU64,
-    /// Set once, by the client that owns the caches.
-    stale: Mutex<Option<StaleListener>>,
-    /// Set once, by the client that replaces sessions.
-    session_lost: Mutex<Option<LostListener>>,
+    /// The client that owns the caches and replaces sessions.
+    client: Weak<SharedClient>,
     /// Whether the server may not send requests, and names the subscription of each change.
     is_modern: AtomicBool,
     refusals: Arc<Semaphore>,
@@ -120,10 +119,8 @@ struct Waiting {
     progress: HashMap<u64, ProgressEntry>,
     /// Subscriptions to resources.
     watches: HashMap<u64, (String, Listener<ChangeEvent>)>,
-    /// Streams of `subscriptions/listen`, by the id of their request.
-    streams: HashMap<u64, mpsc::Sender<Value>>,
-    /// Streams of `events/stream`, by the id of their request.
-    event_streams: HashMap<u64, EventsListener>,
+    /// Streams, by the id of their request.
+    streams: HashMap<u64, StreamListener>,
     /// Tasks, by id.
     tasks: HashMap<String, Arc<Notify>>,
     /// Elicitations that calls wait for, by the number of the wait.
@@ -219,7 +216,11 @@ impl<F: FnMut(&Inbox)> Drop for Registered<F> {
 }
 
 impl Inbox {
-    pub(in crate::client) fn new(handlers: Handlers, limits: &ClientLimits) -> Self {
+    pub(in crate::client) fn new(
+        handlers: Handlers,
+        limits: &ClientLimits,
+        client: Weak<SharedClient>,
+    ) -> Self {
         let limiter = |rate: &Result<Rate, String>| Some(RateLimiter::new(*rate.as_ref().ok()?, 1));
         let asks_user = handlers.elicit.is_some() || handlers.elicit_url.is_some();
         Self {
@@ -230,25 +231,17 @@ impl Inbox {
             handlers,
             waiting: Mutex::default(),
             next_watch: AtomicU64::default(),
-            stale: Mutex::default(),
-            session_lost: Mutex::default(),
+            client,
             is_modern: AtomicBool::new(false),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
         }
     }
 
-    pub(in crate::client) fn on_stale(&self, listener: StaleListener) {
-        *self.stale.lock() = Some(listener);
-    }
-
-    pub(in crate::client) fn on_session_lost(&self, listener: LostListener) {
-        *self.session_lost.lock() = Some(listener);
-    }
-
     /// A link has found that the server may not know the session any more, without a request that begins another.
     pub(in crate::client) fn session_lost(&self) {
-        let listener = self.session_lost.lock().clone();
-        listener.into_iter().for_each(|listener| listener());
+        if let Some(client) = self.client.upgrade() {
+            client.renew_session();
+        }
     }
 
     /// Takes messages by the rules of this revision from now on.
@@ -265,8 +258,7 @@ impl Inbox {
             return None;
         }
         let id = subscription_id(raw_params(text).get("requestId")?)?;
-        let waiting = self.waiting.lock();
-        (waiting.streams.contains_key(&id) || waiting.event_streams.contains_key(&id)).then_some(id)
+        self.waiting.lock().streams.contains_key(&id).then_some(id)
     }
 
     /// Receives the progress of the requests with this token.
@@ -303,29 +295,15 @@ impl Inbox {
         uris
     }
 
-    /// Receives what the server acknowledges of a `subscriptions/listen` request.
+    /// Calls `listener` for each notification of the stream that is the response to this request.
     pub(in crate::client) fn open_stream(
         self: &Arc<Self>,
         id: u64,
-    ) -> (mpsc::Receiver<Value>, impl Drop + use<>) {
-        // only the first one counts
-        let (sender, receiver) = mpsc::channel(1);
-        self.waiting.lock().streams.insert(id, sender);
-        let registered = Registered(self.clone(), move |inbox: &Self| {
-            inbox.waiting.lock().streams.remove(&id);
-        });
-        (receiver, registered)
-    }
-
-    /// Calls `listener` for each notification of an `events/stream` request.
-    pub(in crate::client) fn open_events(
-        self: &Arc<Self>,
-        id: u64,
-        listener: EventsListener,
+        listener: StreamListener,
     ) -> impl Drop + use<> {
-        self.waiting.lock().event_streams.insert(id, listener);
+        self.waiting.lock().streams.insert(id, listener);
         Registered(self.clone(), move |inbox: &Self| {
-            inbox.waiting.lock().event_streams.remove(&id);
+            inbox.waiting.lock().streams.remove(&id);
         })
     }
 
@@ -505,16 +483,6 @@ impl Inbox {
     fn notified(&self, method: &str, params: &Value) {
         match method {
             "notifications/progress" => self.progressed(params),
-            "notifications/subscriptions/acknowledged" => {
-                let id = params.get("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION_ID));
-                if let Some(id) = id.and_then(subscription_id)
-                    && let Some(stream) = self.waiting.lock().streams.get(&id)
-                {
-                    let accepted = params.get("notifications").cloned().unwrap_or_default();
-                    // full after the first one; the receiver is dropped together with its entry
-                    let _first = stream.try_send(accepted);
-                }
-            }
             "notifications/message" => self.logged(params),
             "notifications/tools/list_changed" => self.changed(Stale::Tools, ChangeEvent::Tools),
             "notifications/resources/list_changed" => self.changed(Stale::Resources, ChangeEvent::Resources),
@@ -544,12 +512,11 @@ impl Inbox {
                 }
             }
             _ => {
+                let kind = method.strip_prefix(EVENTS).or_else(|| method.strip_prefix(SUBSCRIPTIONS));
                 let id = params.get("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION_ID));
-                if let Some(kind) = method.strip_prefix(EVENTS)
-                    && let Some(id) = id.and_then(subscription_id)
-                {
+                if let (Some(kind), Some(id)) = (kind, id.and_then(subscription_id)) {
                     // without the lock: it calls functions of the program
-                    let listener = self.waiting.lock().event_streams.get(&id).cloned();
+                    let listener = self.waiting.lock().streams.get(&id).cloned();
                     listener.into_iter().for_each(|listener| listener(kind, params));
                 }
             }
@@ -578,9 +545,9 @@ impl Inbox {
 
     /// A change that the client learned of: caches first, so that a listener reads what is new.
     fn changed(&self, stale: Stale<'_>, event: ChangeEvent) {
-        let listener = self.stale.lock().clone();
-        if let Some(listener) = listener {
-            listener(stale);
+        if let Some(client) = self.client.upgrade() {
+            client.lists.invalidate(stale);
+            client.reads.invalidate(stale);
         }
         self.handlers.notify_change(event);
     }
@@ -708,7 +675,7 @@ mod tests {
     fn inbox() -> Arc<Inbox> {
         let handler = super::super::handlers::async_handler(|_| std::future::pending::<ElicitAnswer>());
         let handlers = Handlers { elicit_url: Some(handler), ..Handlers::default() };
-        Arc::new(Inbox::new(handlers, &ClientLimits::default()))
+        Arc::new(Inbox::new(handlers, &ClientLimits::default(), Weak::new()))
     }
 
     fn complete(inbox: &Arc<Inbox>, id: &str) {

@@ -308,7 +308,7 @@ impl Client {
             if arguments.is_object() {
                 members["arguments"] = prompt_arguments(arguments);
             }
-            let reply = shared.request_in_rounds("prompts/get", params(members), &options).await?;
+            let reply = shared.request("prompts/get", params(members), &options).await?;
             parse_text(reply.json, RenderedPrompt::parse).await
         })
     }
@@ -328,8 +328,8 @@ impl Client {
         self.request(move |shared, options, _| async move {
             require(&*shared.connection()?, "completions")?;
             let members = json!({ "ref": reference, "argument": argument });
-            let json = shared.request("completion/complete", &params(members), &options).await?;
-            parse_text(json, Suggestions::parse).await
+            let reply = shared.request("completion/complete", params(members), &options).await?;
+            parse_text(reply.json, Suggestions::parse).await
         })
     }
 
@@ -338,7 +338,7 @@ impl Client {
         self.request(move |shared, options, _| async move {
             // 2026-07-28 has no `ping`, and every server answers this
             let method = if shared.connection()?.revision.is_modern() { "server/discover" } else { "ping" };
-            shared.request(method, &params(json!({})), &options).await.map(drop)
+            shared.request(method, params(json!({})), &options).await.map(drop)
         })
     }
 
@@ -349,7 +349,7 @@ impl Client {
             if !connection.revision.is_modern() {
                 require(&connection, "logging")?;
                 let members = json!({ "level": level.as_str() });
-                shared.request("logging/setLevel", &params(members), &options).await?;
+                shared.request("logging/setLevel", params(members), &options).await?;
             }
             shared.set_log_level(level);
             Ok(())
@@ -361,7 +361,7 @@ impl Client {
     pub fn send(&self, method: impl Into<String>, members: Value) -> PendingCall<Value> {
         let method = method.into();
         self.request(move |shared, options, _| async move {
-            let reply = shared.request_in_rounds(&method, params(members), &options).await?;
+            let reply = shared.request(&method, params(members), &options).await?;
             parse_text(reply.json, move |json| result_types::parse(json, &method)).await
         })
     }
@@ -488,9 +488,8 @@ async fn call_tool(
         declares_tasks(&connection) && shared.tools.task_support(tool).as_deref() == Some("required");
     let task = task.or_else(|| required.then(|| json!({})));
     // boxed: every call would have room for it otherwise
-    let with_progress = shared
-        .register_progress(options)
-        .map(|progress| Box::new(CallOptions { progress: Some(progress), ..options.clone() }));
+    let with_progress = (options.progress.is_none() && shared.inbox.handlers.progress.is_some())
+        .then(|| Box::new(CallOptions { progress: Some(shared.expect_progress(None)), ..options.clone() }));
     let options = with_progress.as_deref().unwrap_or(options);
     let asks_for_task = task.is_some();
     if let Some(task) = task {
@@ -498,12 +497,12 @@ async fn call_tool(
     }
     // headers are a matter of HTTP
     let again = connection.link.is_http().then(|| params(Value::Object(members.clone())));
-    let mut result = shared.request_in_rounds("tools/call", members.into(), options).await;
+    let mut result = shared.request("tools/call", members.into(), options).await;
     if let Some(again) = again
         && result.as_ref().err().and_then(Error::code) == Some(HEADER_MISMATCH)
     {
         Box::pin(shared.list(ListedKind::Tools, true, &options.of_same_call())).await?;
-        result = shared.request_in_rounds("tools/call", again, options).await;
+        result = shared.request("tools/call", again, options).await;
     }
     let CompleteReply { json, is_task, .. } = result?;
     let task =

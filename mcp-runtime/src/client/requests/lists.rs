@@ -17,7 +17,7 @@ use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
     exchange::{DroppedEntry, ListBounds, ListPages, ListedKind, PageError},
-    large_text::{LARGE, run_elsewhere},
+    large_text::run_by_size,
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},
 };
@@ -147,19 +147,13 @@ impl SharedClient {
             ListBounds { bytes: limits.list_bytes, entries: limits.list_entries, pages: limits.list_pages };
         let mut pages = ListPages::new(kind, bounds);
         loop {
-            let json = self.request(kind.method(), &pages.params().into(), options).await?;
-            let is_last = if json.len() < LARGE {
-                pages.take(&json)
-            } else {
-                let mut taking = pages;
-                let taken = run_elsewhere(move || {
-                    let is_last = taking.take(&json);
-                    (taking, is_last)
-                });
-                let (taken, is_last) = taken.await?;
-                pages = taken;
-                is_last
-            };
+            let json = self.request(kind.method(), pages.params().into(), options).await?.json;
+            let taken = run_by_size(json.len(), move || {
+                let is_last = pages.take(&json);
+                (pages, is_last)
+            });
+            let (taken, is_last) = taken.await?;
+            pages = taken;
             let is_last = is_last.map_err(|error| match error {
                 PageError::Invalid(what) => Error::Invalid { what },
                 PageError::TooLarge(limit) => Error::too_large(limit, Some("list_bytes")),

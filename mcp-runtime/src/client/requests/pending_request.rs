@@ -3,23 +3,23 @@
 use std::{
     fmt,
     future::{Future, IntoFuture},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::client::{
-    Error,
-    connect::shared_client::{CallOptions, SharedClient},
-    operation::{Operation, OperationKind, OperationTimer},
-    receive::handlers::{AnswerFuture, ProgressUpdate},
+use crate::{
+    client::{
+        Error,
+        connect::shared_client::{CallOptions, SharedClient},
+        operation::{Operation, OperationKind},
+        receive::handlers::ProgressUpdate,
+    },
+    core::arguments::BoxFuture,
 };
 
-type SendFn<T> =
-    Box<dyn FnOnce(Arc<SharedClient>, CallOptions, bool) -> AnswerFuture<Result<T, Error>> + Send>;
+type SendFn<T> = Box<dyn FnOnce(Arc<SharedClient>, CallOptions, bool) -> BoxFuture<Result<T, Error>> + Send>;
 
 /// A request to a server. Nothing is sent before `.await`; dropping the future cancels the request, in the way of its
 /// transport.
@@ -107,45 +107,21 @@ impl<T> PendingCall<T> {
 
 impl<T: 'static> IntoFuture for PendingCall<T> {
     type Output = Result<T, Error>;
-    type IntoFuture = CallFuture<T>;
+    type IntoFuture = BoxFuture<Self::Output>;
 
+    /// Begins the time of the call.
     fn into_future(self) -> Self::IntoFuture {
         let Self { shared, kind, mut options, refresh, send } = self;
-        // a part of another call is limited by that
-        let operation = match &options.operation {
-            Some(_) => None,
-            None => {
-                let operation = Operation::new(kind, options.timeout, &shared.options);
-                options.operation = Some(operation.clone());
-                Some(operation)
-            }
-        };
-        CallFuture { operation, sent: send(shared, options, refresh), timer: None }
-    }
-}
-
-/// The future of a [`PendingCall`], whose time has begun; dropping it cancels the request, in the way of its transport.
-#[must_use = "nothing is sent before `.await`"]
-pub struct CallFuture<T> {
-    operation: Option<Operation>,
-    sent: AnswerFuture<Result<T, Error>>,
-    timer: Option<OperationTimer>,
-}
-
-impl<T> fmt::Debug for CallFuture<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallFuture").finish_non_exhaustive()
-    }
-}
-
-impl<T> Future for CallFuture<T> {
-    type Output = Result<T, Error>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { operation, sent, timer } = self.get_mut();
-        match operation {
-            Some(operation) => operation.poll_in_time(sent.as_mut(), timer, cx),
-            None => sent.as_mut().poll(cx),
+        // a part of another call is limited by that, and has its progress
+        if options.operation.is_some() {
+            return send(shared, options, refresh);
         }
+        let operation = Operation::new(kind, options.timeout, &shared.options);
+        options.operation = Some(operation.clone());
+        if options.progress_extends || options.on_progress.is_some() {
+            options.progress = Some(shared.expect_progress(options.on_progress.take()));
+        }
+        let sent = send(shared, options, refresh);
+        Box::pin(async move { operation.run(sent).await })
     }
 }

@@ -268,7 +268,7 @@ impl SharedClient {
             return Ok((json, ReadFrom::Cache));
         }
         // progress of another reader's request would not be reported
-        let seat = self.reads.join(principal, uri, refresh || options.on_progress.is_some());
+        let seat = self.reads.join(principal, uri, refresh || options.progress.is_some());
         let mut landed = seat.flight.0.lock().await;
         if let Some(result) = &*landed {
             return Ok((result.clone()?, ReadFrom::OtherReader));
@@ -301,7 +301,7 @@ impl SharedClient {
 
     async fn read_from_server(&self, uri: &str, options: &CallOptions) -> Result<(Arc<str>, bool), Error> {
         let members = params(json!({ "uri": uri }));
-        let read = self.request_in_rounds("resources/read", members, options).await;
+        let read = self.request("resources/read", members, options).await;
         let CompleteReply { json, has_repeated, .. } = read.map_err(|error| error.of_resource(uri))?;
         Ok((json.into(), has_repeated))
     }

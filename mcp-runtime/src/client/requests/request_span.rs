@@ -14,7 +14,11 @@ use serde_json::Value;
 use tracing::{Span, field::Empty};
 
 use crate::{
-    client::{Error, connect::shared_client::SharedClient, exchange::RequestParams},
+    client::{
+        Error,
+        connect::shared_client::{CallOptions, SharedClient},
+        exchange::RequestParams,
+    },
     core::jsonrpc::null_is_absent,
 };
 
@@ -22,7 +26,16 @@ use crate::{
 pub(in crate::client) struct RequestSpan(pub(in crate::client) Span);
 
 impl RequestSpan {
-    pub(in crate::client) fn new(shared: &SharedClient, method: &str, params: &RequestParams) -> Self {
+    /// That of a request that is not a stream, which may last for days.
+    pub(in crate::client) fn new(
+        shared: &SharedClient,
+        method: &str,
+        params: &RequestParams,
+        options: &CallOptions,
+    ) -> Self {
+        if options.stream.is_some() {
+            return Self(Span::none());
+        }
         let span = tracing::info_span!(
             "mcp.client.request",
             "otel.kind" = "client",

@@ -231,5 +231,10 @@ impl Suggestions {
 
 /// Decodes a result.
 pub(in crate::client) fn parse<'a, T: Deserialize<'a>>(json: &'a str, method: &str) -> Result<T, Error> {
-    serde_json::from_str(json).map_err(|error| Error::invalid(format!("the result of `{method}`: {error}")))
+    let invalid = |what: &dyn std::fmt::Display| Error::invalid(format!("the result of `{method}`: {what}"));
+    // a struct would be read from an array as well
+    if !json.trim_start().starts_with('{') {
+        return Err(invalid(&"it is not an object"));
+    }
+    serde_json::from_str(json).map_err(|error| invalid(&error))
 }

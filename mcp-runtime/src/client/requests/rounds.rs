@@ -6,18 +6,24 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{
     client::{
         Error,
         connect::shared_client::{CallOptions, SharedClient},
         exchange::{InputRounds, RequestParams, RoundOutcome},
-        large_text::{LARGE, run_elsewhere},
+        large_text::run_by_size,
         receive::handlers::{AnswerError, ElicitAnswer, UrlRequest},
     },
-    core::protocol::URL_ELICITATION_REQUIRED,
+    core::protocol::{Method, URL_ELICITATION_REQUIRED},
 };
+
+/// The protocol's methods whose results may be requests for input.
+const TAKE_INPUT: [&str; 3] = ["tools/call", "resources/read", "prompts/get"];
 
 /// How often one request may lead the user to URLs.
 const MAX_VISITS: u32 = 16;
@@ -29,9 +35,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The result of a request that needs no more input.
 #[derive(Debug)]
-pub(super) struct CompleteReply {
+pub(in crate::client) struct CompleteReply {
     /// The raw JSON.
-    pub(super) json: String,
+    pub(in crate::client) json: String,
     /// Whether there was more than one round, so that the result must not be kept.
     pub(super) has_repeated: bool,
     /// Whether it is a task, which goes on.
@@ -40,7 +46,7 @@ pub(super) struct CompleteReply {
 
 impl SharedClient {
     /// Sends a request, and answers what the server asks for until it is complete.
-    pub(super) async fn request_in_rounds(
+    pub(in crate::client) async fn request(
         &self,
         method: &str,
         params: RequestParams,
@@ -50,7 +56,7 @@ impl SharedClient {
         let mut visits = 0;
         let mut pause = FIRST_PAUSE;
         loop {
-            let json = match self.request_of_any_type(method, rounds.params(), options).await {
+            let json = match self.send_in_span(method, rounds.params(), options).await {
                 Err(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data })
                     if self.inbox.handlers.elicit_url.is_some() && visits < MAX_VISITS =>
                 {
@@ -61,22 +67,19 @@ impl SharedClient {
                 }
                 reply => reply?,
             };
-            let (json, required) = if json.len() < LARGE {
-                let required = rounds.take(&json);
-                (json, required)
-            } else {
-                let mut taking = std::mem::take(&mut rounds);
-                let taken = run_elsewhere(move || {
-                    let required = taking.take(&json);
-                    (taking, json, required)
-                });
-                let (taken, json, required) = Box::pin(taken).await?;
-                rounds = taken;
-                (json, required)
-            };
-            match required.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))? {
-                RoundOutcome::Task if method != "tools/call" => {
-                    return Err(Error::invalid(format!("the result of `{method}`: it is a `task`")));
+            let taken = run_by_size(json.len(), move || {
+                let outcome = rounds.take(&json);
+                (rounds, json, outcome)
+            });
+            let (taken, json, outcome) = taken.await?;
+            rounds = taken;
+            let invalid = |what: &str| Error::invalid(format!("the result of `{method}`: {what}"));
+            match outcome.map_err(|what| invalid(&what))? {
+                RoundOutcome::Task if method != "tools/call" => return Err(invalid("it is a `task`")),
+                RoundOutcome::Requests(_)
+                    if Method::of_name(method).is_some() && !TAKE_INPUT.contains(&method) =>
+                {
+                    return Err(invalid("it is `input_required`"));
                 }
                 outcome @ (RoundOutcome::Complete | RoundOutcome::Task) => {
                     let is_task = matches!(outcome, RoundOutcome::Task);
@@ -106,19 +109,19 @@ impl SharedClient {
         for request in requests.values() {
             self.inbox.admit(request.get("method").and_then(Value::as_str).unwrap_or_default())?;
         }
-        let mut pending = Vec::new();
+        let mut pending = JoinSet::new();
         for (key, request) in requests {
             let (inbox, key, request) = (self.inbox.clone(), key.clone(), request.clone());
             let method = request.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
             let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
-            pending.push(AbortOnDropTask(tokio::spawn(async move {
+            pending.spawn(async move {
                 let answer = inbox.handlers.answer(&method, &params).await;
                 (key, method, answer)
-            })));
+            });
         }
         let mut answers = Map::new();
-        for mut task in pending {
-            let (key, method, answer) = (&mut task.0).await.map_err(|error| Error::Handler {
+        while let Some(joined) = pending.join_next().await {
+            let (key, method, answer) = joined.map_err(|error| Error::Handler {
                 method: "an input request".to_owned(),
                 message: error.to_string(),
             })?;
@@ -179,14 +182,5 @@ impl SharedClient {
             }
         }
         Ok(())
-    }
-}
-
-/// Ends a function of the program with the call that needs its answer.
-struct AbortOnDropTask<T>(tokio::task::JoinHandle<T>);
-
-impl<T> Drop for AbortOnDropTask<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

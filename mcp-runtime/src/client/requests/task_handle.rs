@@ -12,7 +12,7 @@ use crate::client::{
     CallResult, Error,
     connect::shared_client::{CallOptions, SharedClient, params},
     exchange::RequestParams,
-    link::stream_link::parse_error,
+    link::parse_error,
     operation::{Operation, OperationKind},
     receive::inbox::ProgressRegistration,
 };
@@ -194,7 +194,8 @@ impl RunningToolTask {
 
     async fn send(&self, method: &str, mut members: Map<String, Value>) -> Result<String, Error> {
         members.insert("taskId".to_owned(), self.id.clone().into());
-        self.shared.request(method, &RequestParams::from(members), &self.options.of_same_call()).await
+        let options = self.options.of_same_call();
+        Ok(self.shared.request(method, RequestParams::from(members), &options).await?.json)
     }
 
     async fn drive(&self) -> Result<CallResult, Error> {
@@ -228,7 +229,7 @@ impl RunningToolTask {
                 }
                 Some("failed") => {
                     return Err(match task.error {
-                        Some(error) => parse_error(error.get()).into(),
+                        Some(error) => parse_error(error.get()),
                         None => Error::invalid("a failed task has no error"),
                     });
                 }
@@ -267,7 +268,7 @@ impl Drop for RunningToolTask {
         self.shared.cleanup.clone().spawn(async move {
             // the server may have ended it
             let _ended = shared
-                .request("tasks/cancel", &params(json!({ "taskId": id })), &CallOptions::default())
+                .request("tasks/cancel", params(json!({ "taskId": id })), &CallOptions::default())
                 .await;
         });
     }

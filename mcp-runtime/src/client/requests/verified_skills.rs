@@ -229,8 +229,8 @@ impl Client {
         self.request(move |shared, options, _| async move {
             require(&*shared.connection()?, SKILLS_EXTENSION)?;
             let members = params(json!({ "uri": uri }));
-            let json = shared.request("skills/get", &members, &options).await;
-            let wire: WireSkill = parse(&json.map_err(|error| error.of_resource(&uri))?, "skills/get")?;
+            let reply = shared.request("skills/get", members, &options).await;
+            let wire: WireSkill = parse(&reply.map_err(|error| error.of_resource(&uri))?.json, "skills/get")?;
             let skill = SkillInfo::new(wire.skill).filter(|skill| skill.uri() == uri);
             skill.ok_or_else(|| Error::invalid("the result of `skills/get` is not the entry of this skill"))
         })

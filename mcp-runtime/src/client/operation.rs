@@ -3,15 +3,17 @@
 //! time regardless of the server; links and lists charge the bytes that they receive.
 
 use std::{
-    future::{Future, pending},
+    future::{Future, pending, poll_fn},
+    pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Error, connect::client_builder::ClientOptions};
 use crate::core::sync::Mutex;
@@ -44,6 +46,11 @@ impl TimeLimit {
         Some(Self { end: Instant::now().checked_add(after)?, after, option })
     }
 
+    /// The same, which ends later by that much.
+    fn later(self, by: Duration) -> Option<Self> {
+        Some(Self { end: self.end.checked_add(by)?, ..self })
+    }
+
     /// The one that ends first.
     fn first(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
@@ -64,6 +71,8 @@ struct OperationState {
     max_bytes: usize,
     questions: AtomicUsize,
     max_questions: usize,
+    /// Whether a part of it is watched, which ends in time: no other timer is needed.
+    is_watched: AtomicBool,
     pauses: Mutex<Pauses>,
 }
 
@@ -116,15 +125,14 @@ impl Operation {
             max_bytes,
             questions: AtomicUsize::new(0),
             max_questions,
+            is_watched: AtomicBool::new(false),
             pauses: Mutex::default(),
         }))
     }
 
     /// When the operation ends, if nothing pauses it from now on.
     fn time_limit(&self) -> Option<TimeLimit> {
-        let mut limit = self.0.limit?;
-        limit.end = limit.end.checked_add(self.paused())?;
-        Some(limit)
+        self.0.limit?.later(self.paused())
     }
 
     /// The output of `future`, which is dropped when the time is over.
@@ -135,35 +143,55 @@ impl Operation {
         Self::watch(Some(self), None, future).await?
     }
 
-    /// The output of `future`, a part of this operation, which is dropped when the time of the operation is over, or
-    /// `own`. Times in which the operation is paused do not count.
+    /// The output of `future`, which is dropped when the time of its operation is over, or that of `part`, a limit of its
+    /// own. Times in which the operation is paused do not count.
     pub(in crate::client) async fn watch<T>(
         operation: Option<&Self>,
-        own: Option<TimeLimit>,
+        part: Option<TimeLimit>,
         future: impl Future<Output = T>,
     ) -> Result<T, Error> {
-        let Some(limit) = TimeLimit::first(operation.and_then(Self::time_limit), own) else {
-            return Ok(future.await);
-        };
         let paused = || operation.map_or(Duration::ZERO, Self::paused);
         let before = paused();
+        let whole = operation.and_then(|operation| operation.0.limit?.later(before));
+        let Some(limit) = TimeLimit::first(whole, part) else { return Ok(future.await) };
         let over = async {
+            let mut end = limit.end;
             loop {
-                let Some(end) = limit.end.checked_add(paused().saturating_sub(before)) else {
-                    return pending().await;
-                };
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return;
+                sleep_until(end).await;
+                match limit.later(paused().saturating_sub(before)) {
+                    Some(moved) if moved.end > end => end = moved.end.max(end + SHORTEST_SLEEP),
+                    Some(_) => return,
+                    None => return pending().await,
                 }
-                sleep(left.max(SHORTEST_SLEEP)).await;
             }
         };
-        tokio::select! {
-            biased;
-            output = future => Ok(output),
-            () = over => Err(Error::Timeout { after: limit.after, option: limit.option }),
+        let _watched = operation.filter(|_| part.is_some()).map(Self::watched);
+        let (mut future, mut over, mut is_timed) = (pin!(future), pin!(over), part.is_some());
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            // the timer is made for the first wait of the operation that is not watched as a part of it
+            is_timed |= operation.is_some_and(|operation| !operation.0.is_watched.load(Ordering::Relaxed));
+            if !is_timed {
+                return Poll::Pending;
+            }
+            let timeout = || Err(Error::Timeout { after: limit.after, option: limit.option });
+            over.as_mut().poll(cx).map(|()| timeout())
+        })
+        .await
+    }
+
+    /// Says that a part of the operation is watched, until the guard is dropped.
+    fn watched(&self) -> impl Drop + use<> {
+        struct Watched(Operation);
+        impl Drop for Watched {
+            fn drop(&mut self) {
+                self.0.0.is_watched.store(false, Ordering::Relaxed);
+            }
         }
+        self.0.is_watched.store(true, Ordering::Relaxed);
+        Watched(self.clone())
     }
 
     /// Stops the clock until the guard is dropped, for what a person does outside of the program.
@@ -220,6 +248,8 @@ impl Operation {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::sleep;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -258,6 +288,18 @@ mod tests {
         let limit = TimeLimit::new(5 * SECOND, Some("request_timeout"));
         Operation::watch(Some(&of_call), limit, work).await.expect("it was paused");
         assert_eq!(start.elapsed().as_secs(), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_between_parts_that_are_watched_ends_in_time() {
+        let (start, of_call) = (Instant::now(), operation(10));
+        let part = TimeLimit::new(5 * SECOND, None);
+        let work = async {
+            Operation::watch(Some(&of_call), part, sleep(3 * SECOND)).await?;
+            pending::<Result<(), Error>>().await
+        };
+        assert!(of_call.run(work).await.is_err());
+        assert_eq!(start.elapsed().as_secs(), 10);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::shared_client::{CallOptions, RememberedRevisions, SharedClient, param
 use crate::{
     client::{
         Error,
-        exchange::{InputRounds, RequestParams, RoundOutcome, initialize_params},
+        exchange::{RoundOutcome, initialize_params},
         link::{LinkError, ServerLink, outgoing::notification_text},
         requests::result_types::parse,
     },
@@ -237,7 +237,7 @@ async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) 
 /// Reads the answer to `server/discover`; a legacy server may answer anything to a method that it does not know.
 fn discovered(json: &str) -> Result<Discovery, Error> {
     let result: DiscoverResult = parse(json, "server/discover")?;
-    if !matches!(InputRounds::new(RequestParams::default()).take(json), Ok(RoundOutcome::Complete)) {
+    if !matches!(RoundOutcome::read(json), Ok(RoundOutcome::Complete)) {
         return Err(Error::invalid("the result of `server/discover` is not complete"));
     }
     match newest(result.supported_versions.iter().map(String::as_str)) {

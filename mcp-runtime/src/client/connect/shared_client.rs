@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    future::pending,
     pin::pin,
     process::Command,
     sync::{
@@ -117,14 +116,6 @@ impl CallOptions {
     /// Options of another request that this call causes.
     pub(in crate::client) fn of_same_call(&self) -> Self {
         Self { request_timeout: self.request_timeout, operation: self.operation.clone(), ..Self::default() }
-    }
-
-    /// Waits for progress that begins the time limit of a request anew.
-    async fn extended(&self) {
-        match self.progress.as_ref().filter(|_| self.progress_extends) {
-            Some(progress) => progress.activity.notified().await,
-            None => pending().await,
-        }
     }
 }
 
@@ -652,18 +643,21 @@ impl SharedClient {
             request.param_headers = self.tools.param_headers(&params.members)?;
         }
         request.operation = options.operation.as_ref();
-        let mut response = pin!(link.request(request));
+        let (mut response, operation) = (pin!(link.request(request)), options.operation.as_ref());
+        let limit = || if options.stream.is_some() { None } else { self.request_limit(options) };
+        let Some(progress) = options.progress.as_ref().filter(|_| options.progress_extends) else {
+            return Operation::watch(operation, limit(), response).await?;
+        };
+        // every update begins the limit of the request anew, and not that of its operation
         loop {
-            let limit = if options.stream.is_some() { None } else { self.request_limit(options) };
             let waited = async {
                 tokio::select! {
-                    // progress that came before the response is delivered before it
                     biased;
                     reply = &mut response => Some(reply),
-                    () = options.extended() => None,
+                    () = progress.activity.notified() => None,
                 }
             };
-            if let Some(reply) = Operation::watch(options.operation.as_ref(), limit, waited).await? {
+            if let Some(reply) = Operation::watch(operation, limit(), waited).await? {
                 return reply;
             }
         }

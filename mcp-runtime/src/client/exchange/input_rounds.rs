@@ -40,8 +40,41 @@ pub(crate) enum RoundOutcome {
     Complete,
     /// A task in place of the result.
     Task,
-    /// These requests must be answered, by key. Without any, the request is repeated as it is.
-    Requests(Map<String, Value>),
+    /// Input is required.
+    Input(InputRequired),
+}
+
+/// Requests that must be answered, by key. Without any, the request is repeated as it is.
+#[derive(Debug)]
+pub(crate) struct InputRequired {
+    pub(crate) requests: Map<String, Value>,
+    /// `requestState`, as it was sent.
+    state: Option<String>,
+}
+
+impl RoundOutcome {
+    /// Reads the result of a round.
+    ///
+    /// # Errors
+    /// It is of a type that this client does not know.
+    pub(crate) fn read(result: &str) -> Result<Self, String> {
+        if is_plainly_complete(result) {
+            return Ok(Self::Complete);
+        }
+        let head: ResultHead<'_> = serde_json::from_str(result).map_err(|error| error.to_string())?;
+        match head.result_type.as_deref() {
+            Some("input_required") => {}
+            Some("task") => return Ok(Self::Task),
+            Some("complete") | None => return Ok(Self::Complete),
+            Some(other) => return Err(format!("`{other}` is not a `resultType` that this client knows")),
+        }
+        let requests = head.input_requests.unwrap_or_default();
+        if requests.is_empty() && head.request_state.is_none() {
+            return Err("it is `input_required`, and names no input".to_owned());
+        }
+        let state = head.request_state.map(|state| state.get().to_owned());
+        Ok(Self::Input(InputRequired { requests, state }))
+    }
 }
 
 impl InputRounds {
@@ -60,34 +93,20 @@ impl InputRounds {
         self.round > 0
     }
 
-    /// Reads the result of a round.
+    /// Begins the next round: the input that must be given for it.
     ///
     /// # Errors
-    /// It is of a type that this client does not know, or there are too many rounds.
-    pub(crate) fn take(&mut self, result: &str) -> Result<RoundOutcome, String> {
-        if is_plainly_complete(result) {
-            return Ok(RoundOutcome::Complete);
-        }
-        let head: ResultHead<'_> = serde_json::from_str(result).map_err(|error| error.to_string())?;
-        match head.result_type.as_deref() {
-            Some("input_required") => {}
-            Some("task") => return Ok(RoundOutcome::Task),
-            Some("complete") | None => return Ok(RoundOutcome::Complete),
-            Some(other) => return Err(format!("`{other}` is not a `resultType` that this client knows")),
-        }
-        let requests = head.input_requests.unwrap_or_default();
-        if requests.is_empty() && head.request_state.is_none() {
-            return Err("it is `input_required`, and names no input".to_owned());
-        }
+    /// There are too many rounds.
+    pub(crate) fn next(&mut self, required: InputRequired) -> Result<Map<String, Value>, String> {
         self.round += 1;
         if self.round == MAX_ROUNDS {
             return Err(format!("the server requires input in more than {MAX_ROUNDS} rounds"));
         }
-        match head.request_state {
-            Some(state) => self.params.set_raw("requestState", state.get().to_owned()),
+        match required.state {
+            Some(state) => self.params.set_raw("requestState", state),
             None => self.params.remove_raw("requestState"),
         }
-        Ok(RoundOutcome::Requests(requests))
+        Ok(required.requests)
     }
 
     /// Adds answers to the next request. Those of earlier rounds are kept: a server without state needs them as well.
@@ -122,7 +141,7 @@ mod tests {
 
     #[test]
     fn results_that_are_not_complete_are_found_however_they_are_written() {
-        let take = |json: &str| InputRounds::new(RequestParams::default()).take(json);
+        let take = RoundOutcome::read;
         let is_task = |json: &str| matches!(take(json), Ok(RoundOutcome::Task));
         assert!(is_task(r#"{"resultType":"task"}"#) && is_task(r#"{"resultType":"\u0074ask"}"#));
         assert!(!is_task(r#"{"resultType":"complete","content":[{"text":"\u0074 \"task\""}]}"#));
@@ -131,7 +150,7 @@ mod tests {
             r#"{"resultType":"\u0069nput_required","requestState":"x"}"#,
             "{ \"content\": [],\n\"result\\u0054ype\" : \"input_required\", \"requestState\": 1 }",
         ] {
-            assert!(matches!(take(json), Ok(RoundOutcome::Requests(_))), "{json}");
+            assert!(matches!(take(json), Ok(RoundOutcome::Input(_))), "{json}");
         }
         for json in [
             r#"{"resultType":"dance"}"#,

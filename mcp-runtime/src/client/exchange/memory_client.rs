@@ -190,9 +190,11 @@ impl MemoryClient {
     fn answers_to(&self, rounds: &mut InputRounds, reply: &[u8]) -> Option<Map<String, Value>> {
         let answers = self.answers.as_ref()?;
         let result = parse(reply).ok()?.response()?.ok()?;
-        match rounds.take(result) {
+        match RoundOutcome::read(result) {
             // the input requests of a task are answered by `tasks/update`
-            Ok(RoundOutcome::Requests(requests)) if !requests.is_empty() => answer_all(&requests, answers),
+            Ok(RoundOutcome::Input(required)) if !required.requests.is_empty() => {
+                answer_all(&rounds.next(required).ok()?, answers)
+            }
             _ => None,
         }
     }

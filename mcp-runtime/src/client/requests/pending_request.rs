@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::{Future, IntoFuture},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -19,7 +20,10 @@ use crate::{
     core::arguments::BoxFuture,
 };
 
-type SendFn<T> = Box<dyn FnOnce(Arc<SharedClient>, CallOptions, bool) -> BoxFuture<Result<T, Error>> + Send>;
+/// Sends a request within the limits of its operation, if it begins one.
+type SendFn<T> = Box<
+    dyn FnOnce(Option<Operation>, Arc<SharedClient>, CallOptions, bool) -> BoxFuture<Result<T, Error>> + Send,
+>;
 
 /// A request to a server. Nothing is sent before `.await`; dropping the future cancels the request, in the way of its
 /// transport.
@@ -53,7 +57,13 @@ impl<T> PendingCall<T> {
         F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let send: SendFn<T> = Box::new(|shared, options, refresh| Box::pin(send(shared, options, refresh)));
+        let send: SendFn<T> = Box::new(|operation, shared, options, refresh| {
+            Box::pin(async move {
+                // it is large, and is not moved
+                let sent = pin!(send(shared, options, refresh));
+                Operation::watch(operation.as_ref(), None, sent).await?
+            })
+        });
         Self { shared: shared.clone(), kind, options: CallOptions::default(), refresh: false, send }
     }
 
@@ -114,14 +124,13 @@ impl<T: 'static> IntoFuture for PendingCall<T> {
         let Self { shared, kind, mut options, refresh, send } = self;
         // a part of another call is limited by that, and has its progress
         if options.operation.is_some() {
-            return send(shared, options, refresh);
+            return send(None, shared, options, refresh);
         }
         let operation = Operation::new(kind, options.timeout, &shared.options);
         options.operation = Some(operation.clone());
         if options.progress_extends || options.on_progress.is_some() {
             options.progress = Some(shared.expect_progress(options.on_progress.take()));
         }
-        let sent = send(shared, options, refresh);
-        Box::pin(async move { operation.run(sent).await })
+        send(Some(operation), shared, options, refresh)
     }
 }

@@ -67,16 +67,12 @@ impl SharedClient {
                 }
                 reply => reply?,
             };
-            let taken = run_by_size(json.len(), move || {
-                let outcome = rounds.take(&json);
-                (rounds, json, outcome)
-            });
-            let (taken, json, outcome) = taken.await?;
-            rounds = taken;
+            let bytes = json.len();
+            let (outcome, json) = run_by_size(bytes, move || (RoundOutcome::read(&json), json)).await?;
             let invalid = |what: &str| Error::invalid(format!("the result of `{method}`: {what}"));
             match outcome.map_err(|what| invalid(&what))? {
                 RoundOutcome::Task if method != "tools/call" => return Err(invalid("it is a `task`")),
-                RoundOutcome::Requests(_)
+                RoundOutcome::Input(_)
                     if Method::of_name(method).is_some() && !TAKE_INPUT.contains(&method) =>
                 {
                     return Err(invalid("it is `input_required`"));
@@ -85,12 +81,14 @@ impl SharedClient {
                     let is_task = matches!(outcome, RoundOutcome::Task);
                     return Ok(CompleteReply { json, has_repeated: rounds.has_repeated(), is_task });
                 }
-                RoundOutcome::Requests(requests) if requests.is_empty() => {
-                    sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                RoundOutcome::Requests(requests) => {
-                    rounds.answer(Box::pin(self.answer_all(&requests, options)).await?);
+                RoundOutcome::Input(required) => {
+                    let requests = rounds.next(required).map_err(|what| invalid(&what))?;
+                    if requests.is_empty() {
+                        sleep(pause).await;
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    } else {
+                        rounds.answer(Box::pin(self.answer_all(&requests, options)).await?);
+                    }
                 }
             }
         }

@@ -3,7 +3,13 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // a few functions of the core serve one feature only: dead code is looked for with all of them
 #![cfg_attr(
-    not(all(feature = "audit", feature = "contract", feature = "events-webhook", feature = "tasks")),
+    not(all(
+        feature = "audit",
+        feature = "contract",
+        feature = "events-webhook",
+        feature = "shared",
+        feature = "tasks"
+    )),
     allow(dead_code, unused_imports)
 )]
 
@@ -41,6 +47,7 @@ pub mod install;
         feature = "config",
         feature = "events",
         feature = "metrics",
+        feature = "shared",
         feature = "tasks"
     )),
     all(feature = "client", not(feature = "client-oauth")),

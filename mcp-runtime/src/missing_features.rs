@@ -190,6 +190,23 @@ missing! {
     crate::config::Limits { fn events<A>(Self, A) -> Self; }
 }
 
+#[cfg(not(feature = "shared"))]
+missing! {
+    SharedFeature:
+        "this method needs the feature `shared` of `mcp-runtime`",
+        "the feature `shared` is off",
+        "add it to the dependency in Cargo.toml: `features = [\"shared\"]`, or `redis` for the store in Redis";
+}
+
+#[cfg(not(feature = "shared"))]
+impl crate::ServerBuilder {
+    /// The bound is one on the argument: an argument that does not exist either is one error.
+    #[doc(hidden)]
+    pub fn shared<A: SharedFeature>(self, _: A) -> Self {
+        unreachable!("no call of this method compiles")
+    }
+}
+
 #[cfg(not(feature = "tasks"))]
 missing! {
     TasksFeature:

@@ -8,6 +8,7 @@ mod events;
 #[cfg(feature = "auth")]
 mod issuer;
 mod reply;
+#[cfg(feature = "shared")]
 mod shared_check;
 #[cfg(feature = "tasks")]
 mod tasks;
@@ -23,6 +24,7 @@ pub use contract::{ChangeClass, Contract, ContractChange, ContractChanges, Contr
 #[cfg(feature = "auth")]
 pub use issuer::TestIssuer;
 pub use reply::Reply;
+#[cfg(feature = "shared")]
 pub use shared_check::check_shared;
 
 use crate::{

@@ -27,7 +27,7 @@ use crate::core::server::PendingSettings;
 #[cfg(feature = "auth")]
 use crate::core::server::SetUpAuthentication;
 #[cfg(feature = "metrics")]
-use crate::gate::metrics::{Metrics, observe_store};
+use crate::gate::metrics::Metrics;
 use crate::{
     core::{
         admission::{CallerConcurrency, MAX_CALLERS},
@@ -43,7 +43,7 @@ use crate::{
         log_limit::ServerLogLimits,
         observer::{Observer, Observers},
         protocol::check_extension,
-        store::{CallerRate, RateStore, SealedStore, Shared, SingleUse},
+        store::{CallerRate, RateStore, SealedStore, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -413,17 +413,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the store that all replicas of the server share, such as `store::Redis`: what one of them keeps
-    /// or records, each of them knows. Without it, a server keeps that in its memory.
-    ///
-    /// The store holds what is sealed with the server's [keys](crate::config::Stores::keys), which must be set and the same
-    /// everywhere; a server without them does not start. It connects when serving begins.
-    /// [Many replicas](crate::guide::cluster) has what is shared, and what happens while the store cannot be reached.
-    pub fn shared(mut self, store: impl Shared + 'static) -> Self {
-        self.options.stores.shared = Some(Arc::new(store));
-        self
-    }
-
     /// Sets the keys and the stores that replicas of the server share.
     #[doc(alias("keys", "keys_from_env"))]
     pub fn stores(mut self, set: impl Configure<Stores>) -> Self {
@@ -549,6 +538,9 @@ impl ServerBuilder {
         #[cfg(feature = "metrics")]
         let observers = observers.chain(metrics.clone().map(|metrics| metrics as Arc<dyn Observer>));
         let observers: Observers = observers.collect();
+        #[cfg(not(feature = "shared"))]
+        let store = SealedStore::in_memory();
+        #[cfg(feature = "shared")]
         let store = match &options.stores.shared {
             Some(shared) => {
                 if let Err(error) = shared.check() {
@@ -556,7 +548,7 @@ impl ServerBuilder {
                 }
                 #[cfg(feature = "metrics")]
                 let shared = &match &metrics {
-                    Some(metrics) => observe_store(shared.clone(), metrics.clone()),
+                    Some(metrics) => crate::gate::metrics::observe_store(shared.clone(), metrics.clone()),
                     None => shared.clone(),
                 };
                 SealedStore::shared(shared.clone(), &keys, &self.info.name)

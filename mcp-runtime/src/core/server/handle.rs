@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Weak, atomic::Ordering},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Error, Open, Registry, Result, Server, ServerInner,
     assemble::{ItemDefaults, assemble},
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
-    relay::RelayedChange,
     transform::Transform,
 };
 use crate::core::{
@@ -21,6 +22,21 @@ use crate::core::{
     protocol::ItemList,
     sync::RwLockWriteGuard,
 };
+
+/// A change as other replicas are told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RelayedChange {
+    Updated {
+        uri: String,
+        /// The caller whose call reported it, as a digest.
+        by: Option<String>,
+    },
+    /// The streams of a principal end.
+    StreamsEnded { issuer: String, subject: String },
+    #[serde(untagged)]
+    List(ItemList),
+}
 
 impl Server {
     /// Publishes an update to subscribers of this process that may read the resource. `concerns` says which of them are

@@ -12,6 +12,7 @@ mod item;
 mod list_cache;
 mod open_capabilities;
 mod registry;
+#[cfg_attr(not(feature = "shared"), path = "alone.rs")]
 mod relay;
 mod service_block;
 #[cfg(feature = "install")]
@@ -139,6 +140,7 @@ struct ServerInner {
 impl Drop for ServerInner {
     fn drop(&mut self) {
         self.made_state.end_later();
+        #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
         self.store.close_messages();
         // no client can get them any more
         for capability in self.registry.read().capabilities.iter() {
@@ -275,7 +277,7 @@ impl Server {
     /// The store is shared, and the server has no keys.
     #[cfg(feature = "http")]
     pub(crate) fn check_store(&self) -> Result<()> {
-        self.0.store.check_keys().map_err(Error::serve)
+        self.0.store.check().map_err(Error::serve)
     }
 
     /// Seals and opens `requestState`.

@@ -1,34 +1,31 @@
 //! Changes that a program reports at one replica, for the subscribers of all others. After a possible loss, everything that
 //! subscribers wait for is reported as changed.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-use super::{Error, Result, Server, WeakServer};
+use super::{Error, Result, Server, ServerBuilder, WeakServer, handle::RelayedChange};
 use crate::core::{
     changes::Change,
     connection::Principal,
-    protocol::ItemList,
     spawn::spawn,
-    store::{Listener, Received},
+    store::{Listener, Received, Shared},
 };
 
 const CHANGES: &str = "changes";
 /// The principals whose streams end have a topic of their own: no number of changes displaces them.
 const STREAMS: &str = "streams";
 
-/// A change as other replicas are told of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RelayedChange {
-    Updated {
-        uri: String,
-        /// The caller whose call reported it, as a digest.
-        by: Option<String>,
-    },
-    /// The streams of a principal end.
-    StreamsEnded { issuer: String, subject: String },
-    #[serde(untagged)]
-    List(ItemList),
+impl ServerBuilder {
+    /// Sets the store that all replicas of the server share, such as `store::Redis`: what one of them keeps
+    /// or records, each of them knows. Without it, a server keeps that in its memory.
+    ///
+    /// The store holds what is sealed with the server's [keys](crate::config::Stores::keys), which must be set and the same
+    /// everywhere; a server without them does not start. It connects when serving begins.
+    /// [Many replicas](crate::guide::cluster) has what is shared, and what happens while the store cannot be reached.
+    pub fn shared(mut self, store: impl Shared + 'static) -> Self {
+        self.options.stores.shared = Some(Arc::new(store));
+        self
+    }
 }
 
 impl Server {

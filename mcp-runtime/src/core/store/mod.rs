@@ -6,9 +6,11 @@ mod caller_rate;
 mod lease;
 mod memory;
 mod memory_logs;
+#[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
 mod messages;
 #[cfg(feature = "tasks")]
 mod records;
+#[cfg(feature = "shared")]
 mod sealed;
 mod server_store;
 mod shared;
@@ -23,10 +25,11 @@ pub(crate) use lease::Leases;
 pub use memory::Memory;
 #[cfg(feature = "http")]
 pub(crate) use memory_logs::MemoryLogs;
+#[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
 pub(crate) use messages::Listener;
 #[cfg(feature = "tasks")]
 pub(crate) use records::{Record, Records, Updated, Versioned};
-#[cfg(test)]
+#[cfg(all(test, feature = "shared"))]
 pub(crate) use sealed::OtherVersion;
 pub(crate) use server_store::{Found, SealedStore, StoreError};
 pub use shared::{

@@ -1,6 +1,6 @@
 //! A store that replicas share, as their server uses it: it sees names as digests, and values that are sealed with the
 //! server's keys for their name and version, so that they cannot be read, changed or moved. An operation fails within two
-//! seconds. Only a program that sets such a store contains this.
+//! seconds.
 
 use std::{
     fmt,
@@ -14,7 +14,7 @@ use std::{
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Append, Appended, Condition, LogPage, StoreError, Stored,
+    Append, Appended, Condition, LogPage, SealedStore, StoreError, Stored,
     server_store::{FORMAT, digest, plain_name},
     shared::{Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
@@ -40,7 +40,7 @@ const CLOCK_DIFFERENCE: Duration = Duration::from_secs(30);
 const PROBE_TRIES: u8 = 4;
 
 /// A store that replicas share, with the keys of their server.
-pub(super) struct Sealing {
+struct Sealing {
     backend: Arc<dyn Shared>,
     seal: Arc<Seal>,
     keys: KeyRing,
@@ -91,8 +91,15 @@ impl ProbeTimes {
     }
 }
 
+impl SealedStore {
+    /// The store that the replicas of a server share.
+    pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
+        Self::new(Some(Arc::new(Sealing::new(backend, keys, server))))
+    }
+}
+
 impl Sealing {
-    pub(super) fn new(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
+    fn new(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
         Self {
             backend,
             seal: Arc::new(Seal::new(keys, PURPOSE)),
@@ -228,7 +235,7 @@ impl Sealing {
     ///
     /// # Errors
     /// The server's key is random.
-    pub(super) fn check_keys(&self) -> Result<(), String> {
+    fn check_keys(&self) -> Result<(), String> {
         match self.keys.is_random() {
             false => Ok(()),
             true => Err(format!(
@@ -240,6 +247,10 @@ impl Sealing {
 }
 
 impl Shared for Sealing {
+    fn check(&self) -> Result<(), StoreError> {
+        Ok(self.check_keys()?)
+    }
+
     /// Connects, when the server begins to serve. That the store cannot be reached is not an error.
     fn open(&self) -> Stored<'_, ()> {
         Box::pin(async move {

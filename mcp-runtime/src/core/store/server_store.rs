@@ -12,12 +12,10 @@ use tokio::time::Instant;
 
 use super::{
     Append, Appended, LogPage, Memory,
-    messages::Messages,
-    sealed::Sealing,
     shared::{Received, Shared, Subscription, Table, Take, Taken, Value, Write, Written},
 };
 use crate::core::{
-    crypto::{KeyRing, random_id},
+    crypto::random_id,
     log_limit::{LogLimit, LogLine},
     sync::Mutex,
 };
@@ -44,9 +42,10 @@ struct StoreInner {
     /// In memory, it is made when something is first kept or asked for.
     memory: OnceLock<Memory>,
     /// What replicas share, sealed.
-    shared: Option<Sealing>,
+    shared: Option<Arc<dyn Shared>>,
     process: Arc<str>,
-    messages: Messages,
+    #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
+    messages: super::messages::Messages,
     /// Since when operations are answered.
     reached: Mutex<Option<Instant>>,
     other_versions: LogLimit,
@@ -63,18 +62,15 @@ impl SealedStore {
         Self::new(None)
     }
 
-    /// The store that the replicas of a server share.
-    pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
-        Self::new(Some(Sealing::new(backend, keys, server)))
-    }
-
-    fn new(shared: Option<Sealing>) -> Self {
+    /// With a store that replicas share, and that seals.
+    pub(super) fn new(shared: Option<Arc<dyn Shared>>) -> Self {
         Self(Arc::new(StoreInner {
             memory: OnceLock::new(),
             shared,
             // without randomness nothing can be sealed, so that no other process meets the empty id
             process: random_id().unwrap_or_default().into(),
-            messages: Messages::default(),
+            #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
+            messages: Default::default(),
             reached: Mutex::default(),
             other_versions: LogLimit::new(),
         }))
@@ -89,13 +85,14 @@ impl SealedStore {
         &self.0.process
     }
 
-    pub(super) fn messages(&self) -> &Messages {
+    #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
+    pub(super) fn messages(&self) -> &super::messages::Messages {
         &self.0.messages
     }
 
     fn backend(&self) -> &dyn Shared {
         match &self.0.shared {
-            Some(shared) => shared,
+            Some(shared) => &**shared,
             None => self.0.memory.get_or_init(Memory::default),
         }
     }
@@ -105,8 +102,8 @@ impl SealedStore {
     /// # Errors
     /// The store is shared, and the server's key is random.
     #[cfg(feature = "http")]
-    pub(crate) fn check_keys(&self) -> Result<(), String> {
-        self.0.shared.as_ref().map_or(Ok(()), Sealing::check_keys)
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.0.shared.as_ref().map_or(Ok(()), |shared| shared.check())
     }
 
     /// Connects, when the server begins to serve.

@@ -11,7 +11,7 @@ use crate::core::admission::{Owner, Quota, Rate};
 /// A store that the replicas of a server share.
 ///
 /// `Redis` is one, with the feature `redis`; [`Memory`](super::Memory) is the reference, and what a server uses by itself. An
-/// implementation for another store is complete when [`check_shared`](crate::testing::check_shared) accepts it. Set it with
+/// implementation for another store is complete when `testing::check_shared` accepts it. Set it with
 /// [`ServerBuilder::shared`](crate::ServerBuilder::shared).
 ///
 /// Each operation is atomic, for all replicas. Values are sealed: a store sees random-looking bytes, and names that are

@@ -4,6 +4,7 @@
 //!
 //! See [the conventions](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/).
 
+#[cfg(feature = "shared")]
 mod observed_store;
 
 use std::{
@@ -18,6 +19,7 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "shared")]
 pub(crate) use observed_store::observe_store;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,

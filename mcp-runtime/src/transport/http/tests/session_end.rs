@@ -61,6 +61,7 @@ async fn a_batch_that_is_started_while_its_session_ends_is_cancelled() {
     assert_eq!(handler.legacy.stored_sessions(), 0);
 }
 
+#[cfg(feature = "shared")]
 #[tokio::test]
 async fn a_session_that_a_server_of_another_version_has_ended_has_ended() {
     use crate::core::{

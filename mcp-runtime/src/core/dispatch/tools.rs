@@ -45,6 +45,7 @@ impl Server {
         };
         let entry = registry.tools.find_for(self, &request, &name)?;
         if !entry.header_params.is_empty()
+            && request.revision.is_modern()
             && let Some(connection) = &request.context.connection
         {
             let compared = connection.compare_headers(&entry.header_params, request.params.arguments);

@@ -11,12 +11,16 @@ use std::{
 
 use http::{Response, StatusCode};
 use hyper::body::Bytes;
-use tokio::time::{Sleep, sleep};
+use tokio::{
+    runtime::Handle,
+    time::{Sleep, sleep},
+};
 
 use super::{
     cut_off::{CutOff, CutOffWaiter},
     endpoint::Endpoint,
     http_error::HttpError,
+    legacy::LegacyClient,
     request_connection::RequestConnection,
     response_body::{
         ResponseBody, charge_response, copy_status_and_headers, empty_response, event_stream_response,
@@ -31,7 +35,7 @@ use crate::core::{
     maybe_ready::MaybeReady,
     protocol::Revision,
     server::Server,
-    spawn::spawn,
+    spawn::{spawn, spawn_on},
 };
 
 /// After this time without a result the response becomes an event stream, which can be kept alive.
@@ -46,30 +50,14 @@ impl From<HttpError> for StartedResponse {
     }
 }
 
-/// How calls of legacy revisions differ: they continue when their client disconnects, and may end their stream early.
-pub(super) trait LegacyCalls: Send {
-    /// Continues the calls of a client that disconnected before there was a response.
-    fn detach(self: Box<Self>, calls: Calls);
-
-    /// Answers with an event stream; it begins with a comment if `opening_comment` is set.
-    fn stream_response(
-        self: Box<Self>,
-        calls: Calls,
-        connection: &Arc<RequestConnection>,
-        opening_comment: bool,
-    ) -> Response<ResponseBody>;
-
-    /// Whether a function has requested that its stream be closed, so that the stream has to be opened first.
-    fn is_closing(&self) -> bool;
-}
-
 /// The response to calls that are running. If it is dropped, the client has disconnected.
 pub(super) struct HttpResponseFuture {
     /// Absent once there is a response.
     calls: Option<Calls>,
     endpoint: Arc<Endpoint>,
     connection: Arc<RequestConnection>,
-    legacy: Option<Box<dyn LegacyCalls>>,
+    /// The client of calls of a legacy revision, which continue when it disconnects.
+    legacy: Option<LegacyClient>,
     silence: Option<Pin<Box<Sleep>>>,
     cut_off: CutOffWaiter,
 }
@@ -88,7 +76,7 @@ impl HttpResponseFuture {
         endpoint: &Arc<Endpoint>,
         calls: Calls,
         connection: &Arc<RequestConnection>,
-        legacy: Option<Box<dyn LegacyCalls>>,
+        legacy: Option<LegacyClient>,
     ) -> Pin<Box<Self>> {
         let (endpoint, connection) = (endpoint.clone(), connection.clone());
         Box::pin(Self { calls: Some(calls), endpoint, connection, legacy, silence: None, cut_off: None })
@@ -100,7 +88,7 @@ impl HttpResponseFuture {
             return Format::Undecided;
         }
         let is_empty = self.connection.outbound().wake_on_message(cx);
-        if !is_empty || self.legacy.as_ref().is_some_and(|legacy| legacy.is_closing()) {
+        if !is_empty || self.legacy.as_ref().is_some_and(LegacyClient::is_closing) {
             return Format::EventStream { opening_comment: false };
         }
         if !accepts.json {
@@ -132,40 +120,50 @@ impl Future for HttpResponseFuture {
         }
         let Format::EventStream { opening_comment } = this.poll_format(cx) else { return Poll::Pending };
         let Some(calls) = this.calls.take() else { return Poll::Pending };
-        Poll::Ready(match this.legacy.take() {
-            Some(legacy) => legacy.stream_response(calls, &this.connection, opening_comment),
-            None => stream_response(&this.endpoint, calls, &this.connection, opening_comment),
+        Poll::Ready(match this.legacy.as_ref().and_then(LegacyClient::stream) {
+            Some(stream) => stream.response(&this.endpoint, calls, &this.connection),
+            None => this.stream_response(calls, opening_comment),
         })
+    }
+}
+
+impl HttpResponseFuture {
+    /// Answers calls with an event stream that cannot be resumed.
+    fn stream_response(&self, mut calls: Calls, opening_comment: bool) -> Response<ResponseBody> {
+        let (endpoint, outbound) = (self.endpoint.clone(), self.connection.outbound().clone());
+        let receiver = Receiver::new(outbound.clone());
+        let continues = self.legacy.as_ref().map(|_| self.connection.owner());
+        spawn(async move {
+            tokio::select! {
+                biased;
+                () = outbound.abandoned() => {}
+                () = drive_calls(&endpoint, &mut calls, &outbound) => return outbound.finish(),
+            }
+            // calls beyond the budget are dropped, which cancels them
+            if let Some(owner) = continues
+                && endpoint.budgets.detach(&mut calls, &owner)
+            {
+                drive_detached_calls(&endpoint.cut_off, &mut calls).await;
+            }
+        });
+        event_stream_response(ResponseBody::from_messages(receiver, opening_comment))
     }
 }
 
 impl Drop for HttpResponseFuture {
     fn drop(&mut self) {
-        if let (Some(calls), Some(legacy)) = (self.calls.take(), self.legacy.take()) {
+        if let (Some(mut calls), Some(_)) = (self.calls.take(), &self.legacy) {
             // the functions continue, but no one reads their messages
             self.connection.outbound().abandon();
-            legacy.detach(calls);
+            // calls beyond the budget are dropped, which cancels them
+            if let Ok(runtime) = Handle::try_current()
+                && self.endpoint.budgets.detach(&mut calls, &self.connection.owner())
+            {
+                let cut_off = self.endpoint.cut_off.clone();
+                spawn_on(&runtime, async move { drive_detached_calls(&cut_off, &mut calls).await });
+            }
         }
     }
-}
-
-/// Answers calls of 2026-07-28 with an event stream; they are cancelled when their client disconnects.
-fn stream_response(
-    endpoint: &Arc<Endpoint>,
-    mut calls: Calls,
-    connection: &Arc<RequestConnection>,
-    opening_comment: bool,
-) -> Response<ResponseBody> {
-    let (endpoint, outbound) = (endpoint.clone(), connection.outbound().clone());
-    let receiver = Receiver::new(outbound.clone());
-    spawn(async move {
-        tokio::select! {
-            biased;
-            () = outbound.abandoned() => {}
-            () = drive_calls(&endpoint, &mut calls, &outbound) => outbound.finish(),
-        }
-    });
-    event_stream_response(ResponseBody::from_messages(receiver, opening_comment))
 }
 
 /// Drives calls until they have completed, or a shutdown cuts them off; sends each reply as soon as it is there.
@@ -198,7 +196,7 @@ pub(super) async fn drive_calls(endpoint: &Endpoint, calls: &mut Calls, outbound
 }
 
 /// Drives calls without a client until they have completed, or a shutdown cuts them off.
-pub(super) async fn drive_detached_calls(cut_off: &CutOff, calls: &mut Calls) {
+async fn drive_detached_calls(cut_off: &CutOff, calls: &mut Calls) {
     tokio::select! {
         biased;
         () = poll_fn(|cx| calls.poll(cx)) => {}

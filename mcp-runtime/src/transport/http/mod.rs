@@ -14,7 +14,6 @@ mod legacy;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod open_files;
-mod replay;
 mod request_body;
 mod request_connection;
 mod response_body;

@@ -109,7 +109,10 @@ impl RequestConnection {
     }
 }
 
-/// The client of a modern request: the protocol has no requests to it, and nothing is kept after its request.
+/// Why the client of a single request cannot be sent requests; since 2026-07-28 the protocol has none.
+const STATELESS: &str = "the server is stateless, so it cannot receive responses";
+
+/// The client of a request without a session: nothing is kept after its request.
 impl ClientConnection for RequestConnection {
     fn notify(&self, message: Vec<u8>) {
         if self.accepts.stream {
@@ -126,7 +129,11 @@ impl ClientConnection for RequestConnection {
     }
 
     fn expect_response(&self) -> Result<PendingResponse, &'static str> {
-        Err("2026-07-28 has no requests from the server to the client")
+        Err(STATELESS)
+    }
+
+    fn unreachable_reason(&self) -> Option<&'static str> {
+        Some(STATELESS)
     }
 
     fn header(&self, name: &str) -> Option<&str> {

@@ -12,7 +12,6 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 
 use super::{
     http_error::HttpError,
-    replay::Replay,
     request_connection::RequestConnection,
     sse::{EventReader, StreamContent, StreamDeadline},
 };
@@ -42,7 +41,6 @@ enum BodySource {
     /// The same, charged to its reader.
     Charged(Bytes),
     EventStream(Box<EventReader>),
-    Replay(Box<Replay>),
 }
 
 /// Bytes that stay charged to their reader until the last part of them is written.
@@ -81,10 +79,6 @@ impl ResponseBody {
     pub(super) fn from_events(receiver: Receiver, end: Option<StreamDeadline>) -> Self {
         let events = EventReader::new(receiver, StreamContent::Events, false).until(end);
         BodySource::EventStream(Box::new(events)).into()
-    }
-
-    pub(super) fn from_replay(replay: Replay) -> Self {
-        BodySource::Replay(Box::new(replay)).into()
     }
 
     /// Holds the permit of a stream until the body is dropped.
@@ -146,7 +140,6 @@ impl Body for ResponseBody {
             BodySource::EventStream(events) => {
                 events.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e))))
             }
-            BodySource::Replay(replay) => replay.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
         }
     }
 
@@ -154,7 +147,6 @@ impl Body for ResponseBody {
         match &self.source {
             BodySource::Complete(bytes) | BodySource::Charged(bytes) => bytes.is_empty(),
             BodySource::EventStream(events) => events.is_finished(),
-            BodySource::Replay(replay) => replay.is_finished(),
         }
     }
 
@@ -163,7 +155,7 @@ impl Body for ResponseBody {
             BodySource::Complete(bytes) | BodySource::Charged(bytes) => {
                 SizeHint::with_exact(bytes.len() as u64)
             }
-            BodySource::EventStream(_) | BodySource::Replay(_) => SizeHint::default(),
+            BodySource::EventStream(_) => SizeHint::default(),
         }
     }
 }
@@ -172,7 +164,7 @@ impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.source {
             BodySource::Complete(_) | BodySource::Charged(_) => "ResponseBody::Complete",
-            BodySource::EventStream(_) | BodySource::Replay(_) => "ResponseBody::EventStream",
+            BodySource::EventStream(_) => "ResponseBody::EventStream",
         })
     }
 }

@@ -120,15 +120,10 @@ impl EventReader {
     }
 }
 
-/// Appends what precedes the message of an event.
-pub(super) fn write_event_start(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"event: message\ndata: ");
-}
-
 /// Appends an event that holds a message. Some clients ignore events that do not name their type.
 pub(super) fn write_event(out: &mut Vec<u8>, message: &[u8]) {
     out.reserve(message.len() + 24);
-    write_event_start(out);
+    out.extend_from_slice(b"event: message\ndata: ");
     let start = out.len();
     out.extend_from_slice(message);
     replace_line_breaks(out.get_mut(start..).unwrap_or_default());

@@ -8,22 +8,25 @@ use tokio::time::Instant;
 
 use super::{
     event_id::{EventId, StreamKind},
+    event_sender::EventSender,
     session_id::SessionUid,
     sessions::unix_time,
 };
 use crate::{
     core::{
-        admission::{Owner, Quota},
+        admission::{Owner, Permit, Quota, Shares},
         config::EventBounds,
         crypto::random_bytes,
-        store::{Append, Appended, MemoryLogs, Table},
+        store::{Append, Appended, LogEntry, MemoryLogs, Table},
         sync::Mutex,
     },
-    transport::http::replay::StoredEvent,
+    transport::http::sse::write_event,
 };
 
 /// The cost of an event besides its message.
 const OVERHEAD: usize = 128;
+/// Bytes that an event is charged besides its message while it waits to be sent again.
+const MISSED_OVERHEAD: usize = 64;
 
 /// The logs of all streams of one endpoint.
 pub(super) struct EventLogs {
@@ -79,17 +82,10 @@ pub(super) struct EventLog {
     expires: u64,
 }
 
-/// The events of a stream after a number.
-pub(super) struct LoggedEvents {
-    pub(super) events: Vec<StoredEvent>,
-    /// Whether the stream has ended.
-    pub(super) ended: bool,
-}
-
 impl EventLog {
     /// Adds a message as the event of that number, and removes the oldest events that it leaves no room for. A message that
     /// is too large is left out of its event.
-    pub(super) fn append(&self, number: u64, message: &[u8], last: bool) {
+    pub(super) fn append(&self, number: u64, message: &[u8]) {
         let EventLogs { logs, table, bounds, max_event, .. } = &*self.logs;
         let message = if message.len().saturating_add(OVERHEAD) <= *max_event {
             message
@@ -99,7 +95,7 @@ impl EventLog {
         };
         let append = Append {
             position: number,
-            bytes: &StoredEvent::entry(message, last),
+            bytes: message,
             owner: self.owner.as_str(),
             max_entries: bounds.events,
             max_bytes: bounds.bytes,
@@ -111,16 +107,56 @@ impl EventLog {
     }
 
     /// Reads the events after a number; `None` if the log does not exist.
-    pub(super) fn read_after(&self, number: u64) -> Option<LoggedEvents> {
+    pub(super) fn read_after(&self, number: u64) -> Option<Vec<LogEntry>> {
         let EventLogs { logs, bounds, .. } = &*self.logs;
-        // the event before says whether the stream ended with it
-        let limit = bounds.events.saturating_add(1);
-        let page = logs.lock().read_after(Instant::now(), &self.name, number.saturating_sub(1), limit)?;
-        let entries = page.entries.into_iter();
-        let mut events: Vec<_> =
-            entries.map(|entry| StoredEvent { number: entry.position, entry: entry.bytes }).collect();
-        let ended = events.last().is_some_and(StoredEvent::is_last);
-        events.retain(|event| event.number > number);
-        Some(LoggedEvents { events, ended })
+        let page = logs.lock().read_after(Instant::now(), &self.name, number, bounds.events)?;
+        Some(page.entries)
     }
+}
+
+/// Events that a client has missed, which are charged to it until they are sent.
+pub(super) struct MissedEvents {
+    stream: Box<str>,
+    events: Vec<LogEntry>,
+    permit: Permit,
+}
+
+impl MissedEvents {
+    /// Those of a stream that have messages; `None` if their reader leaves too many bytes unread.
+    pub(super) fn new(
+        stream: &str,
+        mut events: Vec<LogEntry>,
+        unread: &Arc<Shares>,
+        owner: &Owner,
+    ) -> Option<Self> {
+        events.retain(|event| !event.bytes.is_empty());
+        let permit = unread.acquire_last(owner, events.iter().map(Self::cost).sum())?;
+        Some(Self { stream: stream.into(), events, permit })
+    }
+
+    fn cost(event: &LogEntry) -> usize {
+        event.bytes.len() + MISSED_OVERHEAD
+    }
+
+    /// Sends them, one after the other; `false` if the client has disconnected.
+    pub(super) async fn send(mut self, sender: &EventSender) -> bool {
+        for event in self.events {
+            let held = self.permit.split(Self::cost(&event));
+            if !sender.wait_for_capacity().await {
+                return false;
+            }
+            let mut out = Vec::with_capacity(event.bytes.len() + 64);
+            write_event_id(&mut out, &self.stream, event.position);
+            write_event(&mut out, &event.bytes);
+            if !sender.send(out, Some(held)).await {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Appends the `id` field of an event.
+pub(super) fn write_event_id(out: &mut Vec<u8>, stream: &str, number: u64) {
+    out.extend_from_slice(format!("id: {stream}.{number}\n").as_bytes());
 }

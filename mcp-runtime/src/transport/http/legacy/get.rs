@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     event_id::{EventId, StreamKind},
-    event_log::{EventLog, EventLogs, LoggedEvents},
+    event_log::{EventLogs, MissedEvents},
     event_sender::EventSender,
     resumable::ResumableStream,
     session_id::Session,
@@ -23,15 +23,15 @@ use crate::{
         admission::{Owner, Permit},
         connection::Principal,
         spawn::spawn,
+        store::LogEntry,
     },
     transport::http::{
         endpoint::Endpoint,
         headers::{HeaderField, ProtocolHeaders},
         http_error::{HttpError, method_not_allowed},
-        replay::{Replay, StoredEvent, replay_cost, write_event_id},
         request_connection::RequestConnection,
         response_body::{ResponseBody, event_stream_response},
-        sse::{StreamDeadline, write_event},
+        sse::StreamDeadline,
     },
 };
 
@@ -100,17 +100,21 @@ impl Sessions {
 
     /// Resumes the stream of a call that has ended, from its log.
     fn resume_logged(&self, get: Get<'_>, id: &EventId<'_>) -> Result<Response<ResponseBody>, HttpError> {
-        let read = self.log_of(&get, id).and_then(|log| log.read_after(id.number));
-        let LoggedEvents { events, ended } = read.ok_or_else(HttpError::unknown_event_id)?;
+        let events = self.read_missed(&get, id).ok_or_else(HttpError::unknown_event_id)?;
         // nothing to send: after an empty stream the client would reconnect once more
-        if ended && events.iter().all(|event| event.message().is_empty()) {
+        if events.iter().all(|event| event.bytes.is_empty()) {
             return Ok(method_not_allowed("POST, DELETE"));
         }
         let Get { endpoint, session, owner, permit, end, .. } = get;
-        let unread = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(&events));
-        let unread = unread.ok_or_else(HttpError::too_many_unread_bytes)?;
-        let replay = Replay::new(id.stream, (id.priming_event(session.revision), events), unread, end);
-        Ok(event_stream_response(ResponseBody::from_replay(replay).holding(Some(permit))))
+        let unread = &endpoint.budgets.outbound;
+        let missed = MissedEvents::new(id.stream, events, unread, &owner);
+        let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
+        let (sender, body) = EventSender::new(unread, owner, Some(permit), end);
+        sender.send_now(id.priming_event(session.revision));
+        spawn(async move {
+            missed.send(&sender).await;
+        });
+        Ok(event_stream_response(body))
     }
 
     /// Opens a standalone stream: a new one, or one in place of `resumed`, which has ended.
@@ -120,29 +124,27 @@ impl Sessions {
         resumed: Option<&EventId<'_>>,
     ) -> Result<Response<ResponseBody>, HttpError> {
         // evicted events are lost, but more may follow
-        let missed = resumed.and_then(|id| self.log_of(&get, id)?.read_after(id.number));
+        let missed = resumed.map(|id| (id, self.read_missed(&get, id).unwrap_or_default()));
         let Get { endpoint, session, guard, caller, owner, permit, end } = get;
-        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
+        let unread = &endpoint.budgets.outbound;
+        let (sender, body) = EventSender::new(unread, owner.clone(), Some(permit), end);
         let mut replayed = None;
-        if let Some(id) = resumed {
+        if let Some((id, events)) = missed {
             sender.send_now(id.priming_event(session.revision));
-            let mut events = missed.map(|missed| missed.events).unwrap_or_default();
-            events.retain(|event| !event.message().is_empty());
-            let permit = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(&events));
-            let permit = permit.ok_or_else(HttpError::too_many_unread_bytes)?;
-            replayed = Some((id.stream.into(), events, permit));
+            let missed = MissedEvents::new(id.stream, events, unread, &owner);
+            replayed = Some(missed.ok_or_else(HttpError::too_many_unread_bytes)?);
         }
-        let claim = StreamClaim { caller, owner };
-        let standalone = StandaloneStream::open(endpoint, self.event_logs.as_ref(), guard, &session, claim);
+        let logs = self.event_logs.as_ref();
+        let standalone = StandaloneStream::open(endpoint, logs, guard, &session, caller, owner);
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
         spawn(standalone.run(sender, replayed));
         Ok(event_stream_response(body))
     }
 
-    /// The log of a stream, if events are logged.
-    fn log_of(&self, get: &Get<'_>, id: &EventId<'_>) -> Option<EventLog> {
+    /// The events after this one, as far as its log has them; `None` if it has no log.
+    fn read_missed(&self, get: &Get<'_>, id: &EventId<'_>) -> Option<Vec<LogEntry>> {
         let logs = self.event_logs.as_ref()?;
-        Some(logs.log(&get.session.uid, id.stream, get.owner.clone(), get.session.expires))
+        logs.log(&get.session.uid, id.stream, get.owner.clone(), get.session.expires).read_after(id.number)
     }
 }
 
@@ -161,20 +163,8 @@ fn resume_running(
     let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
     let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
     sender.send_now(id.priming_event(session.revision));
-    let received = id.number;
-    spawn(async move {
-        stream.resume(&sender, missed, received, (&unread, &owner)).await;
-    });
+    spawn(async move { stream.resume(&sender, missed, (&unread, &owner)).await });
     Ok(event_stream_response(body))
-}
-
-/// The events that a client has missed of an earlier standalone stream of that name, which are sent first.
-type ReplayedEvents = (Box<str>, Vec<StoredEvent>, Permit);
-
-/// The caller that opens a standalone stream, and its owner.
-struct StreamClaim {
-    caller: Option<Arc<Principal>>,
-    owner: Owner,
 }
 
 /// A standalone stream.
@@ -195,7 +185,8 @@ impl StandaloneStream {
         logs: Option<&Arc<EventLogs>>,
         guard: SessionGuard<Arc<ResumableStream>>,
         session: &Session,
-        StreamClaim { caller, owner }: StreamClaim,
+        caller: Option<Arc<Principal>>,
+        owner: Owner,
     ) -> Option<Self> {
         endpoint.server.join_replicas();
         let rules = endpoint.access_rules.clone();
@@ -212,20 +203,11 @@ impl StandaloneStream {
 
     /// Sends what the client has missed, and changes until the session ends, the server stops, or the client does not
     /// reconnect.
-    async fn run(self, sender: EventSender, replayed: Option<ReplayedEvents>) {
+    async fn run(self, sender: EventSender, missed: Option<MissedEvents>) {
         let stream = &self.stream;
         let _registration = stream.register();
-        if let Some((name, events, mut permit)) = replayed {
-            for event in events {
-                let held = permit.split(replay_cost(std::slice::from_ref(&event)));
-                if !sender.wait_for_capacity().await {
-                    break;
-                }
-                let mut out = Vec::new();
-                write_event_id(&mut out, &name, event.number);
-                write_event(&mut out, event.message());
-                sender.send(out, Some(held)).await;
-            }
+        if let Some(missed) = missed {
+            missed.send(&sender).await;
         }
         sender.send(stream.priming_event(), None).await;
         stream.attach(&sender, 0);
@@ -270,7 +252,7 @@ impl StandaloneStream {
                 StandaloneEvent::Send(change) => tokio::select! {
                     biased;
                     () = &mut end => return,
-                    () = stream.send(change.notification(|_| {}), None, false) => {}
+                    () = stream.send(change.notification(|_| {}), None) => {}
                 },
                 StandaloneEvent::End => return,
             }

@@ -1,5 +1,5 @@
-//! The clients of requests of legacy revisions: with a session, which receives the server's requests and stores
-//! settings, or without one.
+//! The clients of requests of legacy revisions that have a session, which receives the server's requests and stores
+//! settings.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -21,58 +21,20 @@ use crate::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Why clients cannot be sent requests in stateless mode.
-const STATELESS: &str = "the server is stateless, so it cannot receive responses";
+/// The client of calls of a legacy revision, which continue when it disconnects: that of a session, or none in stateless
+/// mode, where it is the one of its request.
+pub(in crate::transport::http) struct LegacyClient(pub(super) Option<Arc<SessionConnection>>);
 
-/// The client of a request of a legacy revision.
-pub(super) enum LegacyConnection {
-    Session(Arc<SessionConnection>),
-    Stateless(Arc<StatelessConnection>),
-}
-
-impl LegacyConnection {
-    pub(super) fn as_client(&self) -> Arc<dyn ClientConnection> {
-        match self {
-            Self::Session(client) => client.clone(),
-            Self::Stateless(client) => client.clone(),
-        }
-    }
-}
-
-/// The client of a request to a server without sessions.
-pub(super) struct StatelessConnection(pub(super) Arc<RequestConnection>);
-
-impl ClientConnection for StatelessConnection {
-    fn notify(&self, message: Vec<u8>) {
-        self.0.notify(message);
+impl LegacyClient {
+    /// The event stream of the response, if clients can resume it.
+    pub(in crate::transport::http) fn stream(&self) -> Option<&Arc<ResumableStream>> {
+        self.0.as_ref()?.stream()
     }
 
-    fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str> {
-        self.0.deliver(message)
-    }
-
-    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
-        Err(STATELESS)
-    }
-
-    fn unreachable_reason(&self) -> Option<&'static str> {
-        Some(STATELESS)
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.0.header(name)
-    }
-
-    fn transport(&self) -> Option<&'static str> {
-        Some("tcp")
-    }
-
-    fn http_head(&self) -> Option<HttpHead<'_>> {
-        self.0.http_head()
-    }
-
-    fn session(&self) -> Option<&dyn SessionState> {
-        None
+    /// Whether a function has requested that the response's stream be closed, so that the stream has to be opened first.
+    pub(in crate::transport::http) fn is_closing(&self) -> bool {
+        let stream = self.0.as_ref().and_then(|client| client.stream.get()?.as_ref());
+        stream.is_some_and(|stream| stream.is_closing())
     }
 }
 
@@ -89,7 +51,7 @@ pub(super) struct SessionConnection {
 
 impl SessionConnection {
     /// The resumable event stream of the response; `None` if streams cannot be resumed.
-    pub(super) fn stream(&self) -> Option<&Arc<ResumableStream>> {
+    fn stream(&self) -> Option<&Arc<ResumableStream>> {
         let stream = self.stream.get_or_init(|| {
             let logs = self.sessions.event_logs.as_ref()?;
             let guard = self.sessions.table.open_stream(self.session.uid, &self.request.owner())?;
@@ -97,11 +59,6 @@ impl SessionConnection {
             ResumableStream::new(StreamKind::Call, guard, (revision, expires), Some(logs))
         });
         stream.as_ref()
-    }
-
-    /// Whether a function has requested that the response's stream be closed.
-    pub(super) fn is_closing(&self) -> bool {
-        self.stream.get().and_then(Option::as_ref).is_some_and(|stream| stream.is_closing())
     }
 }
 

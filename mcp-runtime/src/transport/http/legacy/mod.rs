@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use http::{Method, Response};
 use http_sse::SseStreams;
+pub(super) use legacy_connection::LegacyClient;
 use sessions::Sessions;
 
 use super::{

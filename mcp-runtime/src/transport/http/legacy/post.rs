@@ -3,32 +3,27 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde_json::value::RawValue;
 
 use super::{
     Legacy,
-    legacy_connection::{LegacyConnection, SessionConnection, StatelessConnection},
+    legacy_connection::{LegacyClient, SessionConnection},
     session_id::Session,
 };
 use crate::{
     core::{
-        connection::{Receiver, RequestContext},
+        connection::{ClientConnection, RequestContext},
         dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized, is_limited},
         jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
         protocol::{INVALID_PARAMS, Revision},
-        spawn::{spawn, spawn_on},
     },
     transport::http::{
-        call_response::{
-            HttpResponseFuture, LegacyCalls, StartedResponse, calls_response, drive_calls,
-            drive_detached_calls, reply_response,
-        },
+        call_response::{HttpResponseFuture, StartedResponse, calls_response, reply_response},
         endpoint::{Endpoint, PostRequest},
         headers::SESSION_ID,
         http_error::HttpError,
-        request_connection::RequestConnection,
-        response_body::{ResponseBody, empty_response, error_response, event_stream_response},
+        response_body::{empty_response, error_response},
     },
 };
 
@@ -107,12 +102,7 @@ impl Legacy {
                     running.hold(permit);
                 }
                 let calls = Calls::single(running, origin.revision);
-                let legacy = Box::new(SessionCalls {
-                    endpoint: endpoint.clone(),
-                    request: connection.clone(),
-                    client,
-                });
-                StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(legacy)))
+                StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(client)))
             }
         }
     }
@@ -165,20 +155,23 @@ impl Legacy {
         endpoint: &Arc<Endpoint>,
         origin: &MessageOrigin,
         post: &PostRequest<'_>,
-    ) -> (LegacyConnection, RequestContext) {
-        let connection = post.connection;
+    ) -> (LegacyClient, RequestContext) {
+        let request = post.connection;
         let data = origin.session.as_ref().map(|session| session.client.clone()).unwrap_or_default();
-        let client = match (&self.sessions, &origin.session) {
-            (Some(sessions), Some(session)) => LegacyConnection::Session(Arc::new(SessionConnection {
-                request: connection.clone(),
+        let mut connection: Arc<dyn ClientConnection> = request.clone();
+        let mut client = LegacyClient(None);
+        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session) {
+            let of_session = Arc::new(SessionConnection {
+                request: request.clone(),
                 sessions: sessions.clone(),
                 session: session.clone(),
                 shutdown: endpoint.shutdown.clone(),
                 stream: OnceLock::new(),
-            })),
-            _ => LegacyConnection::Stateless(Arc::new(StatelessConnection(connection.clone()))),
-        };
-        let context = endpoint.context(connection, client.as_client(), post.caller.clone(), data);
+            });
+            client.0 = Some(of_session.clone());
+            connection = of_session;
+        }
+        let context = endpoint.context(request, connection, post.caller.clone(), data);
         (client, context)
     }
 
@@ -306,72 +299,6 @@ impl Legacy {
         if !calls.is_running() {
             return calls_response(server, &mut calls, connection).into();
         }
-        let legacy =
-            Box::new(SessionCalls { endpoint: endpoint.clone(), request: connection.clone(), client });
-        StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(legacy)))
+        StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(client)))
     }
-}
-
-/// Calls of a legacy revision.
-struct SessionCalls {
-    endpoint: Arc<Endpoint>,
-    request: Arc<RequestConnection>,
-    client: LegacyConnection,
-}
-
-impl LegacyCalls for SessionCalls {
-    fn detach(self: Box<Self>, mut calls: Calls) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        // calls beyond the budget are dropped, which cancels them
-        if self.endpoint.budgets.detach(&mut calls, &self.request.owner()) {
-            let cut_off = self.endpoint.cut_off.clone();
-            spawn_on(&runtime, async move { drive_detached_calls(&cut_off, &mut calls).await });
-        }
-    }
-
-    fn stream_response(
-        self: Box<Self>,
-        calls: Calls,
-        connection: &Arc<RequestConnection>,
-        opening_comment: bool,
-    ) -> Response<ResponseBody> {
-        let resumable = match &self.client {
-            LegacyConnection::Session(client) => client.stream().cloned(),
-            LegacyConnection::Stateless(_) => None,
-        };
-        match resumable {
-            Some(stream) => stream.response(&self.endpoint, calls, connection),
-            None => plain_stream_response(self.endpoint, calls, connection, opening_comment),
-        }
-    }
-
-    fn is_closing(&self) -> bool {
-        match &self.client {
-            LegacyConnection::Session(client) => client.is_closing(),
-            LegacyConnection::Stateless(_) => false,
-        }
-    }
-}
-
-/// Answers calls with a stream that cannot be resumed; the calls continue if their client disconnects.
-fn plain_stream_response(
-    endpoint: Arc<Endpoint>,
-    mut calls: Calls,
-    connection: &Arc<RequestConnection>,
-    opening_comment: bool,
-) -> Response<ResponseBody> {
-    let (outbound, owner) = (connection.outbound().clone(), connection.owner());
-    let receiver = Receiver::new(outbound.clone());
-    spawn(async move {
-        tokio::select! {
-            biased;
-            () = outbound.abandoned() => {}
-            () = drive_calls(&endpoint, &mut calls, &outbound) => return outbound.finish(),
-        }
-        // calls beyond the budget are dropped, which cancels them
-        if endpoint.budgets.detach(&mut calls, &owner) {
-            drive_detached_calls(&endpoint.cut_off, &mut calls).await;
-        }
-    });
-    event_stream_response(ResponseBody::from_messages(receiver, opening_comment))
 }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::{
     event_id::StreamKind,
-    event_log::{EventLog, EventLogs},
+    event_log::{EventLog, EventLogs, MissedEvents, write_event_id},
     event_sender::EventSender,
     session_table::{SessionData, SessionGuard},
 };
@@ -24,7 +24,6 @@ use crate::{
     transport::http::{
         call_response::drive_calls,
         endpoint::Endpoint,
-        replay::{StoredEvent, replay_cost, write_event_id},
         request_connection::RequestConnection,
         response_body::{ResponseBody, event_stream_response},
         sse::write_event,
@@ -35,7 +34,7 @@ use crate::{
 pub(super) type StreamSession = SessionData<Arc<ResumableStream>>;
 
 /// One resumable stream.
-pub(super) struct ResumableStream {
+pub(in crate::transport::http) struct ResumableStream {
     guard: SessionGuard<Arc<ResumableStream>>,
     pub(super) revision: Revision,
     /// Absent if events have no ids, so that the stream cannot be resumed.
@@ -137,13 +136,13 @@ impl ResumableStream {
     }
 
     /// Logs a message, and sends it as soon as the client keeps up; `held` is for what it has held so far.
-    pub(super) async fn send(&self, message: Vec<u8>, held: Option<Permit>, last: bool) {
+    pub(super) async fn send(&self, message: Vec<u8>, held: Option<Permit>) {
         let (event, sender) = {
             // a client that resumes meanwhile gets it from the log, or as it is sent
             let mut state = self.state();
             state.last += 1;
             if let Some(log) = &self.log {
-                log.events.append(state.last, &message, last);
+                log.events.append(state.last, &message);
             }
             (self.write(state.last, &message), state.sender.clone())
         };
@@ -218,7 +217,7 @@ impl ResumableStream {
 
     /// Answers calls with this stream. The calls run, and their messages are stored, whether or not a client is
     /// connected.
-    pub(super) fn response(
+    pub(in crate::transport::http) fn response(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
         calls: Calls,
@@ -247,63 +246,36 @@ impl ResumableStream {
         state.sender = None;
     }
 
-    /// The events after number `received`, charged to their reader, and the number of the last one there is; `None` if the
-    /// reader leaves too many bytes unread.
+    /// The events after number `received`, and the number of the last one there is; `None` if their reader leaves too many
+    /// bytes unread.
     pub(super) fn read_missed(
         &self,
         unread: &Arc<Shares>,
         owner: &Owner,
         received: u64,
-    ) -> Option<ChargedEvents> {
+    ) -> Option<(MissedEvents, u64)> {
+        let log = self.log.as_ref()?;
         let (events, last) = {
             let state = self.state();
-            let read = self.log.as_ref().and_then(|log| log.events.read_after(received));
-            (read.map(|read| read.events).unwrap_or_default(), state.last)
+            (log.events.read_after(received).unwrap_or_default(), state.last)
         };
-        let permit = unread.acquire_last(owner, replay_cost(&events))?;
-        Some(ChargedEvents { events, last, permit })
+        Some((MissedEvents::new(&log.name, events, unread, owner)?, last))
     }
 
-    /// Sends the events that a client has missed, one after the other, and attaches its sender unless the stream has ended.
+    /// Sends the events that a client has missed, and attaches its sender unless the stream has ended.
     pub(super) async fn resume(
         &self,
         sender: &EventSender,
-        mut missed: ChargedEvents,
-        mut received: u64,
+        (mut missed, mut last): (MissedEvents, u64),
         (unread, owner): (&Arc<Shares>, &Owner),
     ) {
-        loop {
-            let ChargedEvents { events, last, mut permit } = missed;
-            for event in events {
-                received = received.max(event.number);
-                let held = permit.split(replay_cost(std::slice::from_ref(&event)));
-                if !sender.wait_for_capacity().await {
-                    return;
-                }
-                if !sender.send(self.write(event.number, event.message()), Some(held)).await {
-                    return;
-                }
-            }
-            // events that the log has evicted cannot be sent any more
-            received = received.max(last);
-            if self.attach(sender, received) != AttachOutcome::Behind {
-                return;
-            }
+        // events that the log has evicted cannot be sent any more
+        while missed.send(sender).await && self.attach(sender, last) == AttachOutcome::Behind {
             // without room the response ends here, and the client comes back for the rest
-            missed = match self.read_missed(unread, owner, received) {
-                Some(missed) => missed,
-                None => return,
-            };
+            let Some(read) = self.read_missed(unread, owner, last) else { return };
+            (missed, last) = read;
         }
     }
-}
-
-/// Events that a client has missed.
-pub(super) struct ChargedEvents {
-    events: Vec<StoredEvent>,
-    /// The number of the stream's last event.
-    last: u64,
-    permit: Permit,
 }
 
 /// Drives the calls of a stream, whether or not a client reads it.
@@ -352,7 +324,7 @@ async fn store_messages(
         while let Some(mut taken) = poll_fn(|cx| receiver.poll(cx)).await {
             while let Some((message, held)) = taken.pop() {
                 is_last = taken.messages.is_empty() && receiver.is_finished();
-                stream.send(message, held, is_last).await;
+                stream.send(message, held).await;
             }
         }
         if !is_last {
@@ -360,7 +332,7 @@ async fn store_messages(
             if let Some(sender) = stream.sender() {
                 sender.send(stream.empty_event(None), None).await;
             }
-            stream.send(Vec::new(), None, true).await;
+            stream.send(Vec::new(), None).await;
         }
     };
     tokio::select! {

@@ -13,7 +13,7 @@ mod sources;
 
 #[cfg(feature = "cli")]
 use std::ffi::OsString;
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 pub use descriptor::{
     AnyMember, Config, ConfigDescriptor, DurationText, MemberOf, SettingField, SettingMembers, config_id,
@@ -21,13 +21,16 @@ pub use descriptor::{
 };
 pub use secret::Secret;
 
-use reading::{ConfigSchema, ConfigType, ReadConfig, Reading, check_declarations};
+pub(crate) use reading::ReadSettings;
+use reading::{ConfigSchema, ConfigType, ReadConfig, check_declarations};
 use sources::{Flags, Surroundings};
 
+#[cfg(any(feature = "cli", feature = "http", feature = "stdio"))]
+use crate::core::server::Server;
 use crate::core::{
     extensions::Extensions,
     item::BuildError,
-    server::{Error, PendingSettings, Result, ServerBuilder, ServerSettings},
+    server::{Error, Result, ServerBuilder},
 };
 
 impl ServerBuilder {
@@ -57,51 +60,44 @@ impl ServerBuilder {
     /// ```
     #[doc(alias("settings", "options", "env", "flags"))]
     pub fn config<S: Config>(mut self) -> Self {
-        self.pending().configs.push(ConfigType::of::<S>());
+        self.settings.get_or_insert_default().configs.push(ConfigType::of::<S>());
         self
-    }
-
-    fn pending(&mut self) -> &mut Pending {
-        let settings: &mut Box<dyn PendingSettings> =
-            self.settings.get_or_insert_with(|| Box::new(Pending::default()));
-        let settings: &mut dyn Any = &mut **settings;
-        settings.downcast_mut().unwrap_or_else(|| unreachable!("nothing else implements the trait"))
     }
 }
 
-/// The entries that `.config` has collected.
+/// The settings of a builder, which `.config` has collected.
 #[derive(Default)]
-struct Pending {
+pub(crate) struct PendingSettings {
     configs: Vec<ConfigType>,
     flags: Flags,
 }
 
-impl Pending {
+impl PendingSettings {
     fn schemas(&self, server: &str) -> Vec<ConfigSchema<'_>> {
         self.configs.iter().map(|config| ConfigSchema::new(config, server)).collect()
     }
-}
 
-impl PendingSettings for Pending {
+    /// Takes the flags of settings from the program's arguments; returns the others. `server` is the server's name.
     #[cfg(feature = "cli")]
-    fn take_flags(&mut self, server: &str, arguments: Vec<OsString>) -> Vec<OsString> {
+    pub(crate) fn take_flags(&mut self, server: &str, arguments: Vec<OsString>) -> Vec<OsString> {
         let settings: Vec<_> = self.schemas(server).into_iter().flat_map(|schema| schema.settings).collect();
         let (flags, others) = Flags::take(&settings, arguments);
         self.flags = flags;
         others
     }
 
-    fn read(
-        self: Box<Self>,
+    /// Reads the settings, and adds them to the state: in place of those that are missing or wrong, the reason.
+    pub(crate) fn read(
+        &self,
         server: &str,
         state: &mut Extensions,
         errors: &mut Vec<BuildError>,
-    ) -> Box<dyn ServerSettings> {
+    ) -> ReadSettings {
         let schemas = self.schemas(server);
         errors.extend(check_declarations(&schemas).into_iter().map(BuildError::new));
         let surroundings = Surroundings::of_process();
         let is_read = |config: &ConfigType| !(config.is_given)(state);
-        let (mut reading, read) = Reading::new(server, &schemas, is_read, &self.flags, &surroundings);
+        let (mut reading, read) = ReadSettings::new(server, &schemas, is_read, &self.flags, &surroundings);
         let mut problems = Vec::new();
         for (config, read) in self.configs.iter().zip(read) {
             if (config.is_given)(state) {
@@ -121,16 +117,40 @@ impl PendingSettings for Pending {
             problems.extend(own);
         }
         reading.problems = reading.report(&problems);
-        Box::new(reading)
+        reading
     }
 
-    fn mount(self: Box<Self>, prefix: &str, state: &Extensions, errors: &mut Vec<BuildError>) {
+    /// Reports those of a builder that is mounted as `prefix`, which are not read.
+    pub(crate) fn mount(&self, prefix: &str, state: &Extensions, errors: &mut Vec<BuildError>) {
         for config in self.configs.iter().filter(|config| !(config.is_given)(state)) {
             let name = config.short_name();
             errors.push(BuildError::new(format!(
                 "the server that is mounted as `{prefix}` has `.config::<{name}>()`, which only the outer one reads\n\
                  load them before: `.state({name}::load()?)`"
             )));
+        }
+    }
+}
+
+#[cfg(any(feature = "cli", feature = "http", feature = "stdio"))]
+impl Server {
+    /// Checks whether everything that functions need is there.
+    ///
+    /// # Errors
+    /// Settings are missing or wrong.
+    #[cfg(any(feature = "cli", feature = "http"))]
+    pub(crate) fn check_settings(&self) -> Result<()> {
+        match self.server_settings().and_then(ReadSettings::problems) {
+            Some(problems) => Err(Error::settings(problems)),
+            None => Ok(()),
+        }
+    }
+
+    /// Logs what is missing or wrong: the server is served nevertheless, and functions that need it say so.
+    #[cfg(feature = "stdio")]
+    pub(crate) fn log_settings(&self) {
+        if let Some(problems) = self.server_settings().and_then(ReadSettings::problems) {
+            tracing::error!("{problems}");
         }
     }
 }
@@ -149,7 +169,7 @@ pub fn load_config<S: Config>() -> Result<S> {
     }
     let settings: Vec<_> = schemas.iter().flat_map(|schema| schema.settings.clone()).collect();
     let (flags, _commands) = Flags::take(&settings, std::env::args_os().skip(1).collect());
-    let (reading, read) = Reading::new(name, &schemas, |_| true, &flags, &Surroundings::of_process());
+    let (reading, read) = ReadSettings::new(name, &schemas, |_| true, &flags, &Surroundings::of_process());
     let (mut value, mut problems) = (None, Vec::new());
     for read in read {
         match read {

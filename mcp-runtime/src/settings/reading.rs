@@ -19,7 +19,7 @@ use crate::{
         arguments::object_errors,
         extensions::Extensions,
         secret_texts::{REDACTED, SecretTexts},
-        server::{ServerSettings, short_name},
+        server::short_name,
     },
     schema::{Direction, ValidationError, Validator, minimize},
 };
@@ -137,8 +137,8 @@ pub(super) enum ReadConfig {
     Problems(Vec<String>),
 }
 
-/// The result of reading all settings of a server.
-pub(super) struct Reading {
+/// The settings of a server, as they were read.
+pub(crate) struct ReadSettings {
     server: String,
     prefix: String,
     file: SettingsFile,
@@ -154,7 +154,7 @@ pub(super) struct Reading {
     pub(super) problems: Option<Arc<str>>,
 }
 
-impl Reading {
+impl ReadSettings {
     /// Reads all settings: those of `schemas` for which `is_read` is true.
     pub(super) fn new(
         server: &str,
@@ -540,24 +540,30 @@ fn shown(schema: &Value, value: &Value) -> Value {
     }
 }
 
-impl ServerSettings for Reading {
-    fn problems(&self) -> Option<&str> {
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command line prints them"))]
+impl ReadSettings {
+    /// The values that are missing or invalid, and how to set them.
+    pub(crate) fn problems(&self) -> Option<&str> {
         self.problems.as_deref()
     }
 
-    fn has_wrong_flags(&self) -> bool {
+    /// Whether the program's arguments have flags that cannot be read.
+    pub(crate) fn has_wrong_flags(&self) -> bool {
         self.has_wrong_flags
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there are none: the program may have passed the values with `.state(..)`.
+    pub(crate) fn is_empty(&self) -> bool {
         self.settings.is_empty()
     }
 
-    fn has_flag(&self, name: &str) -> bool {
+    /// Whether a flag, without `--`, is one of them.
+    pub(crate) fn has_flag(&self, name: &str) -> bool {
         name == "config" || self.settings.iter().any(|read| read.setting.flag == name)
     }
 
-    fn help(&self) -> String {
+    /// Their part of `--help`.
+    pub(crate) fn help(&self) -> String {
         let mut rows = Vec::new();
         for ReadSetting { setting, .. } in &self.settings {
             let value =
@@ -596,7 +602,8 @@ impl ServerSettings for Reading {
         format!("settings\n{}", rows.join("\n"))
     }
 
-    fn table(&self) -> String {
+    /// Their values and where these come from, without those that are secret.
+    pub(crate) fn table(&self) -> String {
         let mut rows = Vec::new();
         for ReadSetting { setting, value, source, .. } in &self.settings {
             let shown = match value {
@@ -648,17 +655,20 @@ impl ServerSettings for Reading {
         self.without_secrets(&text)
     }
 
-    fn schema(&self) -> Value {
+    /// Their schema, with flags and variables.
+    pub(crate) fn schema(&self) -> Value {
         self.schema.clone()
     }
 
+    /// The values that are invalid, and not only missing; `None` without any.
     #[cfg(feature = "install")]
-    fn wrong(&self) -> Option<Arc<str>> {
+    pub(crate) fn wrong(&self) -> Option<Arc<str>> {
         self.report(&self.wrong)
     }
 
+    /// The settings that a client must set when it starts the server, to reproduce the current values.
     #[cfg(feature = "install")]
-    fn to_install(&self) -> Vec<SettingToInstall> {
+    pub(crate) fn to_install(&self) -> Vec<SettingToInstall> {
         let absolute = |text: String| match std::path::absolute(&text) {
             Ok(path) if !text.starts_with('~') => path.to_str().map_or(text, str::to_owned),
             _ => text,
@@ -702,7 +712,7 @@ impl ServerSettings for Reading {
 }
 
 #[cfg(feature = "install")]
-impl Reading {
+impl ReadSettings {
     /// Whether a flag or a variable gives the setting of that variable.
     fn has(&self, variable: &str) -> bool {
         let found = self.settings.iter().find(|read| read.setting.variable == variable);

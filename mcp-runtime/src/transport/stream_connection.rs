@@ -99,8 +99,7 @@ pub(crate) struct StreamConnection {
     buffer: LineBuffer,
     /// The revision that `initialize` negotiated.
     handshake: Option<Revision>,
-    legacy: RequestContext,
-    modern: RequestContext,
+    context: RequestContext,
     /// Set by `initialize`; the client is notified of these changes from its next message on.
     filter: Option<Arc<Filter>>,
     session: SessionTimer,
@@ -145,8 +144,7 @@ impl StreamConnection {
             scheduler: scheduler.clone(),
             buffer,
             handshake: None,
-            legacy: context.clone(),
-            modern: context,
+            context,
             filter: None,
             session: timer,
         };
@@ -197,12 +195,11 @@ impl StreamConnection {
         if text.first() != Some(&b'{') && text.trim_ascii_start().is_empty() {
             return;
         }
-        if self.modern.caller.as_ref().is_some_and(|caller| caller.has_expired()) {
+        if self.context.caller.as_ref().is_some_and(|caller| caller.has_expired()) {
             tracing::warn!(
                 "the caller's authentication has expired: the client is an anonymous caller from now on"
             );
-            self.modern.caller = None;
-            self.legacy.caller = None;
+            self.context.caller = None;
         }
         match parse(text) {
             Ok(message) => self.receive_message(&message, text, out),
@@ -251,7 +248,7 @@ impl StreamConnection {
                 return self.scheduler.write(&reply, id, Revision::LATEST_LEGACY, out);
             }
         };
-        let context = if revision.is_modern() { &self.modern } else { &self.legacy };
+        let context = &self.context;
         let Some(request) = Request::from_message(message, revision, context) else { return };
         if request.opens_stream() {
             return self.listen(request, out);
@@ -274,17 +271,17 @@ impl StreamConnection {
 
     fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> Reply {
         let server = &self.scheduler.server;
-        let rate_owner = (!self.legacy.rate_taken).then(|| self.legacy.owner());
-        let connection = self.legacy.connection.as_deref();
+        let rate_owner = (!self.context.rate_taken).then(|| self.context.owner());
+        let connection = self.context.connection.as_deref();
         let (reply, handshake) = server.initialize(message.params(), true, rate_owner, connection);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
             self.session.revision = Some(handshake.revision);
-            self.legacy.client = handshake.client;
+            self.context.client = handshake.client;
             let changes = server.list_changes();
             if changes != ListChanges::default() {
                 self.filter =
-                    self.scheduler.state.set_filter(server.hub().filter(changes, &self.legacy.owner()));
+                    self.scheduler.state.set_filter(server.hub().filter(changes, &self.context.owner()));
             }
         }
         reply
@@ -308,10 +305,10 @@ impl StreamConnection {
     /// Notifies the client of changes from now on; the reply to `initialize` must be sent before.
     fn subscribe_to_changes(&self, filter: Arc<Filter>, out: &mut OutputBuffer) {
         out.flush(&self.scheduler.writer);
-        let RequestContext { caller, access_rules, .. } = &self.legacy;
+        let RequestContext { caller, access_rules, .. } = &self.context;
         let server = &self.scheduler.server;
         let subscriber =
-            server.hub().subscribe(filter, caller.clone(), access_rules.clone(), &self.legacy.owner());
+            server.hub().subscribe(filter, caller.clone(), access_rules.clone(), &self.context.owner());
         if let Some(subscriber) = subscriber {
             self.scheduler.notify_changes(subscriber);
         } else if let Some(LogLine { suppressed }) = server.log_limits().subscribers.line() {
@@ -362,15 +359,15 @@ impl StreamConnection {
             Turn::Queue => {
                 let ids: Vec<&str> = messages.ids().collect();
                 let is_queued =
-                    self.scheduler.queue(&ids, requests, text, Revision::V2025_03_26, &self.legacy);
+                    self.scheduler.queue(&ids, requests, text, Revision::V2025_03_26, &self.context);
                 // none of them waits, or runs before others that wait
                 let text = "an id of the batch is in use by a request that is still running\nno request of it was started";
                 (!is_queued).then(|| Err(ProtocolError::invalid_request(text)))
             }
-            refused => Some(Err(self.scheduler.refuse(refused, &self.legacy))),
+            refused => Some(Err(self.scheduler.refuse(refused, &self.context))),
         };
         if let Some(admitted) = admitted {
-            let calls = self.scheduler.start_batch(messages, &self.legacy, &mut Vec::new(), admitted);
+            let calls = self.scheduler.start_batch(messages, &self.context, &mut Vec::new(), admitted);
             self.scheduler.answer_batch(calls, out);
         }
         for message in messages.responses_and_notifications() {

@@ -1,10 +1,7 @@
 //! The state of one connection between its requests: those in flight, the server's own that wait for responses, the
 //! settings of a legacy client, and whether the connection has been closed.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, AtomicU8, Ordering},
-};
+use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +10,7 @@ use crate::core::{
     changes::Filter,
     connection::{ClientId, PendingRequests, SessionState, SubscribeError},
     protocol::LogLevel,
+    sync::Mutex,
 };
 
 /// The id of the only client of a connection.
@@ -26,7 +24,8 @@ pub(crate) struct ConnectionState {
     pub(crate) closed: CancellationToken,
     /// Whether a legacy client has sent `notifications/initialized`; it must not be sent requests before.
     pub(crate) initialized: AtomicBool,
-    level: AtomicLogLevel,
+    /// The level that `logging/setLevel` has set, if any.
+    level: Mutex<Option<LogLevel>>,
     /// The changes that a legacy client is notified of; unset before `initialize`, or if the server sends none.
     filter: OnceLock<Arc<Filter>>,
 }
@@ -46,11 +45,11 @@ impl ConnectionState {
 
 impl SessionState for ConnectionState {
     fn level(&self) -> Option<LogLevel> {
-        self.level.get()
+        *self.level.lock()
     }
 
     fn set_level(&self, level: LogLevel) -> bool {
-        self.level.set(level);
+        *self.level.lock() = Some(level);
         true
     }
 
@@ -62,27 +61,5 @@ impl SessionState for ConnectionState {
         if let Some(filter) = self.filter.get() {
             filter.unsubscribe(uri);
         }
-    }
-}
-
-/// The level that `logging/setLevel` has set, if any.
-#[derive(Debug)]
-struct AtomicLogLevel(AtomicU8);
-
-impl AtomicLogLevel {
-    const UNSET: u8 = u8::MAX;
-
-    fn get(&self) -> Option<LogLevel> {
-        LogLevel::ALL.get(usize::from(self.0.load(Ordering::Relaxed))).copied()
-    }
-
-    fn set(&self, level: LogLevel) {
-        self.0.store(level as u8, Ordering::Relaxed);
-    }
-}
-
-impl Default for AtomicLogLevel {
-    fn default() -> Self {
-        Self(AtomicU8::new(Self::UNSET))
     }
 }

@@ -22,12 +22,12 @@ use super::{
 };
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
-#[cfg(feature = "config")]
-use crate::core::server::PendingSettings;
 #[cfg(feature = "auth")]
 use crate::core::server::SetUpAuthentication;
 #[cfg(feature = "metrics")]
 use crate::gate::metrics::Metrics;
+#[cfg(feature = "config")]
+use crate::settings::PendingSettings;
 use crate::{
     core::{
         admission::{CallerConcurrency, MAX_CALLERS},
@@ -95,7 +95,7 @@ pub struct ServerBuilder {
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(super) state_fns: StateFns,
     #[cfg(feature = "config")]
-    pub(crate) settings: Option<Box<dyn PendingSettings>>,
+    pub(crate) settings: Option<Box<PendingSettings>>,
 }
 
 /// The types that the server itself provides to functions.

@@ -17,8 +17,6 @@ mod relay;
 mod service_block;
 #[cfg(feature = "install")]
 mod setting_to_install;
-#[cfg(feature = "config")]
-mod settings;
 mod state;
 mod transform;
 
@@ -51,8 +49,6 @@ pub(crate) use registry::{Registry, write_entry};
 pub use service_block::ServiceBlock;
 #[cfg(feature = "install")]
 pub(crate) use setting_to_install::SettingToInstall;
-#[cfg(feature = "config")]
-pub(crate) use settings::{PendingSettings, ServerSettings};
 pub(crate) use state::MadeState;
 #[cfg(feature = "config")]
 pub(crate) use state::short_name;
@@ -79,6 +75,8 @@ use crate::core::{
 };
 #[cfg(feature = "metrics")]
 use crate::gate::metrics::Metrics;
+#[cfg(feature = "config")]
+use crate::settings::ReadSettings;
 
 /// A server, ready to be served over any transport, any number of times; clones are the same server.
 #[derive(Clone)]
@@ -94,7 +92,7 @@ struct ServerInner {
         not(any(feature = "cli", feature = "http", feature = "stdio")),
         expect(dead_code, reason = "only transports and the command line look at them")
     )]
-    server_settings: Option<Box<dyn ServerSettings>>,
+    server_settings: Option<ReadSettings>,
     keys: KeyRing,
     /// State that outlives calls.
     store: SealedStore,
@@ -255,6 +253,12 @@ impl Server {
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0.settings
+    }
+
+    /// The settings of the program, if it has some.
+    #[cfg(all(feature = "config", any(feature = "cli", feature = "http", feature = "stdio")))]
+    pub(crate) fn server_settings(&self) -> Option<&ReadSettings> {
+        self.0.server_settings.as_ref()
     }
 
     /// The keys that seal what clients carry for the server.

@@ -31,7 +31,6 @@ pub(super) const TRANSPORT: Folder = Folder {
     others: &[
         ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
         ("transport/http/request_body.rs", &["MAX_DISCARDED", "MAX_REFUSED"]),
-        ("transport/http/replay.rs", &["MAX_COPIED"]),
         ("transport/http/metrics.rs", &["MAX_CONNECTIONS"]),
         ("transport/lines.rs", &["MAX_KEPT"]),
     ],

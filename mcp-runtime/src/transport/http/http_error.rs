@@ -1,14 +1,13 @@
 //! Errors of HTTP: their message and advice. They answer requests that are refused before dispatch; which status a reason
 //! has is in the list of reasons.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::response_body::{ResponseBody, error_response};
 use crate::core::{
     admission::RateReached,
-    connection::Principal,
     jsonrpc::ProtocolError,
     observer::RefusedRequest,
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
@@ -23,40 +22,31 @@ pub(super) struct HttpError {
     status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
-    refusal: Refusal,
-    /// The scopes that the caller lacks.
-    scopes: Box<str>,
-    /// The caller, where only the refusal knows it.
-    caller: Option<Arc<Principal>>,
-    /// `Retry-After`, in seconds.
-    retry_after: Option<u64>,
-    /// Whether the connection is closed: a client that may not open more streams must not hold a connection instead.
-    closes: bool,
-    /// The values of `WWW-Authenticate`.
-    challenges: Vec<String>,
-    /// The value of `DPoP-Nonce`.
-    nonce: Option<Box<str>>,
+    refused: RefusedRequest,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl HttpError {
     pub(super) fn new(refusal: Refusal, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        let status = refusal.status();
-        let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
-        let (message, challenges) = (message.into(), Vec::new());
-        let scopes = Box::default();
-        let caller = None;
-        Self {
-            status,
-            code,
-            message,
-            refusal,
-            scopes,
-            caller,
-            retry_after,
-            closes: false,
-            challenges,
-            nonce: None,
-        }
+        let (status, refused) = (refusal.status(), RefusedRequest::new(refusal.reason()));
+        let error = Self { status, code, message: message.into(), refused, headers: Vec::new() };
+        if status == StatusCode::SERVICE_UNAVAILABLE { error.retry_after(1) } else { error }
+    }
+
+    fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// Sets `Retry-After`.
+    fn retry_after(mut self, seconds: u64) -> Self {
+        self.headers.retain(|(name, _)| name != header::RETRY_AFTER);
+        self.with(header::RETRY_AFTER, seconds.into())
+    }
+
+    /// Closes the connection: a client that may not open more streams must not hold a connection instead.
+    fn closing(self) -> Self {
+        self.with(header::CONNECTION, HeaderValue::from_static("close"))
     }
 
     /// The error of a request that is not valid, for a reason of its status.
@@ -72,7 +62,7 @@ impl HttpError {
     /// the rest of the connection is not read.
     pub(super) fn unknown_transfer_coding() -> Self {
         let message = "`Transfer-Encoding` is not `chunked` alone";
-        Self { status: StatusCode::NOT_IMPLEMENTED, closes: true, ..Self::bad_request(message) }
+        Self { status: StatusCode::NOT_IMPLEMENTED, ..Self::bad_request(message) }.closing()
     }
 
     pub(super) fn unknown_session() -> Self {
@@ -123,18 +113,16 @@ impl HttpError {
 
     /// `503`: the request was not complete when a shutdown ended it.
     pub(super) fn stopping() -> Self {
-        let message = "the server has stopped\ntry again";
-        Self { closes: true, ..Self::new(Refusal::Stopping, INTERNAL_ERROR, message) }
+        Self::new(Refusal::Stopping, INTERNAL_ERROR, "the server has stopped\ntry again").closing()
     }
 
     /// `429`: a client sends more requests than its rate allows.
     pub(super) fn too_many_requests(reached: RateReached) -> Self {
-        let retry_after = Some(reached.seconds());
-        Self { retry_after, ..Self::new(Refusal::RateLimited, INTERNAL_ERROR, reached.of_requests()) }
+        Self::new(Refusal::RateLimited, INTERNAL_ERROR, reached.of_requests()).retry_after(reached.seconds())
     }
 
     pub(super) fn too_many_streams() -> Self {
-        Self { closes: true, ..Self::unavailable("too many event streams are open\ntry again") }
+        Self::unavailable("too many event streams are open\ntry again").closing()
     }
 
     /// `503`: the state of the server cannot be made.
@@ -161,9 +149,18 @@ impl HttpError {
         let RefusedCaller { message, refusal, scopes, caller, challenges, nonce, retry_after } = refused;
         let is_fault = refusal.status().is_client_error() && retry_after.is_none();
         let code = if is_fault { INVALID_REQUEST } else { INTERNAL_ERROR };
-        let error = Self::new(refusal, code, message);
-        let retry_after = retry_after.map(whole_seconds).or(error.retry_after);
-        Self { scopes, caller, challenges, nonce, retry_after, ..error }
+        let mut error = Self::new(refusal, code, message);
+        error.refused = RefusedRequest { scopes, caller, ..error.refused };
+        if let Some(wait) = retry_after {
+            error = error.retry_after(whole_seconds(wait));
+        }
+        for challenge in challenges.iter().filter_map(|text| HeaderValue::from_str(text).ok()) {
+            error = error.with(header::WWW_AUTHENTICATE, challenge);
+        }
+        match nonce.and_then(|nonce| HeaderValue::from_str(&nonce).ok()) {
+            Some(nonce) => error.with(HeaderName::from_static("dpop-nonce"), nonce),
+            None => error,
+        }
     }
 
     fn unavailable(message: &'static str) -> Self {
@@ -173,26 +170,11 @@ impl HttpError {
     /// The response to the request with this id.
     pub(super) fn into_response(self, id: Option<&str>) -> Response<ResponseBody> {
         let mut response = error_response(self.status, id, &ProtocolError::new(self.code, self.message));
-        if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        for (name, value) in self.headers {
+            response.headers_mut().append(name, value);
         }
-        for challenge in self.challenges {
-            if let Ok(challenge) = HeaderValue::try_from(challenge) {
-                response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
-            }
-        }
-        if let Some(nonce) = self.nonce.and_then(|nonce| HeaderValue::from_str(&nonce).ok()) {
-            response.headers_mut().insert("dpop-nonce", nonce);
-        }
-        response.extensions_mut().insert(RefusedRequest {
-            reason: self.refusal.reason(),
-            status: Some(self.status.as_u16()),
-            scopes: self.scopes,
-            caller: self.caller,
-        });
-        if self.closes {
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
+        let status = Some(self.status.as_u16());
+        response.extensions_mut().insert(RefusedRequest { status, ..self.refused });
         response
     }
 }

@@ -433,17 +433,7 @@ impl HttpService {
     /// # }
     /// ```
     pub fn into_router<S>(self) -> axum::Router<S> {
-        let handler = self.0;
-        let handle = |route| {
-            let handler = handler.clone();
-            axum::routing::any(move |request: axum::extract::Request| {
-                let (parts, body) = request.into_parts();
-                let response = handler.handle(parts, IncomingBody::Axum(body), route, None);
-                async move { response.await.map(axum::body::Body::new) }
-            })
-        };
-        let add = |router: axum::Router, (path, route): (&str, Route)| router.route(path, handle(route));
-        handler.routes.iter().fold(axum::Router::new(), add).with_state(())
+        self.router(|_, _| true)
     }
 
     /// A router with what the server publishes at the root of its host, wherever the service itself is mounted: with
@@ -465,18 +455,23 @@ impl HttpService {
     /// [`into_router`](Self::into_router) contains these routes.
     pub fn metadata_router<S>(&self) -> axum::Router<S> {
         // the card is beside the endpoint, which answers for it
-        let is_metadata = |(path, route): &(&str, Route)| match route {
+        self.router(|path, route| match route {
             Route::Document(_) => path.starts_with("/.well-known/"),
             #[cfg(feature = "auth")]
             Route::ResourceMetadata => true,
             _ => false,
-        };
-        let routes = self.0.routes.iter().filter(is_metadata);
+        })
+    }
+
+    /// A router with those of the paths.
+    fn router<S>(&self, has: fn(&str, Route) -> bool) -> axum::Router<S> {
+        let routes = self.0.routes.iter().filter(|(path, route)| has(path, *route));
         let router = routes.fold(axum::Router::new(), |router, (path, route)| {
             let handler = self.0.clone();
-            let answer = move |request: axum::extract::Request| async move {
+            let answer = move |request: axum::extract::Request| {
                 let (parts, body) = request.into_parts();
-                handler.handle(parts, IncomingBody::Axum(body), route, None).await.map(axum::body::Body::new)
+                let response = handler.handle(parts, IncomingBody::Axum(body), route, None);
+                async move { response.await.map(axum::body::Body::new) }
             };
             router.route(path, axum::routing::any(answer))
         });

@@ -660,10 +660,11 @@ const AROUND_THE_CORE: [(&str, &[&str]); 11] = [
 ];
 
 /// What modules of the core import from around it nevertheless: each needs a reason.
-const IMPORTS_OF_THE_CORE: [(&str, &str, &str); 7] = [
+const IMPORTS_OF_THE_CORE: [(&str, &str, &str); 8] = [
     ("server", "capability", "a tool with `task` opens the tasks of its server"),
     ("server", "gate", "the builder's methods `layers`, `audit` and those of metrics"),
     ("server", "settings", "the builder's method `config`"),
+    ("server", "auth", "the builder's method `auth`"),
     ("config", "auth", "the options of HTTP hold what authenticates"),
     ("dispatch", "gate", "a call goes through the layers of its item; the trace of a span in OpenTelemetry"),
     ("item", "gate", "an item holds its layers"),

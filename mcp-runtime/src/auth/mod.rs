@@ -17,6 +17,6 @@ mod callers;
 #[cfg(feature = "auth")]
 pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, TokenProblem, Verifier};
 #[cfg(feature = "auth")]
-pub(crate) use callers::{Authenticator, RefusedCaller};
+pub(crate) use callers::{Authenticator, RefusedCaller, set_up_authentication};
 
 pub use crate::core::arguments::Claims;

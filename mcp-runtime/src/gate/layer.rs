@@ -43,7 +43,7 @@ use crate::{
     core::{
         arguments::BoxFuture,
         context::Context,
-        dispatch::{ItemCall, Request, Response, call_layered},
+        dispatch::{FunctionOfItem, ItemCall, Request, Response, call_layered},
         error::{Failure, ToolError},
         invoke::contain,
         item::{ItemLayer, ItemSpec},
@@ -206,23 +206,17 @@ impl fmt::Debug for LayeredCall {
     }
 }
 
-/// The function of a call, with its permit and its time limit.
-pub(crate) trait LayeredFunction: Send + Sync {
-    /// Runs it once.
-    fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome>;
-}
-
 /// The inner part of a layer: the next layer, or the function.
 #[derive(Clone)]
 pub struct Next {
     layers: Arc<[ItemLayer]>,
     /// The index of the next layer.
     index: usize,
-    function: Arc<dyn LayeredFunction>,
+    function: Arc<FunctionOfItem>,
 }
 
 impl Next {
-    pub(crate) fn new(layers: Arc<[ItemLayer]>, function: Arc<dyn LayeredFunction>) -> Self {
+    pub(crate) fn new(layers: Arc<[ItemLayer]>, function: Arc<FunctionOfItem>) -> Self {
         Self { layers, index: 0, function }
     }
 

@@ -178,7 +178,7 @@ impl Authenticator {
     /// # Errors
     /// Everything that is wrong with the methods.
     pub(crate) fn new(
-        authentications: &[Arc<Authentication>],
+        authentications: &[Authentication],
         single_use: &Arc<SingleUse>,
         keys: &KeyRing,
         failed: FailureRate,
@@ -703,7 +703,7 @@ mod tests {
     use super::*;
     use crate::core::store::SealedStore;
 
-    fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
+    fn authenticator(authentications: &[Authentication]) -> Result<Authenticator, Vec<String>> {
         let used = SingleUse::new(&SealedStore::in_memory(), "proofs", 10, 50, std::time::SystemTime::now());
         let used = Arc::new(used);
         let failed = FailureRate {
@@ -711,9 +711,8 @@ mod tests {
             addresses: 1000,
             timeout: Duration::from_secs(10),
         };
-        let authentications: Vec<_> = authentications.into_iter().map(Arc::new).collect();
         let (keys, observers): (_, Observers) = (KeyRing::random().unwrap(), Arc::new([]));
-        Authenticator::new(&authentications, &used, &keys, failed, None, &observers)
+        Authenticator::new(authentications, &used, &keys, failed, None, &observers)
     }
 
     fn oauth() -> Oauth {
@@ -732,7 +731,7 @@ mod tests {
 
     #[test]
     fn the_metadata_is_at_the_path_of_the_resource_and_at_the_root() {
-        let auth = authenticator(vec![oauth().into()]).unwrap();
+        let auth = authenticator(&[oauth().into()]).unwrap();
         let metadata = auth.metadata().unwrap();
         assert_eq!(
             metadata.paths,
@@ -742,9 +741,9 @@ mod tests {
         assert_eq!(document["resource"], "https://mcp.example.com/a/mcp");
         assert_eq!(document["authorization_servers"], json!(["https://id.example.com"]));
         assert_eq!(document["scopes_supported"], json!(["x", "y"]));
-        let root = authenticator(vec![oauth().resource("https://mcp.example.com").into()]).unwrap();
+        let root = authenticator(&[oauth().resource("https://mcp.example.com").into()]).unwrap();
         assert_eq!(root.metadata().unwrap().paths, ["/.well-known/oauth-protected-resource"]);
-        let slash = authenticator(vec![oauth().resource("https://mcp.example.com/mcp/").into()]).unwrap();
+        let slash = authenticator(&[oauth().resource("https://mcp.example.com/mcp/").into()]).unwrap();
         let well_known =
             ["/mcp/", "/mcp", ""].map(|path| format!("/.well-known/oauth-protected-resource{path}"));
         assert_eq!(slash.metadata().unwrap().paths, well_known);
@@ -760,17 +759,17 @@ mod tests {
     fn options_that_cannot_be_served_are_reported_together() {
         let wrong = Oauth::issuer("http://id.example.com").algorithms([]);
         let problems =
-            authenticator(vec![wrong.into(), ApiKeys::new([("short", Principal::new("i", "s"))]).into()]);
+            authenticator(&[wrong.into(), ApiKeys::new([("short", Principal::new("i", "s"))]).into()]);
         let problems = problems.unwrap_err().join("\n");
         for text in ["not an `https:` URL", "allows none", "which resource", "shorter than 16"] {
             assert!(problems.contains(text), "{text}: {problems}");
         }
         let others = [oauth().into(), oauth().resource("https://other.example.com/mcp").into()];
-        assert!(authenticator(others.into()).unwrap_err()[0].contains("different resources"));
+        assert!(authenticator(&others).unwrap_err()[0].contains("different resources"));
         for resource in
             ["mcp.example.com", "https://mcp.example.com/#a", "https://mcp.example.com/?a", "ftp://x/"]
         {
-            assert!(authenticator(vec![oauth().resource(resource).into()]).is_err(), "{resource}");
+            assert!(authenticator(&[oauth().resource(resource).into()]).is_err(), "{resource}");
         }
     }
 
@@ -778,7 +777,7 @@ mod tests {
     fn a_token_is_in_one_header_and_nowhere_else() {
         let status = |uri: &str, headers: &[(&str, &str)]| {
             let keys = ApiKeys::new([("0123456789abcdef", Principal::new("i", "ada"))]);
-            let auth = authenticator(vec![keys.into()]).unwrap();
+            let auth = authenticator(&[keys.into()]).unwrap();
             let request = parts(uri, headers);
             let Verification::Ready(verified) = auth.start(&request, None) else {
                 panic!("keys are known at once")
@@ -816,7 +815,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_verifier_that_panics_admits_no_one() {
-        let auth = authenticator(vec![Panics.into()]).unwrap();
+        let auth = authenticator(&[Panics.into()]).unwrap();
         let request = parts("/", &[("authorization", "Bearer a")]);
         let Verification::Pending(verified) = auth.start(&request, None) else { panic!("it is a future") };
         assert_eq!(verified.await.unwrap_err().refusal, Refusal::AuthUnavailable);
@@ -825,7 +824,7 @@ mod tests {
     #[tokio::test]
     async fn several_methods_are_asked_in_turn() {
         let key = |key, name| ApiKeys::new([(key, Principal::new("i", name))]);
-        let auth = authenticator(vec![
+        let auth = authenticator(&[
             key("0123456789abcdef", "ada").into(),
             Panics.into(),
             key("fedcba9876543210", "bob").into(),

@@ -1,4 +1,4 @@
-//! The builder's method that authenticates callers; only a program that calls it contains the code of this folder.
+//! The builder's method that authenticates callers.
 
 use std::{
     sync::Arc,
@@ -36,11 +36,7 @@ impl ServerBuilder {
     /// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
     #[doc(alias("oauth", "api_keys", "authentication", "bearer", "verifier"))]
     pub fn auth(mut self, authentication: impl IntoAuthentication) -> Self {
-        let options = &mut self.options.of_capabilities;
-        let mut added = options.get::<Authentications>().cloned().unwrap_or_default();
-        added.0.push(Arc::new(authentication.into_authentication()));
-        options.insert(added);
-        self.set_up_authentication = Some(set_up);
+        self.authentications.push(authentication.into_authentication());
         self
     }
 }
@@ -49,15 +45,16 @@ impl ServerBuilder {
 /// answered `503`.
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The ways to authenticate callers that the builder was given.
-#[derive(Clone, Default)]
-struct Authentications(Vec<Arc<Authentication>>);
-
-/// Sets them up in the options; returns their problems.
-fn set_up(options: &mut Options, store: &SealedStore, keys: &KeyRing, observers: &Observers) -> Vec<String> {
+/// Sets up in the options how callers are authenticated; returns the problems of that.
+pub(crate) fn set_up_authentication(
+    authentications: &[Authentication],
+    options: &mut Options,
+    store: &SealedStore,
+    keys: &KeyRing,
+    observers: &Observers,
+) -> Vec<String> {
     /// Proofs of possession that are remembered in memory, a minute or two each.
     const MAX_PROOFS: usize = 100_000;
-    let added = options.of_capabilities.get::<Authentications>().cloned().unwrap_or_default();
     let mut problems = Vec::new();
     let http = &mut options.http;
     if http.caller.is_some() {
@@ -78,7 +75,7 @@ fn set_up(options: &mut Options, store: &SealedStore, keys: &KeyRing, observers:
         }
     };
     let failed = FailureRate { rate, addresses: MAX_CALLERS, timeout: AUTHENTICATION_TIMEOUT };
-    match Authenticator::new(&added.0, &used, keys, failed, http.implies.as_ref(), observers) {
+    match Authenticator::new(authentications, &used, keys, failed, http.implies.as_ref(), observers) {
         Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
         Err(found) => problems.extend(found),
     }

@@ -17,6 +17,7 @@ pub use api_keys::ApiKeys;
 pub use authenticator::Authentication;
 pub(crate) use authenticator::{Authenticator, RefusedCaller};
 use authenticator::{FailureRate, IntoAuthentication};
+pub(crate) use builder::set_up_authentication;
 pub use compact_jwt::SigningAlgorithm;
 pub use oauth::Oauth;
 pub use verifier::{Denied, TokenProblem, Verifier};

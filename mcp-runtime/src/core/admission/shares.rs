@@ -180,6 +180,14 @@ impl Permit {
         true
     }
 
+    /// Adds the units of another permit of the same shares, if its owner is the same; returns how many these are.
+    #[cfg(feature = "http")]
+    pub(crate) fn merge(&mut self, mut other: Self) -> usize {
+        let units = if self.owner == other.owner { std::mem::take(&mut other.units) } else { 0 };
+        self.units += units;
+        units
+    }
+
     /// Moves some of the units, as far as there are as many, into a permit of their own.
     #[cfg(feature = "http")]
     pub(crate) fn split(&mut self, units: usize) -> Self {

@@ -20,23 +20,6 @@ use crate::core::{
     extensions::Extensions,
 };
 
-/// Bounds of the events that are kept for clients that resume a stream.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EventBounds {
-    /// Bytes of all events.
-    pub(crate) bytes: usize,
-    /// Number of streams.
-    pub(crate) streams: usize,
-    /// Events of one stream.
-    pub(crate) events: usize,
-}
-
-impl Default for EventBounds {
-    fn default() -> Self {
-        Self { bytes: 16 << 20, streams: 4096, events: 1024 }
-    }
-}
-
 /// Copies one type from the request extensions of `http` into those of a request.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
 
@@ -108,8 +91,6 @@ pub struct HttpOptions {
     pub(crate) max_connections: usize,
     /// Requests that are served at once.
     pub(crate) max_requests: usize,
-    /// Calls that run on after their client went away.
-    pub(crate) max_detached: usize,
     /// Sessions that are remembered as started or ended.
     pub(crate) max_session_records: usize,
     /// How long a client may take for a request's headers, and stay silent between requests.
@@ -124,12 +105,8 @@ pub struct HttpOptions {
     pub(crate) max_streams: usize,
     /// How long one of them stays open.
     pub(crate) max_stream_age: Duration,
-    /// How many of them may wait for their clients to come back.
-    pub(crate) max_waiting: usize,
     /// Whether events have ids.
     pub(crate) resumable: bool,
-    /// Bounds of the events that are kept of them.
-    pub(crate) event_bounds: EventBounds,
     pub(crate) caller: Option<FindCaller>,
     /// Authenticates callers, instead of `caller`.
     #[cfg(feature = "auth")]
@@ -172,7 +149,6 @@ impl Default for HttpOptions {
             max_body: 4 << 20,
             max_connections: 4096,
             max_requests: 1024,
-            max_detached: 256,
             max_session_records: 50_000,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
@@ -181,9 +157,7 @@ impl Default for HttpOptions {
             max_sessions: 10_000,
             max_streams: 3072,
             max_stream_age: Duration::from_secs(2 * 60 * 60),
-            max_waiting: 256,
             resumable: true,
-            event_bounds: EventBounds::default(),
             caller: None,
             #[cfg(feature = "auth")]
             authenticator: None,

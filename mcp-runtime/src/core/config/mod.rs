@@ -11,7 +11,7 @@ mod trusted_proxies;
 use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg(feature = "http")]
-pub(crate) use http::{Documents, EventBounds, HealthOptions, MakeDocuments, ReadinessCheck};
+pub(crate) use http::{Documents, HealthOptions, MakeDocuments, ReadinessCheck};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;

@@ -139,26 +139,31 @@ impl Outbound {
         if !self.wait_for_capacity().await {
             return false;
         }
-        drop(held);
-        self.put(message) == Put::Queued
+        self.put_held(message, held) == Put::Queued
     }
 
     /// Sends a message that need not fit into the queue, such as the result of a request, if less than the owner's share of
     /// all unread bytes waits; one that is short enough is sent anyway.
     pub(crate) fn put(&self, message: Vec<u8>) -> Put {
+        self.put_held(message, None)
+    }
+
+    /// The same for a message that has held this permit so far, which counts for it.
+    fn put_held(&self, message: Vec<u8>, held: Option<Permit>) -> Put {
         let waker = {
             let mut guard = self.state.lock();
             let state = &mut *guard;
             if state.abandoned {
                 return Put::Abandoned;
             }
-            let size = message.len() + OVERHEAD;
             let permit = state.permit.get_or_insert_with(|| self.bytes.empty_permit(&self.owner));
-            if !permit.grow_last(size) {
-                if state.uncharged + size > SEND_THRESHOLD {
+            let held = held.map_or(0, |held| permit.merge(held));
+            let rest = (message.len() + OVERHEAD).saturating_sub(held);
+            if !permit.grow_last(rest) {
+                if state.uncharged + rest > SEND_THRESHOLD {
                     return Put::Full;
                 }
-                state.uncharged += size;
+                state.uncharged += rest;
             }
             state.push(message)
         };

@@ -28,7 +28,7 @@ use crate::{
         server::{Server, WeakServer},
         sync::Mutex,
     },
-    gate::layer::{CallOutput, ItemKind, LayeredCall, LayeredCallParts, LayeredFunction, Next, Outcome},
+    gate::layer::{CallOutput, ItemKind, LayeredCall, LayeredCallParts, Next, Outcome},
 };
 
 /// Calls an item that has layers.
@@ -74,7 +74,7 @@ pub(crate) fn call_layered(server: &Server, request: Request<'_>, call: Arc<dyn 
 }
 
 /// The function of an item that has layers, and what a run of it needs.
-struct FunctionOfItem {
+pub(crate) struct FunctionOfItem {
     /// With the arguments that the client sent.
     call: Arc<dyn ItemCall>,
     /// Weak: a task that runs it does not keep the server alive.
@@ -102,8 +102,9 @@ fn warn_of_second_run(log_limits: &ItemLogLimits, name: &str) {
     }
 }
 
-impl LayeredFunction for FunctionOfItem {
-    fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome> {
+impl FunctionOfItem {
+    /// Runs the function once, with its permits and its time limit.
+    pub(crate) fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome> {
         Box::pin(async move {
             self.has_failed.store(false, Ordering::Relaxed);
             let outcome = self.run_once(&call).await;
@@ -112,9 +113,7 @@ impl LayeredFunction for FunctionOfItem {
             outcome.map_err(ToolError)
         })
     }
-}
 
-impl FunctionOfItem {
     async fn run_once(&self, layered: &LayeredCall) -> Result<CallOutput, Failure> {
         let replaced = match layered.replaced_arguments() {
             None => None,

@@ -26,7 +26,7 @@ pub(crate) use inbound::{
 pub(crate) use inbound::{declared_version, unsupported_version};
 pub(crate) use input_required::AwaitInput;
 pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_with_strings};
-pub(crate) use layered_item::call_layered;
+pub(crate) use layered_item::{FunctionOfItem, call_layered};
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
 pub(crate) use observation::{ObservedEntry, ObservedItem, error_type, record_error, trace_of};

@@ -20,10 +20,10 @@ use super::{
     state::StateFns,
     transform::{FoundService, ItemChanges, Transform, Transformed},
 };
+#[cfg(feature = "auth")]
+use crate::auth::{Authentication, set_up_authentication};
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
-#[cfg(feature = "auth")]
-use crate::core::server::SetUpAuthentication;
 #[cfg(feature = "metrics")]
 use crate::gate::metrics::Metrics;
 #[cfg(feature = "config")]
@@ -91,7 +91,7 @@ pub struct ServerBuilder {
     /// Innermost first.
     transforms: Vec<Transform>,
     #[cfg(feature = "auth")]
-    pub(crate) set_up_authentication: Option<SetUpAuthentication>,
+    pub(crate) authentications: Vec<Authentication>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(super) state_fns: StateFns,
     #[cfg(feature = "config")]
@@ -121,7 +121,7 @@ impl ServerBuilder {
             layers: Vec::new(),
             transforms: Vec::new(),
             #[cfg(feature = "auth")]
-            set_up_authentication: None,
+            authentications: Vec::new(),
             observers: Vec::new(),
             state_fns: StateFns::default(),
             #[cfg(feature = "config")]
@@ -281,7 +281,7 @@ impl ServerBuilder {
     /// name. Its identity and options have no effect, except for its [rate](Limits::rate), which all its items share.
     pub fn mount(mut self, prefix: &str, mut other: Self) -> Self {
         #[cfg(feature = "auth")]
-        if other.set_up_authentication.is_some() {
+        if !other.authentications.is_empty() {
             self.errors.push(BuildError::new(format!(
                 "the server that is mounted as `{prefix}` authenticates its callers, which only the outer one can do\n\
                  move its `.auth(..)` there"
@@ -556,8 +556,8 @@ impl ServerBuilder {
             None => SealedStore::in_memory(),
         };
         #[cfg(feature = "auth")]
-        if let Some(set_up) = self.set_up_authentication {
-            let found = set_up(&mut options, &store, &keys, &observers);
+        if !self.authentications.is_empty() {
+            let found = set_up_authentication(&self.authentications, &mut options, &store, &keys, &observers);
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {

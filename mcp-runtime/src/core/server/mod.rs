@@ -1,8 +1,6 @@
 //! A server: its builder, its registry of items, and the handle that changes it while it runs.
 
 mod assemble;
-#[cfg(feature = "auth")]
-mod authentication;
 mod builder;
 mod entries;
 mod error;
@@ -26,8 +24,6 @@ use std::sync::{
 };
 
 pub(crate) use assemble::{Assembly, ItemDefaults, unknown_page};
-#[cfg(feature = "auth")]
-pub(crate) use authentication::SetUpAuthentication;
 pub use builder::ServerBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;

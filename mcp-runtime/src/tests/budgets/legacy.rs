@@ -11,9 +11,9 @@ pub(super) const LEGACY: Folder = Folder {
         budget("sessions with subscriptions, streams or a log level", Count(|o| o.http.max_sessions), "http.max_sessions", All, "the longest idle is forgotten", "transport/http/legacy/session_table.rs"),
         budget("sessions that are known to have started or ended", Count(|o| o.http.max_session_records), "", All, "`DELETE` is `405`", "transport/http/legacy/session_records.rs"),
         budget("open session ids", FixedCount("MAX_CACHED"), "", All, "are opened again", "transport/http/legacy/session_id.rs"),
-        budget("events for clients that resume", Bytes(|o| o.http.event_bounds.bytes), "", All, "the oldest go", EVENTS),
-        budget("streams with such events", Count(|o| o.http.event_bounds.streams), "", All, "the oldest go", EVENTS),
-        budget("events of one stream", Count(|o| o.http.event_bounds.events), "", Stream, "the oldest go", EVENTS),
+        budget("events for clients that resume", FixedBytes("MAX_BYTES"), "", All, "the oldest go", EVENTS),
+        budget("streams with such events", FixedCount("MAX_STREAMS"), "", All, "the oldest go", EVENTS),
+        budget("events of one stream", FixedCount("MAX_EVENTS"), "", Stream, "the oldest go", EVENTS),
     ],
     others: &[
         ("transport/http/legacy/session_id.rs", &["MAX_INFO"]),

@@ -11,7 +11,7 @@ pub(super) const TRANSPORT: Folder = Folder {
         budget("connections over HTTP", Count(|o| o.http.max_connections), "http.max_connections", All, "wait to be accepted; of an address at its share, are closed", "transport/http/serve.rs"),
         budget("requests that run over HTTP", Count(|o| o.http.max_requests), "http.max_requests", All, "`503` with `Retry-After`", HTTP),
         budget("messages that are read while those are used up", FixedCount("MAX_MESSAGES"), "", All, "`503`", HTTP),
-        budget("calls that run on without their client", Count(|o| o.http.max_detached), "", All, "are cancelled", HTTP),
+        budget("calls that run on without their client", FixedCount("MAX_DETACHED"), "", All, "are cancelled", HTTP),
         budget("one body", Bytes(|o| o.http.max_body), "http.max_body", Request, "`413`", "transport/http/request_body.rs"),
         budget("pieces of one body with fewer than 64 bytes, beside one for each 64 bytes", FixedCount("MAX_SMALL_PIECES"), "", Request, "`400`", "transport/http/request_body.rs"),
         budget("bodies that are not complete, and requests of HTTP+SSE that wait", FixedBytes("MAX_UNFINISHED"), "", All, "`503`", HTTP),
@@ -26,7 +26,7 @@ pub(super) const TRANSPORT: Folder = Folder {
         budget("notifications among it", FixedBytes("NOTIFICATION_BACKLOG"), "", Connection, "are dropped", WRITER),
         budget("what one HTTP connection reads and writes ahead", FixedBytes("READ_AHEAD"), "", Connection, "waits in the socket", "transport/http/serve.rs"),
         budget("event streams of `subscriptions/listen` and GET, until they are read", Count(|o| o.http.max_streams), "http.max_streams", All, "`503` with `Retry-After`", HTTP),
-        budget("GET streams that wait for their client to come back", Count(|o| o.http.max_waiting), "", All, "end", HTTP),
+        budget("GET streams that wait for their client to come back", FixedCount("MAX_WAITING"), "", All, "end", HTTP),
     ],
     others: &[
         ("transport/http/server_card/card.rs", &["MAX_TEXT"]),

@@ -313,6 +313,10 @@ const MAX_UNFINISHED: usize = 128 << 20;
 const MAX_UNREAD: usize = 64 << 20;
 /// Messages that are read while the budget of requests is exhausted.
 const MAX_MESSAGES: usize = 64;
+/// Calls that continue without their client.
+const MAX_DETACHED: usize = 256;
+/// Standalone streams that wait for their clients.
+pub(super) const MAX_WAITING: usize = 256;
 
 impl Budgets {
     fn new(options: &HttpOptions, limits: &Limits) -> Self {
@@ -320,9 +324,9 @@ impl Budgets {
         Self {
             requests: shares(options.max_requests),
             messages: shares(MAX_MESSAGES),
-            detached: shares(options.max_detached),
+            detached: shares(MAX_DETACHED),
             streams: shares(options.max_streams),
-            waiting: shares(options.max_waiting),
+            waiting: shares(MAX_WAITING),
             bodies: shares(MAX_UNFINISHED),
             outbound: shares(MAX_UNREAD),
         }

@@ -15,7 +15,6 @@ use super::{
 use crate::{
     core::{
         admission::{Owner, Permit, Quota, Shares},
-        config::EventBounds,
         crypto::random_bytes,
         store::{Append, Appended, LogEntry, MemoryLogs, Table},
         sync::Mutex,
@@ -23,6 +22,12 @@ use crate::{
     transport::http::sse::write_event,
 };
 
+/// Bytes of all events.
+const MAX_BYTES: usize = 16 << 20;
+/// Streams with events.
+const MAX_STREAMS: usize = 4096;
+/// Events of one stream.
+const MAX_EVENTS: usize = 1024;
 /// The cost of an event besides its message.
 const OVERHEAD: usize = 128;
 /// Bytes that an event is charged besides its message while it waits to be sent again.
@@ -32,7 +37,6 @@ const MISSED_OVERHEAD: usize = 64;
 pub(super) struct EventLogs {
     logs: Mutex<MemoryLogs>,
     table: Table,
-    bounds: EventBounds,
     /// The maximum size of one event.
     max_event: usize,
     /// Tells the streams of this process from those of others, in their names.
@@ -40,14 +44,14 @@ pub(super) struct EventLogs {
 }
 
 impl EventLogs {
-    pub(super) fn new(bounds: EventBounds, share_percent: u8) -> Self {
-        let table = Table::new("streams", bounds.streams, bounds.bytes, share_percent);
-        let share = Quota::new(bounds.bytes, share_percent).share_of(&Owner::anonymous());
+    pub(super) fn new(share_percent: u8) -> Self {
+        let table = Table::new("streams", MAX_STREAMS, MAX_BYTES, share_percent);
+        let share = Quota::new(MAX_BYTES, share_percent).share_of(&Owner::anonymous());
         // without randomness, streams cannot be named either
         let process = random_bytes().unwrap_or_default();
         // one event must not cost all others
         let logs = Mutex::new(MemoryLogs::new(&table));
-        Self { logs, table, bounds, max_event: share / 2, process }
+        Self { logs, table, max_event: share / 2, process }
     }
 
     /// The name of a new stream; `None` if the operating system provides no randomness.
@@ -86,7 +90,7 @@ impl EventLog {
     /// Adds a message as the event of that number, and removes the oldest events that it leaves no room for. A message that
     /// is too large is left out of its event.
     pub(super) fn append(&self, number: u64, message: &[u8]) {
-        let EventLogs { logs, table, bounds, max_event, .. } = &*self.logs;
+        let EventLogs { logs, table, max_event, .. } = &*self.logs;
         let message = if message.len().saturating_add(OVERHEAD) <= *max_event {
             message
         } else {
@@ -97,8 +101,8 @@ impl EventLog {
             position: number,
             bytes: message,
             owner: self.owner.as_str(),
-            max_entries: bounds.events,
-            max_bytes: bounds.bytes,
+            max_entries: MAX_EVENTS,
+            max_bytes: MAX_BYTES,
             expires_in: Duration::from_secs(self.expires.saturating_sub(unix_time()).max(1)),
         };
         if logs.lock().append(Instant::now(), table, &self.name, &append) != Appended::Stored {
@@ -108,8 +112,8 @@ impl EventLog {
 
     /// Reads the events after a number; `None` if the log does not exist.
     pub(super) fn read_after(&self, number: u64) -> Option<Vec<LogEntry>> {
-        let EventLogs { logs, bounds, .. } = &*self.logs;
-        let page = logs.lock().read_after(Instant::now(), &self.name, number, bounds.events)?;
+        let mut logs = self.logs.logs.lock();
+        let page = logs.read_after(Instant::now(), &self.name, number, MAX_EVENTS)?;
         Some(page.entries)
     }
 }

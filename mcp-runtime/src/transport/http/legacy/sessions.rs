@@ -73,9 +73,7 @@ impl Sessions {
                 let records = (options.max_session_records, limits.share_percent);
                 EndedSessions::new(server.store(), records, server.options().stores.allows_unchecked_sessions)
             }),
-            event_logs: options
-                .resumable
-                .then(|| Arc::new(EventLogs::new(options.event_bounds, limits.share_percent))),
+            event_logs: options.resumable.then(|| Arc::new(EventLogs::new(limits.share_percent))),
         })
     }
 

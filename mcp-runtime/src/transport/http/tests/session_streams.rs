@@ -16,6 +16,7 @@ use crate::core::{
     server::ServerBuilder,
     tool::{ToolCall, ToolDef},
 };
+use crate::transport::http::endpoint::MAX_WAITING;
 
 /// Blocks the calls of the tools until permits are added.
 #[derive(Clone)]
@@ -452,6 +453,6 @@ async fn a_call_whose_stream_its_client_does_not_read_can_be_cancelled() {
 fn by_default_streams_and_connections_are_bounded_before_subscribers_are() {
     let http = HttpOptions::default();
     let subscribers = SubscriptionLimits::default().subscribers;
-    assert!(subscribers >= http.max_connections + http.max_waiting);
-    assert!(subscribers >= http.max_streams + http.max_waiting);
+    assert!(subscribers >= http.max_connections + MAX_WAITING);
+    assert!(subscribers >= http.max_streams + MAX_WAITING);
 }

@@ -160,7 +160,7 @@ pub(crate) fn service_item<O: ItemOptions + Fields>(
     let definition = definition(item);
     let block = quote!({ #definition &__DESCRIPTOR });
     if let Some(module) = markers {
-        let (def, typed) = (format_ident!("{prefix}Descriptor"), format_ident!("Typed{prefix}"));
+        let def = format_ident!("{prefix}Descriptor");
         let (descriptor, ident) = (format_ident!("{name}_DESCRIPTOR"), &item.ident);
         let signature = signature(item);
         return quote_spanned! {Span::mixed_site()=>
@@ -174,7 +174,7 @@ pub(crate) fn service_item<O: ItemOptions + Fields>(
             #[allow(deprecated)]
             const _: () = {
                 use #module::#ident as __Marker;
-                impl __rt::#typed for __Marker { const TYPED: &'static __rt::#def = #descriptor; }
+                impl __rt::Typed<__rt::#def> for __Marker { const TYPED: &'static __rt::#def = #descriptor; }
                 #signature
             };
         };
@@ -238,7 +238,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let import = (!injections.is_empty())
         .then(|| quote_spanned!(site=> #[allow(unused_imports)] use __rt::ProbeDyn as _;));
     let output_type = quote_spanned! {output_span=>
-        const __OUT: __rt::Output<#output, __rt::#result> = __rt::output::<#output, _>();
+        const __OUT: __rt::Output<#output, __rt::#result> = __rt::output::<#output, __rt::#result>();
     };
     let new = new_item(item);
     let common = item.common.fields(item.output.as_ref(), blocking);

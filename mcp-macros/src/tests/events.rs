@@ -100,5 +100,5 @@ fn an_event_with_errors_can_still_be_named() {
 fn an_event_is_emitted_with_the_type_of_its_payload() {
     let text = flat(&event("", "fn x(#[mcp(payload)] a: &A) -> bool {}"));
     assert!(text.contains("impl__rt::EventOf<A>for__Marker{}"), "{text}");
-    assert!(text.contains("__rt::output::<bool,_>()"), "{text}");
+    assert!(text.contains("__rt::output::<bool,__rt::EventResult>()"), "{text}");
 }

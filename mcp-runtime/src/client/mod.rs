@@ -79,7 +79,7 @@ pub use self::{
         pending_request::{PendingCall, Refresh},
         result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
         task_handle::{RunningToolTask, TaskProgress},
-        typed_item::{TypedContents, TypedItem, TypedOutput, TypedSignature},
+        typed_item::{FromResult, TypedItem, TypedResult, TypedSignature},
     },
     server_config::McpServers,
 };

@@ -172,13 +172,16 @@ fn map_error_code(error: ProtocolError, context: ErrorContext<'_>, revision: Rev
     ProtocolError { code: INTERNAL_ERROR, ..error }
 }
 
-/// An error and its causes in one line.
+/// An error and its causes in one line; many errors have their cause in their own text.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let line = error.to_string();
+        if !text.contains(&line) {
+            text.push_str(": ");
+            text.push_str(&line);
+        }
         cause = error.source();
     }
     text

@@ -33,6 +33,19 @@ use crate::{
 /// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
 pub trait Signature<S> {}
 
+/// The target of a client's typed call: the marker of an annotated function, or of a method of a service, with a descriptor
+/// of its kind.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is of another kind",
+    label = "cannot be used in this way",
+    note = "a tool is called with `.call((..))`, a prompt is filled in with `.prompt((..))`, a resource is read with `.read((..))`"
+)]
+pub trait Typed<D: 'static> {
+    #[doc(hidden)]
+    const TYPED: &'static D;
+}
+
 /// Decodes the arguments of a call and calls the user's function.
 pub(crate) type Handler = fn(&Call<'_>) -> HandlerResult;
 

@@ -1,9 +1,9 @@
 //! What generated code names of `capability`.
 
 pub use crate::capability::{
-    prompts::{Prompt, PromptResult, TypedPrompt, spec::PromptDescriptor},
+    prompts::{Prompt, PromptResult, spec::PromptDescriptor},
     resources::{
-        Resource, ResourceResult, TypedResource,
+        Resource, ResourceResult,
         listed::{list, list_blocking},
         spec::ResourceDescriptor,
         subscribe_fn::subscribe,

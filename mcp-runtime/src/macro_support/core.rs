@@ -11,11 +11,11 @@ pub use crate::core::{
     client_request::ClientFeature,
     content::{Theme, icon::icon},
     error::{ErrorVisibility, Failure, NotAnError, PublicError, RegisteredError},
-    item::{ItemDescriptor, Location, Signature, item, item_at},
+    item::{ItemDescriptor, Location, Signature, Typed, item, item_at},
     item_output::{Output, output},
     server::{AnnotatedItem, ServiceBlock},
     tool::{
-        Tool, ToolResult, TypedTool,
+        Tool, ToolResult,
         spec::{OutputType, TaskMode, ToolDescriptor, ToolTask},
     },
 };

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     core::{
         observer::Observers,
+        protocol::issuer_metadata_urls,
         reason::Refusal,
         single_flight::{Flight, SingleFlight},
         sync::RwLock,
@@ -74,7 +75,7 @@ impl IssuerEndpoint {
     /// The server publishes none, or cannot be reached; for the log.
     pub(super) async fn metadata(&self) -> Result<IssuerMetadata, String> {
         let mut last = String::new();
-        for url in metadata_urls(&self.issuer) {
+        for url in issuer_metadata_urls(&self.issuer) {
             match self.fetcher.get::<IssuerMetadata>(&url).await {
                 Ok(metadata) if metadata.issuer == self.issuer => return Ok(metadata),
                 Ok(_) => return Err(format!("the metadata at `{url}` is of another issuer")),
@@ -84,23 +85,6 @@ impl IssuerEndpoint {
         }
         Err(format!("`{}` publishes no metadata: {last}", self.issuer))
     }
-}
-
-/// Where the metadata of an issuer may be, in the order in which clients look for it; see
-/// [discovery](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/authorization-server-discovery).
-fn metadata_urls(issuer: &str) -> Vec<String> {
-    let bare = issuer.trim_end_matches('/');
-    let authority = bare.find("://").map_or(0, |at| at + 3);
-    let path_start = bare[authority..].find('/').map_or(bare.len(), |at| authority + at);
-    let (origin, path) = bare.split_at(path_start);
-    let mut urls = vec![
-        format!("{origin}/.well-known/oauth-authorization-server{path}"),
-        format!("{origin}/.well-known/openid-configuration{path}"),
-    ];
-    if !path.is_empty() {
-        urls.push(format!("{origin}{path}/.well-known/openid-configuration"));
-    }
-    urls
 }
 
 /// The keys of an authorization server.
@@ -332,15 +316,18 @@ mod tests {
     #[test]
     fn metadata_is_looked_for_where_clients_look_for_it() {
         assert_eq!(
-            metadata_urls("https://id.example.com/tenant"),
+            issuer_metadata_urls("https://id.example.com/tenant"),
             [
                 "https://id.example.com/.well-known/oauth-authorization-server/tenant",
                 "https://id.example.com/.well-known/openid-configuration/tenant",
                 "https://id.example.com/tenant/.well-known/openid-configuration",
             ]
         );
-        assert_eq!(metadata_urls("https://id.example.com/").len(), 2);
-        assert_eq!(metadata_urls("https://id.example.com")[0], metadata_urls("https://id.example.com/")[0]);
+        assert_eq!(issuer_metadata_urls("https://id.example.com/").len(), 2);
+        assert_eq!(
+            issuer_metadata_urls("https://id.example.com")[0],
+            issuer_metadata_urls("https://id.example.com/")[0]
+        );
     }
 
     fn source() -> Arc<KeySource> {

@@ -16,7 +16,7 @@ use crate::core::{
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError, null_is_absent, write_array, write_string},
     protocol::Revision,
-    server::{Assembly, Capability, Catalog, Declared, Registry, Server},
+    server::{Capability, Catalog, Declared, Registry, Server},
 };
 
 /// Values in one reply, at most.
@@ -26,9 +26,7 @@ const MAX_VALUES: usize = 100;
 #[derive(Default)]
 pub(super) struct Completions;
 
-impl Catalog for Completions {
-    fn finish(&mut self, _: &mut Assembly<'_>) {}
-}
+impl Catalog for Completions {}
 
 impl Capability for Completions {
     fn methods(&self) -> &'static [&'static str] {

@@ -11,14 +11,14 @@ use super::{
 use crate::{
     capability::open_for_handle,
     core::{
-        connection::{Access, ItemKind},
+        connection::ItemKind,
         dispatch::{ObservedItem, Reply, Request, Response, StreamSource},
         item::{BuildError, ItemDescriptor},
         jsonrpc::ProtocolError,
         protocol::EVENTS_EXTENSION,
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Entries, Entry as _, Lasting,
-            List, PageCache, RegisteredItem, Registry, Server, ServerHandle,
+            RegisteredItem, Registry, Server, ServerHandle,
         },
     },
 };
@@ -26,9 +26,7 @@ use crate::{
 /// The events of a server.
 #[derive(Default)]
 pub(crate) struct Events {
-    added: Vec<EventEntry>,
     pub(super) catalog: Entries<EventEntry>,
-    pages: PageCache,
 }
 
 impl Events {
@@ -44,7 +42,21 @@ impl Events {
         if assembly.rules.options.http.identifies_callers() {
             let _opened = assembly.open::<super::webhook::Webhooks>();
         }
-        assembly.catalog::<Self>().added.push(entry);
+        let offered = offered(assembly);
+        if entry.delivery.is_empty() {
+            entry.delivery.clone_from(&offered);
+        } else {
+            entry.delivery.retain(|mode| offered.contains(mode));
+        }
+        if entry.delivery.is_empty() {
+            let modes: Vec<_> = offered.iter().map(|mode| mode.as_str()).collect();
+            let modes = modes.join(", ");
+            let text = format!(
+                "it has `deliver(..)` with no way of delivery that the server has\nadd one of {modes}"
+            );
+            assembly.errors.push(entry.function.spec.build_error(text));
+        }
+        assembly.catalog::<Self>().catalog.push(Arc::new(entry));
     }
 
     /// Answers the methods of webhooks, which a server may not have.
@@ -103,29 +115,7 @@ fn offered(assembly: &Assembly<'_>) -> Vec<Delivery> {
     vec![Delivery::Poll, Delivery::Push]
 }
 
-impl Catalog for Events {
-    fn finish(&mut self, assembly: &mut Assembly<'_>) {
-        let offered = offered(assembly);
-        let mut entries = Vec::new();
-        for mut entry in std::mem::take(&mut self.added) {
-            if entry.delivery.is_empty() {
-                entry.delivery = offered.to_vec();
-            } else {
-                entry.delivery.retain(|mode| offered.contains(mode));
-            }
-            if entry.delivery.is_empty() {
-                let modes: Vec<_> = offered.iter().map(|mode| mode.as_str()).collect();
-                let modes = modes.join(", ");
-                let text = format!(
-                    "it has `deliver(..)` with no way of delivery that the server has\nadd one of {modes}"
-                );
-                assembly.errors.push(entry.function.spec.build_error(text));
-            }
-            entries.push(Arc::new(entry));
-        }
-        self.catalog = Entries::new(entries);
-    }
-}
+impl Catalog for Events {}
 
 impl Capability for Events {
     fn methods(&self) -> &'static [&'static str] {
@@ -147,10 +137,7 @@ impl Capability for Events {
         request: Request<'_>,
     ) -> Result<Response, Reply> {
         match request.method {
-            "events/list" => {
-                let entries = |_, access: Access<'_>| self.catalog.write_each(access, EventEntry::write);
-                server.list(request, List { key: "events", entries: &entries, pages: &self.pages })
-            }
+            "events/list" => self.catalog.list(server, request, "events", |event, out, _| event.write(out)),
             "events/poll" => self.poll(server, request),
             "events/subscribe" | "events/unsubscribe" => self.webhook(server, registry, request),
             // those that open a stream are in `open_stream`
@@ -181,17 +168,7 @@ impl Lasting for EventRings {
     }
 }
 
-impl Capability for EventRings {
-    fn methods(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn declare(&self, _: &mut Declared) {}
-
-    fn answer(self: Arc<Self>, _: &Server, _: &Registry, request: Request<'_>) -> Result<Response, Reply> {
-        Err(Reply::unknown_method(request.method))
-    }
-}
+impl Capability for EventRings {}
 
 impl AnnotatedItem {
     /// An annotated event.

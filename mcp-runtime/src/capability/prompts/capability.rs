@@ -6,13 +6,13 @@ use super::{Prompt, PromptDef, PromptDescriptor, PromptEntry};
 use crate::{
     capability::{completion::Completions, open_for_handle},
     core::{
-        connection::{Access, ItemKind},
+        connection::ItemKind,
         dispatch::{ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemDescriptor, ItemSpec},
         server::{
             AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, Entries,
-            List, MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder,
-            ServerHandle, impl_additions,
+            MadeItem, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle,
+            impl_additions,
         },
     },
 };
@@ -20,11 +20,9 @@ use crate::{
 /// The prompts of a server.
 #[derive(Default)]
 pub(crate) struct Prompts {
-    added: Vec<Arc<PromptEntry>>,
     pub(super) catalog: Entries<PromptEntry>,
     /// Whether they are declared even if there is none.
     pub(crate) may_come: bool,
-    pages: PageCache,
 }
 
 impl Prompts {
@@ -37,7 +35,7 @@ impl Prompts {
         if entry.completes() {
             let _opened = assembly.catalog::<Completions>();
         }
-        assembly.catalog::<Self>().added.push(Arc::new(entry));
+        assembly.catalog::<Self>().catalog.push(Arc::new(entry));
     }
 
     fn is_offered(&self) -> bool {
@@ -45,11 +43,7 @@ impl Prompts {
     }
 }
 
-impl Catalog for Prompts {
-    fn finish(&mut self, _: &mut Assembly<'_>) {
-        self.catalog = Entries::new(std::mem::take(&mut self.added));
-    }
-}
+impl Catalog for Prompts {}
 
 impl Capability for Prompts {
     fn methods(&self) -> &'static [&'static str] {
@@ -74,10 +68,7 @@ impl Capability for Prompts {
         if request.method == "prompts/get" {
             return self.get(server, request);
         }
-        let entries = |revision, access: Access<'_>| {
-            self.catalog.write_each(access, |prompt, out| prompt.write(out, revision))
-        };
-        server.list(request, List { key: "prompts", entries: &entries, pages: &self.pages })
+        self.catalog.list(server, request, "prompts", PromptEntry::write)
     }
 
     fn observed(&self, _: &Registry, request: &Request<'_>) -> ObservedItem {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{PromptCall, PromptEntry, PromptResult, Prompts, write_prompt_result};
 use crate::{
     core::{
-        arguments::{MaybeFuture, TextArgument, has_too_many_values},
+        arguments::{TextArgument, has_too_many_values},
         client_request::CallBinding,
         context::{Context, Retry},
         dispatch::{
@@ -17,8 +17,8 @@ use crate::{
         },
         error::Failure,
         extensions::Extensions,
-        invoke::{self, ClientError, Invocation, StartOptions},
-        item::{ItemFunction, ItemSpec},
+        invoke::{ClientError, Invocation, StartOptions},
+        item::ItemSpec,
         item_output::{ItemOutput, wrong_kind},
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
@@ -117,20 +117,10 @@ impl ItemCall for GetPrompt<'_> {
     }
 
     fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        match &self.entry.function {
-            ItemFunction::Annotated(function) => {
-                let (name, limit) = (&self.entry.item.name, self.time_limit());
-                start_with_strings(name, function, &self.values, limit, options, context)
-            }
-            ItemFunction::Runtime(handler) => {
-                let context = context();
-                let call = || {
-                    let arguments = self.declared_arguments()?;
-                    Ok(MaybeFuture::Pending(handler(PromptCall { arguments, context: context.clone() })))
-                };
-                invoke::start_with(call, &context, self.time_limit())
-            }
-        }
+        let PromptEntry { item, function, .. } = &*self.entry;
+        start_with_strings(item, function, &self.values, options, context, |context| {
+            Ok(PromptCall { arguments: self.declared_arguments()?, context })
+        })
     }
 
     fn with_arguments(&self, json: &str) -> Result<Option<Arc<dyn ItemCall>>, Failure> {

@@ -15,6 +15,8 @@ pub use output::PromptResult;
 pub(crate) use output::write_prompt_result;
 pub(crate) use spec::PromptDescriptor;
 
+use crate::core::item::Typed;
+
 /// The marker of an annotated prompt; name it in `.prompt::<name>()`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
@@ -27,19 +29,7 @@ pub trait Prompt {
     const DESCRIPTOR: &'static PromptDescriptor;
 }
 
-/// As [`TypedTool`](crate::core::tool::TypedTool), of prompts.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a prompt",
-    label = "not a prompt",
-    note = "a tool is called with `.call((..))`, a resource is read with `.read((..))`"
-)]
-pub trait TypedPrompt {
-    #[doc(hidden)]
-    const TYPED: &'static PromptDescriptor;
-}
-
 #[diagnostic::do_not_recommend]
-impl<T: Prompt> TypedPrompt for T {
+impl<T: Prompt> Typed<PromptDescriptor> for T {
     const TYPED: &'static PromptDescriptor = T::DESCRIPTOR;
 }

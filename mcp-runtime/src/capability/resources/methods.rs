@@ -21,7 +21,7 @@ use crate::core::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, Invocation, StartOptions, contain, with_timeout},
-    item::{ItemFunction, ItemSpec},
+    item::ItemSpec,
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError},
     log_limit::LogLine,
@@ -206,21 +206,11 @@ impl ItemCall for ReadResource<'_> {
     }
 
     fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        match &self.entry.function {
-            ItemFunction::Annotated(function) => {
-                let (name, limit) = (&self.entry.item.name, self.time_limit());
-                start_with_strings(name, function, &self.variables, limit, options, context)
-            }
-            ItemFunction::Runtime(handler) => {
-                let context = context();
-                let call = || {
-                    let (uri, variables) = (self.uri.clone().into_owned(), self.variables.clone());
-                    let call = ResourceCall { uri, variables, context: context.clone() };
-                    Ok(MaybeFuture::Pending(handler(call)))
-                };
-                invoke::start_with(call, &context, self.time_limit())
-            }
-        }
+        let ResourceEntry { item, function, .. } = &*self.entry;
+        start_with_strings(item, function, &self.variables, options, context, |context| {
+            let (uri, variables) = (self.uri.clone().into_owned(), self.variables.clone());
+            Ok(ResourceCall { uri, variables, context })
+        })
     }
 
     fn respond(&self, server: &Server, revision: Revision, result: Result<ItemOutput, Failure>) -> Response {

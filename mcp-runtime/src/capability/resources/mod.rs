@@ -38,6 +38,8 @@ pub(crate) use template::percent_decode;
 #[cfg(all(any(test, feature = "_fuzzing"), feature = "client"))]
 pub(crate) use template_syntax::parse_variables;
 
+use crate::core::item::Typed;
+
 /// The marker of an annotated resource; name it in `.resource::<name>()`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
@@ -50,19 +52,7 @@ pub trait Resource {
     const DESCRIPTOR: &'static ResourceDescriptor;
 }
 
-/// As [`TypedTool`](crate::core::tool::TypedTool), of resources.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a resource",
-    label = "not a resource",
-    note = "a tool is called with `.call((..))`, a prompt is filled in with `.prompt((..))`"
-)]
-pub trait TypedResource {
-    #[doc(hidden)]
-    const TYPED: &'static ResourceDescriptor;
-}
-
 #[diagnostic::do_not_recommend]
-impl<T: Resource> TypedResource for T {
+impl<T: Resource> Typed<ResourceDescriptor> for T {
     const TYPED: &'static ResourceDescriptor = T::DESCRIPTOR;
 }

@@ -6,7 +6,7 @@ use crate::{
     capability::resources::Resources,
     core::{
         dispatch::{Reply, Request, Response, ResultBody},
-        server::{Assembly, Capability, Catalog, Declared, Registry, Server},
+        server::{Capability, Catalog, Registry, Server},
     },
 };
 
@@ -14,17 +14,12 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Subscriptions;
 
-impl Catalog for Subscriptions {
-    fn finish(&mut self, _: &mut Assembly<'_>) {}
-}
+impl Catalog for Subscriptions {}
 
 impl Capability for Subscriptions {
     fn methods(&self) -> &'static [&'static str] {
         &["resources/subscribe", "resources/unsubscribe"]
     }
-
-    /// It is declared with the resources.
-    fn declare(&self, _: &mut Declared) {}
 
     fn answer(
         self: Arc<Self>,

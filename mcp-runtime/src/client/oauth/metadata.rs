@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     client::Error,
-    core::jsonrpc::null_is_absent,
+    core::{jsonrpc::null_is_absent, protocol::issuer_metadata_urls},
     fetch::{FetchError, Fetcher, MAX_DOCUMENT},
 };
 
@@ -167,16 +167,7 @@ pub(super) async fn server_metadata(fetcher: &Fetcher, issuer: &str) -> Result<S
 }
 
 fn places_of(issuer: &Url) -> Vec<String> {
-    let origin = issuer.origin().ascii_serialization();
-    let path = issuer.path().trim_end_matches('/');
-    let mut places = vec![
-        format!("{origin}/.well-known/oauth-authorization-server{path}"),
-        format!("{origin}/.well-known/openid-configuration{path}"),
-    ];
-    if !path.is_empty() {
-        places.push(format!("{origin}{path}/.well-known/openid-configuration"));
-    }
-    places
+    issuer_metadata_urls(&format!("{}{}", issuer.origin().ascii_serialization(), issuer.path()))
 }
 
 /// The metadata of servers of 2025-03-26, which are their own authorization servers.

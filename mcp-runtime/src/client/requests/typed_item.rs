@@ -1,14 +1,14 @@
 //! Uses of annotated functions through a client: the compiler checks the types of the arguments, the function's own
 //! schema their values before they are sent, and the result is the function's `Ok` type.
 
-use std::{any::type_name, fmt, marker::PhantomData};
+use std::{any::type_name, borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::uri_expansion::expand;
 use crate::{
-    capability::{prompts::TypedPrompt, resources::TypedResource},
+    capability::{prompts::PromptDescriptor, resources::ResourceDescriptor},
     client::{
         CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
         connect::shared_client::CallOptions, operation::OperationKind,
@@ -16,8 +16,8 @@ use crate::{
     core::{
         arguments::AnyArg,
         content::{Bytes, Content, Json},
-        item::{ItemDescriptor, Signature},
-        tool::{InputSchema, TypedTool, input_schema},
+        item::{ItemDescriptor, Signature, Typed},
+        tool::{InputSchema, ToolDescriptor, input_schema},
     },
 };
 
@@ -95,21 +95,21 @@ impl<T> TypedItem<T> {
     pub fn call<S: TypedSignature>(
         &self,
         arguments: S::Arguments,
-    ) -> PendingCall<<S::Output as TypedOutput>::Value>
+    ) -> PendingCall<<S::Output as FromResult<CallResult>>::Value>
     where
-        T: TypedTool + Signature<S>,
-        S::Output: TypedOutput,
+        T: Typed<ToolDescriptor> + Signature<S>,
+        S::Output: FromResult<CallResult>,
     {
         let prepared = self.prepare_call::<S>(arguments);
         self.request(prepared, |client, (name, arguments), options, _| async move {
-            S::Output::read(client.call(name, arguments).with_options(options).await?.ok()?)
+            S::Output::read(client.call(name, arguments).with_options(options).await.and_then(CallResult::ok))
         })
     }
 
     /// Calls a tool whose result cannot be read back as a value.
     pub fn call_for_result<S: TypedSignature>(&self, arguments: S::Arguments) -> PendingCall<CallResult>
     where
-        T: TypedTool + Signature<S>,
+        T: Typed<ToolDescriptor> + Signature<S>,
     {
         let prepared = self.prepare_call::<S>(arguments);
         self.request(prepared, |client, (name, arguments), options, _| async move {
@@ -119,7 +119,7 @@ impl<T> TypedItem<T> {
 
     fn prepare_call<S: TypedSignature>(&self, arguments: S::Arguments) -> Result<(String, Value), Error>
     where
-        T: TypedTool,
+        T: Typed<ToolDescriptor>,
     {
         let item = &T::TYPED.item;
         let name = self.name_or(item.name);
@@ -136,10 +136,10 @@ impl<T> TypedItem<T> {
     pub fn read<S: TypedSignature>(
         &self,
         variables: S::Arguments,
-    ) -> PendingCall<<S::Output as TypedContents>::Value>
+    ) -> PendingCall<<S::Output as FromResult<ReadResult>>::Value>
     where
-        T: TypedResource + Signature<S>,
-        S::Output: TypedContents,
+        T: Typed<ResourceDescriptor> + Signature<S>,
+        S::Output: FromResult<ReadResult>,
     {
         self.request(self.uri(variables), |client, uri, options, refresh| async move {
             S::Output::read(client.read(uri).refresh(refresh).with_options(options).await)
@@ -149,7 +149,7 @@ impl<T> TypedItem<T> {
     /// Reads a resource whose contents cannot be read back as a value.
     pub fn read_for_result<S: TypedSignature>(&self, variables: S::Arguments) -> PendingCall<ReadResult>
     where
-        T: TypedResource + Signature<S>,
+        T: Typed<ResourceDescriptor> + Signature<S>,
     {
         self.request(self.uri(variables), |client, uri, options, refresh| async move {
             client.read(uri).refresh(refresh).with_options(options).await
@@ -162,7 +162,7 @@ impl<T> TypedItem<T> {
     /// [`Error::Invalid`]: a value breaks the function's rules, or does not fit into the template.
     pub fn uri<S: TypedSignature>(&self, variables: S::Arguments) -> Result<String, Error>
     where
-        T: TypedResource + Signature<S>,
+        T: Typed<ResourceDescriptor> + Signature<S>,
     {
         let descriptor = T::TYPED;
         let template = self.name_or(descriptor.uri.unwrap_or_default());
@@ -176,7 +176,7 @@ impl<T> TypedItem<T> {
     /// Fills in a prompt.
     pub fn prompt<S: TypedSignature>(&self, arguments: S::Arguments) -> PendingCall<RenderedPrompt>
     where
-        T: TypedPrompt + Signature<S>,
+        T: Typed<PromptDescriptor> + Signature<S>,
     {
         let item = &T::TYPED.item;
         let name = self.name_or(item.name);
@@ -221,23 +221,59 @@ pub trait TypedSignature {
     fn write(arguments: Self::Arguments, declared: &[&dyn AnyArg]) -> Result<Map<String, Value>, Error>;
 }
 
-/// Return types of functions that a client can read back.
+/// Return types of functions that a client can read back from an `R`: a [`CallResult`] or a [`ReadResult`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be read back from a result",
-    label = "not text, a number, a bool, `()`, `Json<T>`, nor an `Option` or `Result` of these",
-    note = "call `call_for_result` for the content blocks"
+    message = "`{Self}` cannot be read back from a `{R}`",
+    label = "not text, a number, a bool, `Json<T>`, nor an `Option` or `Result` of these",
+    note = "a tool may also return `()`, and a resource bytes",
+    note = "call `call_for_result` for the content blocks, or `read_for_result` for the contents"
 )]
-pub trait TypedOutput {
-    /// The value that a call returns.
+pub trait FromResult<R: TypedResult> {
+    /// The value that a request returns.
     type Value: Send + 'static;
 
     #[doc(hidden)]
-    fn read(result: CallResult) -> Result<Self::Value, Error>;
+    fn read(result: Result<R, Error>) -> Result<Self::Value, Error>;
 
     /// Whether it is the result of a `None` of this type.
     #[doc(hidden)]
-    fn is_none(result: &CallResult) -> bool {
-        result.content.is_empty()
+    fn is_none(result: &Result<R, Error>) -> bool {
+        R::is_none(result)
+    }
+}
+
+/// The results from which values are read.
+#[doc(hidden)]
+pub trait TypedResult {
+    /// The text, if there is nothing else.
+    fn only_text(&self) -> Result<Cow<'_, str>, Error>;
+
+    /// Whether it is the result of a function that has returned `None`.
+    fn is_none(result: &Result<Self, Error>) -> bool
+    where
+        Self: Sized;
+}
+
+impl TypedResult for CallResult {
+    fn only_text(&self) -> Result<Cow<'_, str>, Error> {
+        match &*self.content {
+            [Content::Text(block)] => Ok((&*block.text).into()),
+            _ => Err(Error::invalid(format!("the result is not one text: {}", self.text()))),
+        }
+    }
+
+    fn is_none(result: &Result<Self, Error>) -> bool {
+        result.as_ref().is_ok_and(|result| result.content.is_empty())
+    }
+}
+
+impl TypedResult for ReadResult {
+    fn only_text(&self) -> Result<Cow<'_, str>, Error> {
+        self.text().map(Cow::Owned)
+    }
+
+    fn is_none(result: &Result<Self, Error>) -> bool {
+        matches!(result, Err(Error::NotFound { .. }))
     }
 }
 
@@ -291,130 +327,37 @@ fn insert<A: Serialize>(
 }
 
 macro_rules! parsed {
-    ($($number:ty)*) => {$(
-        impl TypedOutput for $number {
+    ($($value:ty)*) => {$(
+        impl<R: TypedResult> FromResult<R> for $value {
             type Value = Self;
 
-            fn read(result: CallResult) -> Result<Self, Error> {
-                result.text().parse().map_err(|_| unexpected::<Self>(&result))
+            fn read(result: Result<R, Error>) -> Result<Self, Error> {
+                let result = result?;
+                let text = result.only_text()?;
+                let ty = type_name::<Self>();
+                text.parse().map_err(|_| Error::invalid(format!("the result is not a `{ty}`: {text}")))
             }
         }
     )*};
 }
-parsed!(bool i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+parsed!(bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 macro_rules! texts {
     ($($text:ty)*) => {$(
-        impl TypedOutput for $text {
+        impl<R: TypedResult> FromResult<R> for $text {
             type Value = String;
 
-            fn read(result: CallResult) -> Result<String, Error> {
-                match &*result.content {
-                    [Content::Text(_)] => Ok(result.text()),
-                    _ => Err(unexpected::<String>(&result)),
-                }
+            fn read(result: Result<R, Error>) -> Result<String, Error> {
+                Ok(result?.only_text()?.into_owned())
             }
         }
     )*};
 }
-texts!(String &'static str std::borrow::Cow<'static, str>);
-
-impl TypedOutput for () {
-    type Value = ();
-
-    fn read(_: CallResult) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl<T: DeserializeOwned + Send + 'static> TypedOutput for Json<T> {
-    type Value = T;
-
-    fn read(result: CallResult) -> Result<T, Error> {
-        result.structured()
-    }
-
-    fn is_none(result: &CallResult) -> bool {
-        match &result.structured {
-            Some(value) => value.is_null() || value.get("result").is_some_and(Value::is_null),
-            None => matches!(&*result.text(), "" | "null"),
-        }
-    }
-}
-
-impl<T: TypedOutput> TypedOutput for Option<T> {
-    type Value = Option<T::Value>;
-
-    fn read(result: CallResult) -> Result<Self::Value, Error> {
-        if T::is_none(&result) {
-            return Ok(None);
-        }
-        T::read(result).map(Some)
-    }
-}
-
-impl<T: TypedOutput, E> TypedOutput for Result<T, E> {
-    type Value = T::Value;
-
-    fn read(result: CallResult) -> Result<Self::Value, Error> {
-        T::read(result)
-    }
-}
-
-/// Return types of resources that a client can read back.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be read back from a resource",
-    label = "not text, a number, a bool, bytes, `Json<T>`, nor an `Option` or `Result` of these",
-    note = "call `read_for_result` for the contents"
-)]
-pub trait TypedContents {
-    /// The value that a read returns.
-    type Value: Send + 'static;
-
-    #[doc(hidden)]
-    fn read(result: Result<ReadResult, Error>) -> Result<Self::Value, Error>;
-}
-
-macro_rules! text_contents {
-    ($($text:ty => $value:ty, $parse:expr;)*) => {$(
-        impl TypedContents for $text {
-            type Value = $value;
-
-            fn read(result: Result<ReadResult, Error>) -> Result<$value, Error> {
-                let text = result?.text()?;
-                let parse: fn(&str) -> Option<$value> = $parse;
-                parse(&text).ok_or_else(|| {
-                    Error::invalid(format!("the resource is not a `{}`: {text}", type_name::<$value>()))
-                })
-            }
-        }
-    )*};
-}
-text_contents! {
-    String => String, |text| Some(text.to_owned());
-    &'static str => String, |text| Some(text.to_owned());
-    std::borrow::Cow<'static, str> => String, |text| Some(text.to_owned());
-    bool => bool, |text| text.parse().ok();
-    char => char, |text| text.parse().ok();
-    i8 => i8, |text| text.parse().ok();
-    i16 => i16, |text| text.parse().ok();
-    i32 => i32, |text| text.parse().ok();
-    i64 => i64, |text| text.parse().ok();
-    i128 => i128, |text| text.parse().ok();
-    isize => isize, |text| text.parse().ok();
-    u8 => u8, |text| text.parse().ok();
-    u16 => u16, |text| text.parse().ok();
-    u32 => u32, |text| text.parse().ok();
-    u64 => u64, |text| text.parse().ok();
-    u128 => u128, |text| text.parse().ok();
-    usize => usize, |text| text.parse().ok();
-    f32 => f32, |text| text.parse().ok();
-    f64 => f64, |text| text.parse().ok();
-}
+texts!(String &'static str Cow<'static, str>);
 
 macro_rules! binary_contents {
     ($($bytes:ty)*) => {$(
-        impl TypedContents for $bytes {
+        impl FromResult<ReadResult> for $bytes {
             type Value = Vec<u8>;
 
             fn read(result: Result<ReadResult, Error>) -> Result<Vec<u8>, Error> {
@@ -425,7 +368,31 @@ macro_rules! binary_contents {
 }
 binary_contents!(Vec<u8> Bytes &'static [u8]);
 
-impl<T: DeserializeOwned + Send + 'static> TypedContents for Json<T> {
+impl FromResult<CallResult> for () {
+    type Value = ();
+
+    fn read(result: Result<CallResult, Error>) -> Result<(), Error> {
+        result.map(drop)
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> FromResult<CallResult> for Json<T> {
+    type Value = T;
+
+    fn read(result: Result<CallResult, Error>) -> Result<T, Error> {
+        result?.structured()
+    }
+
+    fn is_none(result: &Result<CallResult, Error>) -> bool {
+        let Ok(result) = result else { return false };
+        match &result.structured {
+            Some(value) => value.is_null() || value.get("result").is_some_and(Value::is_null),
+            None => matches!(&*result.text(), "" | "null"),
+        }
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> FromResult<ReadResult> for Json<T> {
     type Value = T;
 
     fn read(result: Result<ReadResult, Error>) -> Result<T, Error> {
@@ -434,25 +401,21 @@ impl<T: DeserializeOwned + Send + 'static> TypedContents for Json<T> {
     }
 }
 
-impl<T: TypedContents> TypedContents for Option<T> {
+impl<R: TypedResult, T: FromResult<R>> FromResult<R> for Option<T> {
     type Value = Option<T::Value>;
 
-    fn read(result: Result<ReadResult, Error>) -> Result<Self::Value, Error> {
-        match result {
-            Err(Error::NotFound { .. }) => Ok(None),
-            result => T::read(result).map(Some),
+    fn read(result: Result<R, Error>) -> Result<Self::Value, Error> {
+        if T::is_none(&result) {
+            return Ok(None);
         }
+        T::read(result).map(Some)
     }
 }
 
-impl<T: TypedContents, E> TypedContents for Result<T, E> {
+impl<R: TypedResult, T: FromResult<R>, E> FromResult<R> for Result<T, E> {
     type Value = T::Value;
 
-    fn read(result: Result<ReadResult, Error>) -> Result<Self::Value, Error> {
+    fn read(result: Result<R, Error>) -> Result<Self::Value, Error> {
         T::read(result)
     }
-}
-
-fn unexpected<T>(result: &CallResult) -> Error {
-    Error::invalid(format!("the result is not a `{}`: {}", type_name::<T>(), result.text()))
 }

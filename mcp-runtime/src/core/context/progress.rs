@@ -27,18 +27,14 @@ impl ProgressToken {
     label = "not a number",
     note = "progress is a number of any unit: `ctx.progress(50).total(100).message(\"halfway\")`"
 )]
-pub trait Amount: sealed::ToF64 {}
-
-mod sealed {
-    pub trait ToF64 {
-        fn to_f64(self) -> f64;
-    }
+pub trait Amount {
+    #[doc(hidden)]
+    fn to_f64(self) -> f64;
 }
 
 macro_rules! amounts {
     ($($t:ty)*) => {$(
-        impl Amount for $t {}
-        impl sealed::ToF64 for $t {
+        impl Amount for $t {
             #[allow(clippy::cast_lossless, clippy::cast_precision_loss)]
             fn to_f64(self) -> f64 {
                 self as f64

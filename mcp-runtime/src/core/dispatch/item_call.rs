@@ -9,7 +9,7 @@ use super::{
     response::{PendingReply, Reply, Response, ResultBody},
 };
 use crate::core::{
-    arguments::{BoxFuture, CallParts, Input, TextArgument},
+    arguments::{BoxFuture, CallParts, Input, MaybeFuture, TextArgument},
     blocking::CallPermit,
     client_request::CallBinding,
     context::Context,
@@ -17,7 +17,7 @@ use crate::core::{
     extensions::Extensions,
     gates::Stage,
     invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
-    item::{Function, ItemSpec},
+    item::{ItemFunction, ItemSpec},
     item_output::{ItemOutput, PendingInput},
     jsonrpc::ProtocolError,
     maybe_ready::MaybeReady,
@@ -260,15 +260,24 @@ pub(super) fn make_context(server: &Server, request: Request<'_>, call: &dyn Ite
     context
 }
 
-/// Starts a function whose arguments are strings: that of a prompt or a resource.
-pub(crate) fn start_with_strings(
-    name: &str,
-    function: &Function,
+/// Starts a function whose arguments are strings: that of a prompt or a resource. One that is made at run time gets what
+/// `call` makes.
+pub(crate) fn start_with_strings<C>(
+    item: &ItemSpec,
+    function: &ItemFunction<C>,
     values: &[(String, TextArgument)],
-    limit: Option<Duration>,
     options: StartOptions,
     context: &dyn Fn() -> Context,
+    call: impl FnOnce(Context) -> Result<C, Failure>,
 ) -> Invocation {
+    let function = match function {
+        ItemFunction::Annotated(function) => function,
+        ItemFunction::Runtime(handler) => {
+            let context = context();
+            let start = || Ok(MaybeFuture::Pending(handler(call(context.clone())?)));
+            return invoke::start_with(start, &context, item.timeout);
+        }
+    };
     let parts = CallParts {
         input: Input::Text(values),
         args: function.args,
@@ -282,7 +291,7 @@ pub(crate) fn start_with_strings(
     if let Err(failure) = function.text_limit.check(function.args, values) {
         return Ended::Returned(Err(failure)).into();
     }
-    invoke::start(name, function, &parts, limit, options)
+    invoke::start(&item.name, function, &parts, item.timeout, options)
 }
 
 /// The error of a call whose result cannot report failures.

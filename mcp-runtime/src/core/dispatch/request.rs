@@ -24,8 +24,9 @@ use crate::core::{
     maybe_ready::MaybeReady,
     protocol::{self, LogLevel, META_LOG_LEVEL, Method, OPEN_STREAMS, Revision},
     reason::Reason,
-    server::{List, Registry, Server},
+    server::{Registry, Server},
     sync::Mutex,
+    tool::ToolEntry,
 };
 
 /// A request on its way through dispatch.
@@ -290,9 +291,7 @@ impl Server {
             // in every revision
             "tools/call" if self.offers_tools(registry) => return self.call_tool(request, registry),
             "tools/list" if self.offers_tools(registry) => {
-                let entries = |revision, access: Access<'_>| registry.tool_entries(revision, access);
-                return self
-                    .list(request, List { key: "tools", entries: &entries, pages: &registry.tool_pages });
+                return registry.tools.list(self, request, "tools", ToolEntry::write);
             }
             _ => {}
         }

@@ -23,4 +23,6 @@ pub(crate) use meta::*;
 pub(crate) use method::{Method, OPEN_STREAMS};
 pub use parse_name::ParseNameError;
 pub use revision::Revision;
+#[cfg(any(feature = "auth", feature = "client-oauth"))]
+pub(crate) use uri::issuer_metadata_urls;
 pub(crate) use uri::{normalize_uri, uri_with_prefix};

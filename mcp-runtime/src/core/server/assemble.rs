@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Capabilities, Open, Registry,
+    Capabilities, Entries, Open, Registry,
     item::{ItemSource, RegisteredItem},
     open_capabilities::{Catalog, Lasting},
     transform::Transforms,
@@ -231,7 +231,8 @@ impl Assembly<'_> {
         if !self.errors.is_empty() {
             return Err(self.errors);
         }
-        let tools = self.tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
+        let mut tools = Entries::default();
+        self.tools.into_iter().for_each(|(tool, _)| tools.push(Arc::new(tool)));
         Ok(Registry::new(tools, catalogs, self.lasting))
     }
 }

@@ -5,7 +5,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    Assembly,
+    Assembly, List, PageCache,
     item::{ItemSource, RegisteredItem},
     registry::write_entry,
 };
@@ -13,9 +13,10 @@ use crate::{
     core::{
         arguments::ArgumentChange,
         connection::{Access, AccessError, ItemKind, ItemView},
-        dispatch::{ObservedItem, Reply, Request},
+        dispatch::{ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemSpec},
         jsonrpc::decode_string,
+        protocol::Revision,
         server::Server,
         tool::Hints,
     },
@@ -62,18 +63,19 @@ pub(crate) trait Entry {
 pub(crate) struct Entries<E> {
     all: Vec<Arc<E>>,
     index: HashMap<String, usize>,
+    pages: PageCache,
 }
 
 impl<E> Default for Entries<E> {
     fn default() -> Self {
-        Self { all: Vec::new(), index: HashMap::new() }
+        Self { all: Vec::new(), index: HashMap::new(), pages: PageCache::default() }
     }
 }
 
 impl<E: Entry> Entries<E> {
-    pub(crate) fn new(all: Vec<Arc<E>>) -> Self {
-        let index = all.iter().enumerate().map(|(n, entry)| (entry.name().to_owned(), n)).collect();
-        Self { all, index }
+    pub(crate) fn push(&mut self, entry: Arc<E>) {
+        self.index.insert(entry.name().to_owned(), self.all.len());
+        self.all.push(entry);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -120,10 +122,22 @@ impl<E: Entry> Entries<E> {
         nearest(name, visible.map(|entry| entry.name()))
     }
 
-    /// The entries of their list that the caller may see, each as JSON.
-    pub(crate) fn write_each(&self, access: Access<'_>, write: impl Fn(&E, &mut Vec<u8>)) -> Vec<Vec<u8>> {
-        let visible = self.all.iter().filter(|entry| access.sees(entry.view()));
-        visible.map(|entry| write_entry(|out| write(entry, out))).collect()
+    /// Answers a request for their list, whose entries are a member of this name.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub(crate) fn list(
+        &self,
+        server: &Server,
+        request: Request<'_>,
+        key: &'static str,
+        write: fn(&E, &mut Vec<u8>, Revision),
+    ) -> Result<Response, Reply> {
+        let entries = |revision, access: Access<'_>| {
+            let visible = self.all.iter().filter(|entry| access.sees(entry.view()));
+            visible.map(|entry| write_entry(|out| write(entry, out, revision))).collect()
+        };
+        server.list(request, List { key, entries: &entries, pages: &self.pages })
     }
 
     /// The one that a request names, as logs have it.

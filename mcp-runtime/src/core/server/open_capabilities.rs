@@ -18,10 +18,14 @@ use crate::core::{
 /// A part of the protocol that a server has only if something of it is named.
 pub(crate) trait Capability: Any + Send + Sync {
     /// The methods that it answers.
-    fn methods(&self) -> &'static [&'static str];
+    fn methods(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Adds what the server declares of it.
-    fn declare(&self, declared: &mut Declared);
+    fn declare(&self, declared: &mut Declared) {
+        let _nothing = declared;
+    }
 
     /// Answers a request for one of its methods. The registry is the one that it is in.
     ///
@@ -32,7 +36,10 @@ pub(crate) trait Capability: Any + Send + Sync {
         server: &Server,
         registry: &Registry,
         request: Request<'_>,
-    ) -> Result<Response, Reply>;
+    ) -> Result<Response, Reply> {
+        let _none = (server, registry);
+        Err(Reply::unknown_method(request.method))
+    }
 
     /// Opens the stream that answers a request for one of its methods.
     ///
@@ -174,7 +181,9 @@ pub(crate) trait Lasting: Capability {
 /// A capability with the items of one kind, which is rebuilt whenever the items of the server change.
 pub(crate) trait Catalog: Capability + Default {
     /// All items have been added.
-    fn finish(&mut self, assembly: &mut Assembly<'_>);
+    fn finish(&mut self, assembly: &mut Assembly<'_>) {
+        let _nothing = assembly;
+    }
 }
 
 /// A function that opens what an item, an option or a method of the builder names.

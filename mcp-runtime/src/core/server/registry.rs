@@ -1,15 +1,12 @@
-//! A snapshot of the items of a server: its tools by name, its capabilities, and the pages of its lists.
+//! A snapshot of the items of a server: its tools by name, and its capabilities.
 
-use std::sync::Arc;
-
-use super::{Capabilities, Entries, PageCache};
-use crate::core::{connection::Access, protocol::Revision, tool::ToolEntry};
+use super::{Capabilities, Entries};
+use crate::core::tool::ToolEntry;
 
 /// The items of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     pub(crate) tools: Entries<ToolEntry>,
-    pub(crate) tool_pages: PageCache,
     /// Capabilities besides the tools.
     pub(crate) capabilities: Capabilities,
     /// Capabilities that stay when the items change.
@@ -17,18 +14,8 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(super) fn new(tools: Vec<Arc<ToolEntry>>, catalogs: Capabilities, lasting: Capabilities) -> Self {
-        Self {
-            tools: Entries::new(tools),
-            tool_pages: PageCache::default(),
-            capabilities: catalogs.and(&lasting),
-            lasting,
-        }
-    }
-
-    /// The entries of `tools/list`, each as JSON.
-    pub(crate) fn tool_entries(&self, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
-        self.tools.write_each(access, |tool, out| tool.write(out, revision))
+    pub(super) fn new(tools: Entries<ToolEntry>, catalogs: Capabilities, lasting: Capabilities) -> Self {
+        Self { tools, capabilities: catalogs.and(&lasting), lasting }
     }
 
     /// Whether what a client subscribes to may differ by caller; nothing that is added at run time does.

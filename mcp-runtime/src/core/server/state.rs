@@ -21,6 +21,7 @@ use crate::core::{
     arguments::StateValue,
     error::BoxError,
     extensions::{AnyValue, Extensions},
+    invoke::error_chain,
     item::BuildError,
     single_flight::SingleFlight,
 };
@@ -286,7 +287,7 @@ impl Maker {
     }
 
     fn report(&self, error: &(dyn std::error::Error + 'static)) -> Arc<str> {
-        let text = in_full(error);
+        let text = error_chain(error);
         // it may quote what it could not use
         #[cfg(feature = "config")]
         let text = SecretTexts::mask_error(&text);
@@ -471,22 +472,6 @@ pub(crate) fn short_name(name: &'static str) -> &'static str {
     let end = name.find('<').unwrap_or(name.len());
     let start = name.get(..end).and_then(|path| path.rfind("::")).map_or(0, |at| at + 2);
     name.get(start..).unwrap_or(name)
-}
-
-/// An error with its causes.
-fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let line = error.to_string();
-        // many errors have their cause in their own text
-        if !text.contains(&line) {
-            text.push_str(": ");
-            text.push_str(&line);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 impl fmt::Debug for MadeState {

@@ -28,6 +28,7 @@ pub use spec::TaskMode;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
 
+use super::item::Typed;
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::mcp_rule;
 
@@ -44,19 +45,7 @@ pub trait Tool {
     const DESCRIPTOR: &'static ToolDescriptor;
 }
 
-/// The target of a typed call of a client: the marker of an annotated function, or of a method of a service.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool",
-    label = "not a tool",
-    note = "a prompt is filled in with `.prompt((..))`, a resource is read with `.read((..))`"
-)]
-pub trait TypedTool {
-    #[doc(hidden)]
-    const TYPED: &'static ToolDescriptor;
-}
-
 #[diagnostic::do_not_recommend]
-impl<T: Tool> TypedTool for T {
+impl<T: Tool> Typed<ToolDescriptor> for T {
     const TYPED: &'static ToolDescriptor = T::DESCRIPTOR;
 }

@@ -38,7 +38,7 @@ use crate::{
         dispatch::{ObservedItem, Reply, Request, Response},
         item::BuildError,
         jsonrpc::ProtocolError,
-        server::{Assembly, Capability, Declared, Lasting, Registry, Server},
+        server::{Assembly, Capability, Lasting, Registry, Server},
         sync::Mutex,
     },
     fetch::Reach,
@@ -473,9 +473,6 @@ impl Capability for Webhooks {
     fn settle(self: Arc<Self>) -> BoxFuture<()> {
         Box::pin(async move { self.stop_keeper().await })
     }
-
-    // that of events says it
-    fn declare(&self, _: &mut Declared) {}
 
     fn answer(
         self: Arc<Self>,

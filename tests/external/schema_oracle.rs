@@ -238,7 +238,7 @@ proptest! {
 /// A schema with every keyword.
 fn full() -> Value {
     json!({
-        "$schema": DIALECT, "$id": "https://example.com/a", "$anchor": "a", "$comment": "c",
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.com/a", "$anchor": "a", "$comment": "c",
         "$vocabulary": { "https://example.com/v": true },
         "$defs": { "D": { "type": "object", "properties": { "a": { "minimum": 1 } }, "required": ["a"] } },
         "type": "object", "title": "t", "description": "d", "default": {}, "examples": [{}],

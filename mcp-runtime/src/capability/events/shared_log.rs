@@ -274,13 +274,14 @@ mod tests {
     use super::*;
     use crate::core::{
         crypto::{Key, KeyRing, test_key},
-        store::{Memory, OtherVersion},
+        store::Memory,
     };
 
     #[tokio::test]
     async fn events_of_another_version_only_hold_their_places_and_the_log_says_so() {
         let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
-        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let other = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        other.become_other_version();
         let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
         let (foreign, own) = (EventLog::new(&other, "a"), EventLog::new(&this, "a"));
         let limits = EventLimits::default();

@@ -274,3 +274,33 @@ fn find_tool(server: &Server, call: &StoredCall) -> Result<Arc<ToolEntry>, Refus
         _ => Err(Refusal::Here),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        changes::Hub,
+        crypto::{Key, KeyRing, test_key},
+        store::{Memory, SealedStore, Table, Write},
+    };
+
+    #[tokio::test]
+    async fn a_task_of_another_version_stays_listed_for_a_process_that_can_read_it_and_the_log_says_so() {
+        let (memory, keys) = (Arc::new(Memory::default()), KeyRing::new(vec![Key::new(test_key(1))]));
+        let other = SealedStore::shared(memory.clone(), &keys, "test");
+        other.become_other_version();
+        let this = SealedStore::shared(memory, &keys, "test");
+        let tasks = Tasks::new(super::super::TaskOptions::default(), &this, 50, Hub::default());
+        let table = Table::new("tasks", 10_000, 64 << 20, 50);
+        let (known, unknown, gone) = ("known".into(), "unknown".into(), "gone".into());
+        for (store, bytes) in [(&other, &b"{}"[..]), (&this, b"{\"state\":\"new\"}")] {
+            let expires_in = Duration::from_secs(60);
+            let write = Write { bytes, owner: "ada", expires_in, condition: Condition::Always };
+            store.put(&table, "known", write).await.unwrap();
+            assert!(tasks.records.get("known").await.unwrap().is_none(), "clients do not see it");
+            assert!(this.has_logged_other_version());
+            assert!(!tasks.settle(&known, &gone).await.unwrap());
+            assert!(tasks.settle(&unknown, &gone).await.unwrap());
+        }
+    }
+}

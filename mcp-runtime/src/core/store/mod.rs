@@ -29,8 +29,6 @@ pub(crate) use memory_logs::MemoryLogs;
 pub(crate) use messages::Listener;
 #[cfg(feature = "tasks")]
 pub(crate) use records::{Record, Records, Updated, Versioned};
-#[cfg(all(test, feature = "shared"))]
-pub(crate) use sealed::OtherVersion;
 pub(crate) use server_store::{Found, SealedStore, StoreError};
 pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,

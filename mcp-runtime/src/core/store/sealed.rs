@@ -452,94 +452,6 @@ fn owner_digest(owner: &str) -> String {
     if owner == Owner::local().as_str().as_ref() { owner.into() } else { digest(&["owner", owner], 12) }
 }
 
-/// A store in memory, as a server of another version of this crate sees it: it reads what that has written, and what it
-/// writes is of that version.
-#[cfg(test)]
-pub(crate) struct OtherVersion {
-    memory: super::Memory,
-    seal: Seal,
-}
-
-#[cfg(test)]
-impl OtherVersion {
-    /// The format that its servers know, and this version does not.
-    const FORMAT: u8 = FORMAT + 1;
-
-    pub(crate) fn new(memory: &super::Memory, keys: &KeyRing) -> Self {
-        Self { memory: memory.clone(), seal: Seal::new(keys, PURPOSE) }
-    }
-
-    /// The same with another format.
-    fn changed(&self, table: &Table, key: &str, version: u64, sealed: &[u8], is_written: bool) -> Vec<u8> {
-        let bound = bound(table.name(), key, version);
-        let Some(mut plain) = self.seal.open_bytes(sealed.to_vec(), &bound).map(|opened| opened.plain) else {
-            return sealed.to_vec();
-        };
-        plain[0] = match (is_written, plain[0]) {
-            (true, _) => Self::FORMAT,
-            (false, Self::FORMAT) => FORMAT,
-            (false, _) => u8::MAX,
-        };
-        self.seal.seal_bytes(&plain, &bound).expect("it is sealed")
-    }
-}
-
-#[cfg(test)]
-impl Shared for OtherVersion {
-    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
-        Box::pin(async move {
-            let Some(Value { bytes, version }) = self.memory.get(table, key).await? else { return Ok(None) };
-            Ok(Some(Value { bytes: self.changed(table, key, version, &bytes, false), version }))
-        })
-    }
-
-    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
-        Box::pin(async move {
-            let bytes = self.changed(table, key, write.condition.next_version(), write.bytes, true);
-            self.memory.put(table, key, Write { bytes: &bytes, ..write }).await
-        })
-    }
-
-    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
-        self.memory.remove(table, key)
-    }
-
-    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
-        self.memory.take(table, key, take)
-    }
-
-    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
-        Box::pin(async move {
-            let bytes = self.changed(table, log, append.position, append.bytes, true);
-            self.memory.append(table, log, Append { bytes: &bytes, ..append }).await
-        })
-    }
-
-    fn read_after<'a>(
-        &'a self,
-        table: &'a Table,
-        log: &'a str,
-        position: u64,
-        limit: usize,
-    ) -> Stored<'a, Option<LogPage>> {
-        Box::pin(async move {
-            let mut page = self.memory.read_after(table, log, position, limit).await?;
-            for entry in page.iter_mut().flat_map(|page| &mut page.entries) {
-                entry.bytes = self.changed(table, log, entry.position, &entry.bytes, false).into();
-            }
-            Ok(page)
-        })
-    }
-
-    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
-        self.memory.publish(topic, message)
-    }
-
-    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
-        self.memory.subscribe(topic)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -690,7 +602,8 @@ mod tests {
     #[tokio::test]
     async fn values_and_entries_of_another_version_are_there_and_are_not_read_and_the_log_says_so() {
         let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
-        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let other = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        other.become_other_version();
         let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
         let table = Table::new("values", 10, 10_000, 50);
         let write = Write {

@@ -1,5 +1,7 @@
 //! State that a server keeps outside of its calls: in memory, or in a store that replicas share.
 
+#[cfg(test)]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{
     fmt,
     sync::{Arc, OnceLock},
@@ -49,6 +51,8 @@ struct StoreInner {
     /// Since when operations are answered.
     reached: Mutex<Option<Instant>>,
     other_versions: LogLimit,
+    #[cfg(test)]
+    is_other_version: AtomicBool,
 }
 
 impl fmt::Debug for SealedStore {
@@ -73,6 +77,8 @@ impl SealedStore {
             messages: Default::default(),
             reached: Mutex::default(),
             other_versions: LogLimit::new(),
+            #[cfg(test)]
+            is_other_version: AtomicBool::new(false),
         }))
     }
 
@@ -155,9 +161,9 @@ impl SealedStore {
         let Some(Value { bytes, version }) = self.note(self.backend().get(table, key).await)? else {
             return Ok(Found::Nothing);
         };
-        Ok(match bytes.split_first() {
-            Some((&FORMAT, bytes)) => Found::Value(Value { bytes: bytes.to_vec(), version }),
-            _ => {
+        Ok(match self.unformatted(&bytes) {
+            Some(bytes) => Found::Value(Value { bytes: bytes.to_vec(), version }),
+            None => {
                 self.log_other_version(table);
                 Found::OtherVersion
             }
@@ -176,6 +182,33 @@ impl SealedStore {
         }
     }
 
+    /// From now on, it is that of a server of another version of this crate.
+    #[cfg(test)]
+    pub(crate) fn become_other_version(&self) {
+        self.0.is_other_version.store(true, Ordering::Relaxed);
+    }
+
+    fn format(&self) -> u8 {
+        #[cfg(test)]
+        if self.0.is_other_version.load(Ordering::Relaxed) {
+            return FORMAT + 1;
+        }
+        FORMAT
+    }
+
+    /// What is stored for these bytes.
+    fn formatted(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut formatted = Vec::with_capacity(1 + bytes.len());
+        formatted.push(self.format());
+        formatted.extend_from_slice(bytes);
+        formatted
+    }
+
+    /// What was stored; `None` if that was done by another version of this crate.
+    fn unformatted<'a>(&self, stored: &'a [u8]) -> Option<&'a [u8]> {
+        stored.split_first().filter(|(format, _)| **format == self.format()).map(|(_, bytes)| bytes)
+    }
+
     /// Whether something of another version was met a moment ago.
     #[cfg(test)]
     pub(crate) fn has_logged_other_version(&self) -> bool {
@@ -192,7 +225,7 @@ impl SealedStore {
         key: &str,
         write: Write<'_>,
     ) -> Result<Written, StoreError> {
-        let bytes = formatted(write.bytes);
+        let bytes = self.formatted(write.bytes);
         self.note(self.backend().put(table, key, Write { bytes: &bytes, ..write }).await)
     }
 
@@ -222,7 +255,7 @@ impl SealedStore {
         log: &str,
         append: Append<'_>,
     ) -> Result<Appended, StoreError> {
-        let bytes = formatted(append.bytes);
+        let bytes = self.formatted(append.bytes);
         self.backend().append(table, log, Append { bytes: &bytes, ..append }).await
     }
 
@@ -239,9 +272,9 @@ impl SealedStore {
     ) -> Result<Option<LogPage>, StoreError> {
         let mut page = self.backend().read_after(table, log, position, limit).await?;
         for entry in page.iter_mut().flat_map(|page| &mut page.entries) {
-            entry.bytes = match entry.bytes.split_first() {
-                Some((&FORMAT, bytes)) => bytes.into(),
-                _ => {
+            entry.bytes = match self.unformatted(&entry.bytes) {
+                Some(bytes) => bytes.into(),
+                None => {
                     self.log_other_version(table);
                     Arc::default()
                 }
@@ -255,7 +288,7 @@ impl SealedStore {
     /// # Errors
     /// The store cannot be reached.
     pub(crate) async fn publish(&self, topic: &str, message: &[u8]) -> Result<(), StoreError> {
-        self.backend().publish(topic, &formatted(message)).await
+        self.backend().publish(topic, &self.formatted(message)).await
     }
 
     /// Receives the messages of all replicas.
@@ -263,29 +296,25 @@ impl SealedStore {
     /// # Errors
     /// The store cannot be reached.
     pub(crate) async fn subscribe(&self, topic: &str) -> Result<SealedSubscription, StoreError> {
-        Ok(SealedSubscription(self.backend().subscribe(topic).await?))
+        let subscription = self.backend().subscribe(topic).await?;
+        Ok(SealedSubscription { store: self.clone(), subscription })
     }
 }
 
-/// What is stored for these bytes.
-fn formatted(bytes: &[u8]) -> Vec<u8> {
-    let mut formatted = Vec::with_capacity(1 + bytes.len());
-    formatted.push(FORMAT);
-    formatted.extend_from_slice(bytes);
-    formatted
-}
-
 /// The messages of a topic.
-pub(crate) struct SealedSubscription(Subscription);
+pub(crate) struct SealedSubscription {
+    store: SealedStore,
+    subscription: Subscription,
+}
 
 impl SealedSubscription {
     /// The next message, or that some were lost; `None` at the end of them.
     pub(crate) async fn next(&mut self) -> Option<Received> {
-        Some(match self.0.next().await? {
-            Received::Message(message) => match message.split_first() {
-                Some((&FORMAT, message)) => Received::Message(message.into()),
+        Some(match self.subscription.next().await? {
+            Received::Message(message) => match self.store.unformatted(&message) {
+                Some(message) => Received::Message(message.into()),
                 // another version of this crate: what it says cannot be read
-                _ => Received::Missed,
+                None => Received::Missed,
             },
             Received::Missed => Received::Missed,
         })

@@ -1006,7 +1006,7 @@ mod tests {
     use crate::core::{
         admission::Quota,
         crypto::{Key, KeyRing, test_key},
-        store::{Memory, OtherVersion},
+        store::Memory,
     };
 
     fn durable(store: SealedStore) -> Arc<DurableWebhooks> {
@@ -1076,7 +1076,8 @@ mod tests {
     #[tokio::test]
     async fn a_subscription_of_another_version_is_neither_delivered_nor_forgotten_and_the_log_says_so() {
         let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(1))]));
-        let other = SealedStore::shared(Arc::new(OtherVersion::new(&memory, &keys)), &keys, "test");
+        let other = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
+        other.become_other_version();
         let this = SealedStore::shared(Arc::new(memory.clone()), &keys, "test");
         let (theirs, ours) = (durable(other), durable(this.clone()));
         let server = Server::builder("test", "1").build().expect("a server");

@@ -64,12 +64,9 @@ async fn a_batch_that_is_started_while_its_session_ends_is_cancelled() {
 #[cfg(feature = "shared")]
 #[tokio::test]
 async fn a_session_that_a_server_of_another_version_has_ended_has_ended() {
-    use crate::core::{
-        crypto::{Key, KeyRing, test_key},
-        store::{Memory, OtherVersion},
-    };
-    let (memory, keys) = (Memory::default(), KeyRing::new(vec![Key::new(test_key(7))]));
-    let other = server().shared(OtherVersion::new(&memory, &keys)).build().expect("a server");
+    let memory = crate::core::store::Memory::default();
+    let other = server().shared(memory.clone()).build().expect("a server");
+    other.store().become_other_version();
     let this = server().shared(memory).build().expect("a server");
     let session = Client::with_session(&HttpHandler::new(&other), "2025-11-25").await;
     let here = Client { handler: HttpHandler::new(&this), ..session.clone() };

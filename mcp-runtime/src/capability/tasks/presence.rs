@@ -10,7 +10,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use super::{TaskOptions, Tasks, record::millis};
+use super::{
+    TaskOptions, Tasks,
+    record::{millis, now},
+};
 use crate::core::{
     config::LONGEST,
     store::{Condition, Record, StoreError, Table, Updated, Written},
@@ -27,8 +30,8 @@ const MAX_LISTS: usize = 1024;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct IdList {
     pub(super) ids: BTreeSet<Arc<str>>,
-    /// How long it is kept, in milliseconds.
-    life: u64,
+    /// Until when it is kept, in milliseconds since 1970.
+    expires: u64,
 }
 
 impl Record for IdList {
@@ -38,7 +41,7 @@ impl Record for IdList {
     }
 
     fn expires_in(&self) -> Duration {
-        Duration::from_millis(self.life)
+        Duration::from_millis(self.expires.saturating_sub(now()))
     }
 }
 
@@ -138,7 +141,7 @@ impl Tasks {
             let presence = self.presence.lock();
             (presence.ids.clone(), presence.changes)
         };
-        let list = IdList { ids, life: self.list_life() };
+        let list = IdList { ids, expires: now().saturating_add(self.list_life()) };
         if self.lists.put(self.store.process(), &list, Condition::Always).await? == Written::Full {
             return Err("the lists of running tasks are too long".into());
         }
@@ -151,8 +154,9 @@ impl Tasks {
         let (process, life) = (self.store.process(), self.list_life());
         let join = |list: &mut IdList| {
             let is_new = list.ids.insert(process.clone());
-            list.life = life;
-            is_new || anew
+            let is_due = list.expires < now().saturating_add(life / 2);
+            list.expires = now().saturating_add(life);
+            is_new || is_due || anew
         };
         match self.lists.update_or_create(PROCESSES, IdList::default(), join).await? {
             Updated::Full => Err("the list of processes is too long".into()),

@@ -199,7 +199,7 @@ impl Tasks {
         context: &Context,
         call: Option<Box<StoredCall>>,
     ) -> Result<(Arc<TaskPermit>, Versioned<StoredTask>), Reply> {
-        let permit = self.start(principal_digest(context.caller()), context.inner().request.owner())?;
+        let permit = self.start(principal_digest(context.caller()), &context.inner().request.owner())?;
         if let Some(mut call) = call {
             // with what earlier round trips of the call have brought
             let state = context.client_requests().lock();

@@ -164,7 +164,7 @@ mod tests {
         let store = SealedStore::in_memory();
         let options = super::super::TaskOptions { max_kept_bytes: 4000, ..Default::default() };
         let tasks = Tasks::new(options, &store, 50, Hub::default());
-        let permit = tasks.start(None, Owner::local()).unwrap();
+        let permit = tasks.start(None, &Owner::local()).unwrap();
         let mut copy = Some(tasks.create_record(&permit.task).await.unwrap());
         let table = Table::new("tasks", 10_000, 4000, 50);
         let kept = store.get(&table, &permit.task.id).await.unwrap().expect("a record").bytes.len();

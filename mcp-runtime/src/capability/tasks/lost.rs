@@ -275,7 +275,7 @@ fn find_tool(server: &Server, call: &StoredCall) -> Result<Arc<ToolEntry>, Refus
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "shared"))]
 mod tests {
     use super::*;
     use crate::core::{

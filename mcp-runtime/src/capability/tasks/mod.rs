@@ -152,15 +152,15 @@ impl Tasks {
     pub(crate) fn start(
         self: &Arc<Self>,
         owner: Option<Arc<str>>,
-        sharer: Owner,
+        sharer: &Owner,
     ) -> Result<TaskPermit, ProtocolError> {
         let random = random_bytes::<18>()
             .map_err(|_| ProtocolError::internal("the operating system provides no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
-        let Some(permit) = self.permits.try_acquire(&sharer, 1) else {
+        let Some(permit) = self.permits.try_acquire(sharer, 1) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
         };
-        let record = StoredTask::new(owner, &sharer, &self.options, self.store.process());
+        let record = StoredTask::new(owner, sharer, &self.options, self.store.process());
         let task = RunningTask::new(id.clone(), record, self.options.ttl);
         self.running.lock().insert(id, task.clone());
         Ok(TaskPermit { tasks: self.clone(), task, _permit: permit })

@@ -1,6 +1,6 @@
 //! State that a server keeps outside of its calls: in memory, or in a store that replicas share.
 
-#[cfg(test)]
+#[cfg(all(test, feature = "shared"))]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{
     fmt,
@@ -51,7 +51,7 @@ struct StoreInner {
     /// Since when operations are answered.
     reached: Mutex<Option<Instant>>,
     other_versions: LogLimit,
-    #[cfg(test)]
+    #[cfg(all(test, feature = "shared"))]
     is_other_version: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ impl SealedStore {
             messages: Default::default(),
             reached: Mutex::default(),
             other_versions: LogLimit::new(),
-            #[cfg(test)]
+            #[cfg(all(test, feature = "shared"))]
             is_other_version: AtomicBool::new(false),
         }))
     }
@@ -183,13 +183,13 @@ impl SealedStore {
     }
 
     /// From now on, it is that of a server of another version of this crate.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "shared"))]
     pub(crate) fn become_other_version(&self) {
         self.0.is_other_version.store(true, Ordering::Relaxed);
     }
 
     fn format(&self) -> u8 {
-        #[cfg(test)]
+        #[cfg(all(test, feature = "shared"))]
         if self.0.is_other_version.load(Ordering::Relaxed) {
             return FORMAT + 1;
         }
@@ -210,7 +210,7 @@ impl SealedStore {
     }
 
     /// Whether something of another version was met a moment ago.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "shared"))]
     pub(crate) fn has_logged_other_version(&self) -> bool {
         self.0.other_versions.line().is_none()
     }

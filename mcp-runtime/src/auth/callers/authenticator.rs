@@ -704,7 +704,7 @@ mod tests {
     use crate::core::store::SealedStore;
 
     fn authenticator(authentications: &[Authentication]) -> Result<Authenticator, Vec<String>> {
-        let used = SingleUse::new(&SealedStore::in_memory(), "proofs", 10, 50, std::time::SystemTime::now());
+        let used = SingleUse::new(&SealedStore::in_memory(), "proofs", 10, std::time::SystemTime::now());
         let used = Arc::new(used);
         let failed = FailureRate {
             rate: Rate::new(60, Duration::from_secs(60)),

@@ -65,7 +65,7 @@ pub(crate) fn set_up_authentication(
     if http.trusts_all {
         problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
     }
-    let used = SingleUse::new(store, "proofs", MAX_PROOFS, options.limits.share_percent, SystemTime::now());
+    let used = SingleUse::new(store, "proofs", MAX_PROOFS, SystemTime::now());
     let used = Arc::new(used);
     let rate = match &options.limits.invalid_tokens {
         Ok(rate) => *rate,

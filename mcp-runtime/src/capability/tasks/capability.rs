@@ -24,7 +24,7 @@ impl Lasting for Tasks {
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self> {
         let ItemDefaults { options, hub, store, .. } = assembly.rules;
         let own = options.of_capabilities.get::<TaskOptions>().cloned().unwrap_or_default();
-        Self::new(own, store, options.limits.share_percent, hub.clone())
+        Self::new(own, store, hub.clone())
     }
 }
 

@@ -163,7 +163,7 @@ mod tests {
     async fn a_failure_without_room_in_the_store_is_saved_once_there_is_room() {
         let store = SealedStore::in_memory();
         let options = super::super::TaskOptions { max_kept_bytes: 4000, ..Default::default() };
-        let tasks = Tasks::new(options, &store, 50, Hub::default());
+        let tasks = Tasks::new(options, &store, Hub::default());
         let permit = tasks.start(None, &Owner::local()).unwrap();
         let mut copy = Some(tasks.create_record(&permit.task).await.unwrap());
         let table = Table::new("tasks", 10_000, 4000, 50);

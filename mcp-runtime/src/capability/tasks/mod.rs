@@ -38,7 +38,7 @@ use running_task::RunningTask;
 use watch::WatchedTask;
 
 use crate::core::{
-    admission::{Owner, Permit, Quota, Shares},
+    admission::{HALF, Owner, Permit, Quota, Shares},
     changes::Hub,
     crypto::random_bytes,
     dispatch::Reply,
@@ -103,11 +103,11 @@ fn unknown_task() -> ProtocolError {
 }
 
 impl Tasks {
-    /// One owner may have that percentage of all tasks. `hub` notifies the subscribers of the tasks.
-    pub(crate) fn new(options: TaskOptions, store: &SealedStore, share_percent: u8, hub: Hub) -> Arc<Self> {
-        let table = Table::new("tasks", options.max_kept, options.max_kept_bytes, share_percent);
+    /// One owner may have half of all tasks. `hub` notifies the subscribers of the tasks.
+    pub(crate) fn new(options: TaskOptions, store: &SealedStore, hub: Hub) -> Arc<Self> {
+        let table = Table::new("tasks", options.max_kept, options.max_kept_bytes, HALF);
         Arc::new(Self {
-            permits: Shares::new(Quota::new(options.max_running, share_percent)),
+            permits: Shares::new(Quota::half(options.max_running)),
             options,
             store: store.clone(),
             records: Records::new(store, table),

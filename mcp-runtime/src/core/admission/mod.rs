@@ -23,4 +23,4 @@ pub(crate) use shares::{Permit, Shares};
 #[cfg(feature = "events-webhook")]
 pub(crate) use turns::Turn;
 pub(crate) use turns::Turns;
-pub(crate) use usage::{Quota, Usage};
+pub(crate) use usage::{HALF, Quota, Usage};

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use super::Owner;
 
+/// How much of what clients share one of them may use, in percent.
+pub(crate) const HALF: u8 = 50;
+
 /// A limit, and how much of it one owner may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
@@ -23,7 +26,7 @@ impl Quota {
 
     /// A limit of which one owner may use half.
     pub(crate) fn half(limit: usize) -> Self {
-        Self::new(limit, 50)
+        Self::new(limit, HALF)
     }
 
     /// A limit for each owner, without one in total.

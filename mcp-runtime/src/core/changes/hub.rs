@@ -26,8 +26,6 @@ use crate::core::{
 pub(crate) struct SubscriptionLimits {
     /// Subscribers at once.
     pub(crate) subscribers: usize,
-    /// How many of them one owner may have, in percent.
-    pub(crate) share_percent: u8,
     /// Resources that one subscriber subscribes to.
     pub(crate) uris: usize,
     /// Bytes of what all of them subscribe to.
@@ -40,7 +38,7 @@ impl Default for SubscriptionLimits {
     /// More than there can be HTTP streams, with those that wait for their clients to reconnect, so that those limits are
     /// reached first.
     fn default() -> Self {
-        Self { subscribers: 5000, share_percent: 50, uris: 1024, bytes: 32 << 20, pending: 1024 }
+        Self { subscribers: 5000, uris: 1024, bytes: 32 << 20, pending: 1024 }
     }
 }
 
@@ -123,7 +121,7 @@ impl Default for Hub {
 
 impl Hub {
     pub(crate) fn new(limits: SubscriptionLimits) -> Self {
-        let shares = |limit| Shares::new(Quota::new(limit, limits.share_percent));
+        let shares = |limit| Shares::new(Quota::half(limit));
         let (permits, bytes) = (shares(limits.subscribers), shares(limits.bytes));
         Self(Arc::new(HubInner {
             limits,

@@ -141,7 +141,6 @@ pub struct Limits {
     pub(crate) shutdown_timeout: Option<Duration>,
     pub(crate) write_timeout: Duration,
     pub(crate) client_request_timeout: Duration,
-    pub(crate) share_percent: u8,
     pub(crate) subscriptions: SubscriptionLimits,
     /// How often one caller may send a request, or what is wrong with that.
     pub(crate) rate: Option<Result<Rate, String>>,
@@ -166,7 +165,6 @@ impl Default for Limits {
             shutdown_timeout: None,
             write_timeout: Duration::from_secs(30),
             client_request_timeout: Duration::from_secs(5 * 60),
-            share_percent: 50,
             subscriptions: SubscriptionLimits::default(),
             rate: None,
             #[cfg(feature = "auth")]
@@ -244,12 +242,6 @@ impl Limits {
     pub fn max_result(mut self, bytes: usize) -> Self {
         self.max_result = Some(bytes);
         self
-    }
-
-    /// A limit that clients share.
-    #[cfg(feature = "http")]
-    pub(crate) fn quota(&self, limit: usize) -> crate::core::admission::Quota {
-        crate::core::admission::Quota::new(limit, self.share_percent)
     }
 
     /// Sets how many calls may run at once on one connection; 256 by default.

@@ -103,7 +103,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             client_request_timeout: Duration::from_secs(5 * 60),
-            single_use: SingleUse::new(&SealedStore::in_memory(), "calls", 10_000, 50, SystemTime::now()),
+            single_use: SingleUse::new(&SealedStore::in_memory(), "calls", 10_000, SystemTime::now()),
             server_values: Extensions::default(),
             logging: false,
             logging_hint_logged: AtomicBool::new(false),

@@ -619,13 +619,7 @@ impl ServerBuilder {
         let has_handle = takes_handle || !self.handle_receivers.is_empty();
         let mut settings = Settings {
             client_request_timeout: options.limits.client_request_timeout,
-            single_use: SingleUse::new(
-                &store,
-                "calls",
-                options.limits.max_consumed_calls,
-                options.limits.share_percent,
-                SystemTime::now(),
-            ),
+            single_use: SingleUse::new(&store, "calls", options.limits.max_consumed_calls, SystemTime::now()),
             logging: options.telemetry.client_logging,
             ..Settings::default()
         };

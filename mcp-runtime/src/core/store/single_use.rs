@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{Condition, SealedStore, Table, Write, Written};
 use crate::core::{
-    admission::Owner,
+    admission::{HALF, Owner},
     log_limit::{LogLimit, LogLine},
 };
 
@@ -34,21 +34,15 @@ pub(crate) struct ConsumedCall<'a> {
 }
 
 impl SingleUse {
-    /// Records as many in a table of that name, of which one owner may have `share_percent`.
-    pub(crate) fn new(
-        store: &SealedStore,
-        table: &str,
-        entries: usize,
-        share_percent: u8,
-        now: SystemTime,
-    ) -> Self {
+    /// Records as many in a table of that name, of which one owner may have half.
+    pub(crate) fn new(store: &SealedStore, table: &str, entries: usize, now: SystemTime) -> Self {
         // as precise as the start of a call, so that one of the same moment is not refused
         let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let since = SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
         Self {
             store: store.clone(),
-            table: Table::new(table, entries, usize::MAX, share_percent),
+            table: Table::new(table, entries, usize::MAX, HALF),
             since: (!store.is_shared()).then_some(since),
         }
     }
@@ -98,7 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_owner_with_a_full_share_is_refused_until_a_call_expires() {
-        let used = SingleUse::new(&SealedStore::in_memory(), "calls", 4, 50, SystemTime::now());
+        let used = SingleUse::new(&SealedStore::in_memory(), "calls", 4, SystemTime::now());
         assert!(consume(&used, "a", "ada", 100).await);
         assert!(!consume(&used, "a", "ada", 100).await, "consumed before");
         assert!(consume(&used, "b", "ada", 200).await);
@@ -112,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_began_before_the_store_in_memory_is_refused() {
         let now = SystemTime::now();
-        let used = SingleUse::new(&SealedStore::in_memory(), "calls", 4, 50, now);
+        let used = SingleUse::new(&SealedStore::in_memory(), "calls", 4, now);
         let (owner, expires) = (Owner::local(), now + Duration::from_secs(100));
         let early = now - Duration::from_secs(1);
         assert!(

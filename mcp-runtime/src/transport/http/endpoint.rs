@@ -24,8 +24,8 @@ use super::{
     sse::StreamDeadline,
 };
 use crate::core::{
-    admission::{Owner, Permit, Shares},
-    config::{ForwardedClient, HttpOptions, Limits},
+    admission::{Owner, Permit, Quota, Shares},
+    config::{ForwardedClient, HttpOptions},
     connection::{AccessRules, ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
@@ -72,7 +72,7 @@ impl Endpoint {
         }
         Arc::new(Self {
             server: server.clone(),
-            budgets: Budgets::new(&options, &server.options().limits),
+            budgets: Budgets::new(&options),
             access_rules: options.identifies_callers().then(|| server.access_rules().clone()),
             no_extensions: Arc::default(),
             trusts_proxies: !options.trusted_proxies.is_empty(),
@@ -319,8 +319,8 @@ const MAX_DETACHED: usize = 256;
 pub(super) const MAX_WAITING: usize = 256;
 
 impl Budgets {
-    fn new(options: &HttpOptions, limits: &Limits) -> Self {
-        let shares = |limit| Shares::new(limits.quota(limit));
+    fn new(options: &HttpOptions) -> Self {
+        let shares = |limit| Shares::new(Quota::half(limit));
         Self {
             requests: shares(options.max_requests),
             messages: shares(MAX_MESSAGES),

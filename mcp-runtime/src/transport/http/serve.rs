@@ -493,7 +493,7 @@ async fn accept(
 ) {
     let endpoint = &handler.endpoint;
     let permits = Arc::new(Semaphore::new(connections));
-    let shares = Shares::new(endpoint.server.options().limits.quota(connections));
+    let shares = Shares::new(Quota::half(connections));
     // the connections of a proxy are those of all its clients
     let proxied = Shares::new(Quota::undivided(connections));
     let is_proxy = |peer: &Peer| {

@@ -433,7 +433,7 @@ impl Lasting for Webhooks {
                  remove `webhooks_on_loopback()` outside of tests"
             );
         }
-        let quota = options.limits.quota(limits.max_subscriptions);
+        let quota = Quota::half(limits.max_subscriptions);
         if limits.roots.is_none() {
             assembly.errors.push(BuildError::new("the root certificates for webhooks are not in PEM".into()));
         }

@@ -9,7 +9,7 @@ use super::{
     sessions::unix_time,
 };
 use crate::core::{
-    admission::Owner,
+    admission::{HALF, Owner},
     store::{Condition, Found, SealedStore, StoreError, Table, Write, Written},
 };
 
@@ -25,13 +25,9 @@ pub(super) struct EndedSessions {
 }
 
 impl EndedSessions {
-    /// For this many sessions, of which one owner may have that share.
-    pub(super) fn new(
-        store: &SealedStore,
-        (sessions, share_percent): (usize, u8),
-        allows_unchecked: bool,
-    ) -> Self {
-        let table = Table::new("sessions", sessions, usize::MAX, share_percent);
+    /// For this many sessions, of which one owner may have half.
+    pub(super) fn new(store: &SealedStore, sessions: usize, allows_unchecked: bool) -> Self {
+        let table = Table::new("sessions", sessions, usize::MAX, HALF);
         Self { store: store.clone(), table, allows_unchecked }
     }
 

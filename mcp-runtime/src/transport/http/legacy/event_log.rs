@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     core::{
-        admission::{Owner, Permit, Quota, Shares},
+        admission::{HALF, Owner, Permit, Quota, Shares},
         crypto::random_bytes,
         store::{Append, Appended, LogEntry, MemoryLogs, Table},
         sync::Mutex,
@@ -44,9 +44,9 @@ pub(super) struct EventLogs {
 }
 
 impl EventLogs {
-    pub(super) fn new(share_percent: u8) -> Self {
-        let table = Table::new("streams", MAX_STREAMS, MAX_BYTES, share_percent);
-        let share = Quota::new(MAX_BYTES, share_percent).share_of(&Owner::anonymous());
+    pub(super) fn new() -> Self {
+        let table = Table::new("streams", MAX_STREAMS, MAX_BYTES, HALF);
+        let share = Quota::half(MAX_BYTES).share_of(&Owner::anonymous());
         // without randomness, streams cannot be named either
         let process = random_bytes().unwrap_or_default();
         // one event must not cost all others

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     core::{
-        admission::Owner,
+        admission::{Owner, Quota},
         config::HttpOptions,
         connection::{PendingRequests, Principal},
         crypto::random_bytes,
@@ -59,21 +59,17 @@ impl fmt::Debug for Sessions {
 
 impl Sessions {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Arc<Self> {
-        let limits = &server.options().limits;
         Arc::new(Self {
             ids: SessionIds::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
-            records: SessionRecords::new(
-                limits.quota(options.max_session_records),
-                server.keys().is_random(),
-            ),
+            records: SessionRecords::new(Quota::half(options.max_session_records), server.keys().is_random()),
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
-            table: SessionTable::new(limits.quota(options.max_sessions), server.hub().clone()),
+            table: SessionTable::new(Quota::half(options.max_sessions), server.hub().clone()),
             ended: server.store().is_shared().then(|| {
-                let records = (options.max_session_records, limits.share_percent);
-                EndedSessions::new(server.store(), records, server.options().stores.allows_unchecked_sessions)
+                let allows_unchecked = server.options().stores.allows_unchecked_sessions;
+                EndedSessions::new(server.store(), options.max_session_records, allows_unchecked)
             }),
-            event_logs: options.resumable.then(|| Arc::new(EventLogs::new(limits.share_percent))),
+            event_logs: options.resumable.then(|| Arc::new(EventLogs::new())),
         })
     }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::resource_tools::resource_tools;
 use crate::{
-    client::{Client, Error, Refresh, ToolInfo, link::ServerLink, receive::handlers::AnswerFuture},
+    client::{Client, Error, Refresh, ToolInfo, receive::handlers::AnswerFuture},
     core::sync::Mutex,
 };
 
@@ -161,8 +161,5 @@ impl ToolSource {
 
 /// Whether the connection has ended.
 fn is_closed(client: &Client) -> bool {
-    match client.shared().connection() {
-        Ok(connection) => matches!(&*connection.link, ServerLink::Stream(link) if link.is_closed()),
-        Err(_) => true,
-    }
+    client.shared().connection().map_or(true, |connection| connection.link.is_closed())
 }

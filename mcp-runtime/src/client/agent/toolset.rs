@@ -712,11 +712,7 @@ impl Toolset {
         };
         let mime = item.mime.clone().unwrap_or_else(|| reference.mime_type.clone());
         let filename = filename_of(item.uri.as_deref().unwrap_or(&source.uri));
-        let kept = self.artifacts.keep(bytes.clone(), mime, filename, Some(source)).await;
-        let (reference, is_new) = kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))?;
-        if is_new {
-            self.shared.counters.stored_artifact(reference.size_bytes);
-        }
+        let reference = self.keep_artifact(bytes.clone(), mime, filename, Some(source)).await?;
         self.shared.counters.artifacts_fetched_again(1);
         Ok(Artifact { reference, bytes })
     }
@@ -732,7 +728,17 @@ impl Toolset {
         filename: Option<&str>,
     ) -> Result<ArtifactRef, Error> {
         let filename = filename.and_then(filename_of);
-        let kept = self.artifacts.keep(bytes, mime_type.to_owned(), filename, None).await;
+        self.keep_artifact(bytes, mime_type.to_owned(), filename, None).await
+    }
+
+    async fn keep_artifact(
+        &self,
+        bytes: Vec<u8>,
+        mime: String,
+        filename: Option<String>,
+        source: Option<ArtifactSource>,
+    ) -> Result<ArtifactRef, Error> {
+        let kept = self.artifacts.keep(bytes, mime, filename, source).await;
         let (reference, is_new) = kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))?;
         if is_new {
             self.shared.counters.stored_artifact(reference.size_bytes);

@@ -407,8 +407,7 @@ impl SharedClient {
     /// Whether there is a connection, or another request opens it again.
     pub(in crate::client) fn can_continue(&self) -> bool {
         let Ok(connection) = self.connection() else { return false };
-        let is_dead = matches!(&*connection.link, ServerLink::Stream(link) if link.is_closed());
-        !is_dead || self.must_reopen(&connection)
+        !connection.link.is_closed() || self.must_reopen(&connection)
     }
 
     /// Begins a new session in place of one that the server may have forgotten.
@@ -424,12 +423,8 @@ impl SharedClient {
 
     /// Whether the connection is dead, and another one is wanted.
     fn must_reopen(&self, connection: &Connection) -> bool {
-        let is_dead = match &*connection.link {
-            ServerLink::Stream(link) => link.is_closed(),
-            // a handshake that failed left no session
-            ServerLink::Http(_) => self.is_without_session.load(Ordering::Relaxed),
-        };
-        is_dead
+        // over HTTP, a handshake that failed left no session
+        (connection.link.is_closed() || self.is_without_session.load(Ordering::Relaxed))
             && match &self.source {
                 LinkSource::Command(_) => self.options.respawn,
                 // a session over HTTP that is lost is replaced

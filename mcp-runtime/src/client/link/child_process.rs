@@ -9,7 +9,7 @@ use std::{
     process::{Command, ExitStatus, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -76,7 +76,7 @@ const ENVIRONMENT: &[&str] = &[
 /// A child process; clones are the same one.
 #[derive(Debug, Clone)]
 pub(in crate::client) struct ChildHandle {
-    exit: watch::Receiver<Exit>,
+    exit: Exit,
     stderr: Arc<Mutex<VecDeque<u8>>>,
     pub(in crate::client) id: Option<u32>,
 }
@@ -90,22 +90,15 @@ pub struct ChildProcess {
     pub stdout: ChildStdout,
     /// What the process logs.
     pub stderr: ChildStderr,
-    exit: watch::Receiver<Exit>,
+    exit: Exit,
     id: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Exit {
-    Running,
-    /// The process has exited; the rest of its group may not.
-    Exited(Option<ExitStatus>),
-    /// The whole group was ended.
-    Ended(Option<ExitStatus>),
-}
+/// The status of a process that has exited, if it is known; the rest of its group has ended when the sender is gone.
+type Exit = watch::Receiver<Option<ExitStatus>>;
 
 /// Every child that runs, for [`end_children`].
-static CHILDREN: Mutex<Vec<(u64, CancellationToken, watch::Receiver<Exit>)>> = Mutex::new(Vec::new());
-static NEXT_CHILD: AtomicU64 = AtomicU64::new(0);
+static CHILDREN: Mutex<Vec<(CancellationToken, Exit)>> = Mutex::new(Vec::new());
 /// Whether `main` is the crate's, which ends children when it returns and on signals.
 static MANAGED_MAIN: AtomicBool = AtomicBool::new(false);
 static HANDLES_SIGNALS: AtomicBool = AtomicBool::new(false);
@@ -137,11 +130,14 @@ impl ChildProcess {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("it has no pipes"));
         };
-        let (sender, exit) = watch::channel(Exit::Running);
+        let (sender, exit) = watch::channel(None);
         let id = child.0.id();
-        let number = NEXT_CHILD.fetch_add(1, Ordering::Relaxed);
-        CHILDREN.lock().push((number, token.clone(), exit.clone()));
-        tokio::spawn(own(child, number, sender, token.clone()));
+        let mut children = CHILDREN.lock();
+        // those that have ended
+        children.retain(|(_, exit)| exit.has_changed().is_ok());
+        children.push((token.clone(), exit.clone()));
+        drop(children);
+        tokio::spawn(own(child, sender, token.clone()));
         Ok(Self { stdin, stdout, stderr, exit, id })
     }
 
@@ -151,12 +147,9 @@ impl ChildProcess {
     }
 }
 
-async fn ended(mut exit: watch::Receiver<Exit>) -> Option<ExitStatus> {
-    // the sender is dropped with the task that ends the process
-    match *exit.wait_for(|exit| matches!(exit, Exit::Ended(_))).await.ok()? {
-        Exit::Ended(status) => status,
-        Exit::Running | Exit::Exited(_) => None,
-    }
+async fn ended(mut exit: Exit) -> Option<ExitStatus> {
+    while exit.changed().await.is_ok() {}
+    *exit.borrow()
 }
 
 /// Starts the server of a client, and keeps its stderr.
@@ -199,29 +192,26 @@ pub(in crate::client) fn spawn(
 }
 
 /// Owns a process until its group has ended.
-async fn own(mut child: GroupGuard, number: u64, exit: watch::Sender<Exit>, token: CancellationToken) {
-    let _unregister = Unregister(number);
+async fn own(mut child: GroupGuard, exit: watch::Sender<Option<ExitStatus>>, token: CancellationToken) {
     let exited = tokio::select! {
         status = child.0.wait() => Some(status.ok()),
         () = token.cancelled() => None,
     };
-    let status = match exited {
+    match exited {
         Some(status) => {
+            exit.send_replace(status);
             // its last messages may be in the pipe
-            exit.send_replace(Exit::Exited(status));
             tokio::select! {
                 () = sleep(LAST_OUTPUT) => {}
                 () = token.cancelled() => {}
             }
             token.cancel();
-            status
         }
-        None => end(&mut child).await,
-    };
-    exit.send_replace(Exit::Exited(status));
+        None => drop(exit.send_replace(end(&mut child).await)),
+    }
     // its child processes are in its group, and have no other owner
-    let _ended = child.0.start_kill();
-    exit.send_replace(Exit::Ended(status));
+    drop(child);
+    drop(exit);
 }
 
 /// Ends a process whose stdin has been closed.
@@ -239,14 +229,6 @@ async fn end(child: &mut GroupGuard) -> Option<ExitStatus> {
     }
     let _ended = child.0.start_kill();
     timeout(GRACE, child.0.wait()).await.ok()?.ok()
-}
-
-struct Unregister(u64);
-
-impl Drop for Unregister {
-    fn drop(&mut self) {
-        CHILDREN.lock().retain(|(number, ..)| *number != self.0);
-    }
 }
 
 async fn keep_stderr(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
@@ -283,13 +265,8 @@ impl ChildHandle {
     /// The error of requests to the process, whose output has ended.
     pub(in crate::client) async fn closed_error(&self) -> Error {
         let mut exit = self.exit.clone();
-        let status = match timeout(LAST_STATUS, exit.wait_for(|exit| *exit != Exit::Running)).await {
-            Ok(Ok(exit)) => match *exit {
-                Exit::Running => None,
-                Exit::Exited(status) | Exit::Ended(status) => status,
-            },
-            _ => None,
-        };
+        let known = timeout(LAST_STATUS, exit.wait_for(Option::is_some)).await;
+        let status = known.ok().and_then(|known| *known.ok()?);
         Error::Closed { status, stderr: self.stderr() }
     }
 }
@@ -298,10 +275,7 @@ impl ChildHandle {
 ///
 /// [`mcp_runtime::main`](crate::main) does so when `main` returns.
 pub async fn end_children() {
-    let children: Vec<_> = {
-        let children = CHILDREN.lock();
-        children.iter().map(|(_, token, exit)| (token.clone(), exit.clone())).collect()
-    };
+    let children = CHILDREN.lock().clone();
     for (token, _) in &children {
         token.cancel();
     }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     client::{
         Error,
-        large_text::{LARGE, run_elsewhere},
+        large_text::run_by_size,
         operation::{Operation, TimeLimit},
         receive::inbox::Inbox,
     },
@@ -74,12 +74,9 @@ pub(in crate::client) async fn open(
             loop {
                 match events.next(max_message).await {
                     Ok(Some(event)) if matches!(&*event.kind, "" | "message") => {
-                        if event.data.len() < LARGE {
-                            received.take(&event.data);
-                            continue;
-                        }
                         let taker = received.clone();
-                        if run_elsewhere(move || taker.take(&event.data)).await.is_err() {
+                        let bytes = event.data.len();
+                        if run_by_size(bytes, move || taker.take(&event.data)).await.is_err() {
                             return;
                         }
                     }

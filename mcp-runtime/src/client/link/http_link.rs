@@ -33,7 +33,7 @@ use crate::{
         Error,
         cleanup::{Cleanup, FLUSH_TIMEOUT},
         connect::client_builder::ClientOptions,
-        large_text::{LARGE, run_elsewhere},
+        large_text::run_by_size,
         operation::Operation,
         receive::inbox::{ENDED, Inbox, Responder},
     },
@@ -599,12 +599,7 @@ impl HttpShared {
                 if !is_message {
                     continue;
                 }
-                let taken = if event.data.len() < LARGE {
-                    self.take_messages(&event.data, id)
-                } else {
-                    self.take_body(event.data, id).await
-                };
-                if let Some(reply) = taken? {
+                if let Some(reply) = self.take_body(event.data, id).await? {
                     return Ok(Some(reply));
                 }
             }
@@ -666,11 +661,8 @@ impl HttpShared {
 
     /// As [`take_messages`](Self::take_messages), of a body that may be large.
     async fn take_body(self: &Arc<Self>, body: Vec<u8>, id: Option<u64>) -> Result<Option<String>, Error> {
-        if body.len() < LARGE {
-            return self.take_messages(&body, id);
-        }
         let shared = self.clone();
-        Box::pin(run_elsewhere(move || shared.take_messages(&body, id))).await?
+        run_by_size(body.len(), move || shared.take_messages(&body, id)).await?
     }
 
     /// The result for `id` among the messages of a body; the others go to the inbox.

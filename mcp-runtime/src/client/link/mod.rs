@@ -14,6 +14,7 @@ use super::{
     operation::{Operation, TimeLimit},
 };
 use crate::core::protocol::{INTERNAL_ERROR, Revision};
+use child_process::ChildHandle;
 use http_link::HttpLink;
 use outgoing::OutgoingRequest;
 use stream_link::StreamLink;
@@ -74,6 +75,19 @@ impl ServerLink {
             Self::Stream(_) => 0,
             Self::Http(link) => link.authorization_attempts(),
         }
+    }
+
+    /// The server's process, if it has one.
+    pub(super) fn process(&self) -> Option<&ChildHandle> {
+        match self {
+            Self::Stream(link) => link.process.as_ref(),
+            Self::Http(_) => None,
+        }
+    }
+
+    /// Whether a stream has ended; over HTTP, each request has its own.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self, Self::Stream(link) if link.is_closed())
     }
 
     pub(super) fn is_http(&self) -> bool {

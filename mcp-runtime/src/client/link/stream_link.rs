@@ -61,7 +61,7 @@ const LAST_MESSAGES: Duration = Duration::from_millis(200);
 pub(in crate::client) struct StreamLink {
     shared: Arc<StreamShared>,
     token: CancellationToken,
-    pub(in crate::client) process: Option<ChildHandle>,
+    pub(super) process: Option<ChildHandle>,
     /// What messages are posted with, over HTTP+SSE.
     http: Option<HttpLink>,
 }

@@ -92,6 +92,11 @@ struct KeptClient {
 }
 
 impl KeptClient {
+    fn new(id: &str, secret: Option<&str>, method: &str) -> Self {
+        let secret = secret.map(str::to_owned);
+        Self { id: id.to_owned(), secret, method: method.to_owned(), untried_redirect: None }
+    }
+
     /// Whether it may be used with this redirect; some authorization servers compare all of it.
     fn accepts(&self, redirect_uri: &str) -> bool {
         self.untried_redirect.as_deref().is_none_or(|registered| registered == redirect_uri)
@@ -177,9 +182,8 @@ pub(in crate::client) struct Authorizer {
     takeovers: AtomicU64,
     /// Counts authorizations that were begun.
     attempts: AtomicU64,
-    /// Counts those that failed, for the calls that waited for them.
-    failures: AtomicU64,
-    last_failure: crate::core::sync::Mutex<Option<Error>>,
+    /// How many of them failed, and the last error, for the calls that waited for it.
+    failures: crate::core::sync::Mutex<(u64, Option<Error>)>,
     /// Whether a user is about to log in.
     user_acts: watch::Sender<bool>,
 }
@@ -212,8 +216,7 @@ impl Authorizer {
             authorizations: AtomicU64::new(0),
             takeovers: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            last_failure: crate::core::sync::Mutex::default(),
+            failures: crate::core::sync::Mutex::default(),
             user_acts: watch::Sender::new(false),
         })
     }
@@ -267,8 +270,8 @@ impl Authorizer {
         self.attempts.fetch_add(1, Ordering::SeqCst);
         let (kept, obtained) = self.obtain(kept, challenge, peer, login).await;
         if let Err(error) = &obtained {
-            *self.last_failure.lock() = Some(error.clone());
-            self.failures.fetch_add(1, Ordering::SeqCst);
+            let mut failures = self.failures.lock();
+            *failures = (failures.0 + 1, Some(error.clone()));
         }
         // only now, so that who waits finds the failure
         drop(kept);
@@ -348,7 +351,7 @@ impl Authorizer {
     }
 
     fn has_asked(&self) -> bool {
-        self.authorizations() > 0 || self.failures.load(Ordering::SeqCst) > 0
+        self.authorizations() > 0 || self.failures.lock().0 > 0
     }
 
     /// How many authorizations were begun.
@@ -368,15 +371,14 @@ impl Authorizer {
     /// Locks the stored entry for one call at a time; the first call loads it from the store. The error is that of an
     /// authorization that failed while this one waited.
     async fn kept(&self) -> Result<(OwnedMutexGuard<KeptTokens>, Option<Error>), Error> {
-        let failures = self.failures.load(Ordering::SeqCst);
+        let before = self.failures.lock().0;
         let mut kept = self.kept.clone().lock_owned().await;
         if !kept.is_loaded {
             *kept = self.load().await?.filter(|kept| self.trusts(&kept.issuer)).unwrap_or_default();
             kept.is_loaded = true;
         }
-        let has_failed = self.failures.load(Ordering::SeqCst) != failures;
-        let failure = if has_failed { self.last_failure.lock().clone() } else { None };
-        Ok((kept, failure))
+        let (failures, last) = self.failures.lock().clone();
+        Ok((kept, last.filter(|_| failures != before)))
     }
 
     /// Whether an authorization server may be used.
@@ -621,31 +623,17 @@ impl Authorizer {
         server: &ServerMetadata,
     ) -> Result<KeptClient, Error> {
         if let Some(registered) = &self.oauth.registered {
-            let secret = match &registered.secret {
-                ClientSecret::Secret(secret) => Some(secret.clone()),
-                ClientSecret::None | ClientSecret::Key(_) => None,
+            let (secret, method) = match &registered.secret {
+                ClientSecret::None => (None, "none"),
+                ClientSecret::Key(_) => (None, "private_key_jwt"),
+                ClientSecret::Secret(secret) => (Some(secret.as_str()), secret_method(server)),
             };
-            let method = match &registered.secret {
-                ClientSecret::None => "none",
-                ClientSecret::Key(_) => "private_key_jwt",
-                ClientSecret::Secret(_) => secret_method(server),
-            };
-            return Ok(KeptClient {
-                id: registered.id.clone(),
-                secret,
-                method: method.to_owned(),
-                untried_redirect: None,
-            });
+            return Ok(KeptClient::new(&registered.id, secret, method));
         }
         if let Some(url) =
             self.oauth.metadata_url.as_ref().filter(|_| server.client_id_metadata_document_supported)
         {
-            return Ok(KeptClient {
-                id: url.clone(),
-                secret: None,
-                method: "none".to_owned(),
-                untried_redirect: None,
-            });
+            return Ok(KeptClient::new(url, None, "none"));
         }
         let known = kept.client.as_ref().filter(|_| kept.issuer == server.issuer);
         if let Some(client) = known.filter(|client| client.accepts(&self.oauth.redirect_uri)) {
@@ -807,12 +795,9 @@ impl Authorizer {
         if !scopes.is_empty() {
             form.push(("scope", scopes.join(" ")));
         }
-        let client = KeptClient {
-            id: idp.client_id.clone(),
-            secret: idp.client_secret.clone(),
-            method: if idp.client_secret.is_some() { "client_secret_basic" } else { "none" }.to_owned(),
-            untried_redirect: None,
-        };
+        let secret = idp.client_secret.as_deref();
+        let method = if secret.is_some() { "client_secret_basic" } else { "none" };
+        let client = KeptClient::new(&idp.client_id, secret, method);
         // the program names this address
         let fetcher = self.fetcher(Reach::Any);
         Ok(self.post_token(&fetcher, &idp.token_endpoint, form, &client, issuer, None).await??.access_token)

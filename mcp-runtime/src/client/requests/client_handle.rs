@@ -147,22 +147,14 @@ impl Client {
     /// The id of the server's process, if it has one.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
-        match &*self.shared().connection().ok()?.link {
-            ServerLink::Stream(link) => link.process.as_ref()?.id,
-            ServerLink::Http(_) => None,
-        }
+        self.shared().connection().ok()?.link.process()?.id
     }
 
     /// The end of what the server's process has written to stderr, at most 64 KiB.
     #[must_use]
     pub fn stderr(&self) -> String {
-        let Ok(connection) = self.shared().connection() else { return String::new() };
-        match &*connection.link {
-            ServerLink::Stream(link) => {
-                link.process.as_ref().map(|process| process.stderr()).unwrap_or_default()
-            }
-            ServerLink::Http(_) => String::new(),
-        }
+        let connection = self.shared().connection().ok();
+        connection.and_then(|connection| Some(connection.link.process()?.stderr())).unwrap_or_default()
     }
 
     /// The server's tools, of all pages. Over HTTP those are left out that clients must not call.

@@ -3,13 +3,13 @@
 //!
 //! See [backward compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions).
 
-use std::{future::pending, pin::pin, time::Duration};
+use std::{future::pending, pin::pin, sync::LazyLock, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::shared_client::{CallOptions, RememberedRevisions, SharedClient, params};
+use super::shared_client::{CallOptions, SharedClient, params};
 use crate::{
     client::{
         Error,
@@ -22,6 +22,7 @@ use crate::{
             HEADER_MISMATCH, META_SERVER_INFO, MISSING_CLIENT_CAPABILITY, Revision,
             UNSUPPORTED_PROTOCOL_VERSION,
         },
+        recent_map::RecentMap,
         sync::Mutex,
     },
 };
@@ -33,21 +34,18 @@ const LAST_PROBE: Duration = Duration::from_secs(5);
 /// Servers that are remembered.
 const MAX_REMEMBERED: usize = 256;
 
-static REMEMBERED: Mutex<Option<RememberedRevisions>> = Mutex::new(None);
+static REMEMBERED: LazyLock<Mutex<RecentMap<String, Revision>>> =
+    LazyLock::new(|| Mutex::new(RecentMap::new(MAX_REMEMBERED)));
 
-/// The revision that a server had the last time in this process.
+/// The revision that a server had the last time in this process, by its command line or URL.
 pub(in crate::client) fn remembered(key: &str) -> Option<Revision> {
-    REMEMBERED.lock().as_ref()?.get(key).copied()
+    REMEMBERED.lock().get(key).copied()
 }
 
 pub(in crate::client) fn remember(key: String, revision: Revision) {
     let mut remembered = REMEMBERED.lock();
-    let remembered = remembered.get_or_insert_with(RememberedRevisions::new);
-    if remembered.len() >= MAX_REMEMBERED && !remembered.contains_key(&key) {
-        // one that is forgotten costs a probe
-        let any = remembered.keys().next().cloned();
-        any.map(|any| remembered.remove(&any));
-    }
+    // one that is forgotten costs a probe
+    drop(remembered.trim());
     remembered.insert(key, revision);
 }
 

@@ -2,7 +2,6 @@
 //! process that is started again.
 
 use std::{
-    collections::HashMap,
     pin::pin,
     process::Command,
     sync::{
@@ -705,6 +704,3 @@ pub(in crate::client) fn params(members: Value) -> RequestParams {
         _ => RequestParams::default(),
     }
 }
-
-/// Revisions that servers were found to have, by command line or URL.
-pub(in crate::client) type RememberedRevisions = HashMap<String, Revision>;

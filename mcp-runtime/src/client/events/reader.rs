@@ -1,9 +1,6 @@
 //! The state of a subscription: its cursor, and which occurrences it has seen, in constant memory.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    hash::{BuildHasher as _, RandomState},
-};
+use std::hash::{BuildHasher as _, RandomState};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -15,11 +12,11 @@ use crate::{
         Error,
         receive::handlers::{Listener, call_and_contain, call_listener},
     },
-    core::sync::Mutex,
+    core::{recent_map::RecentMap, sync::Mutex},
 };
 
-/// Occurrences that are recognized if they come again.
-const MAX_SEEN: usize = 1_000;
+/// The last occurrences are recognized if they come again: half as many at least.
+const MAX_SEEN: usize = 2_000;
 /// The longest cursor that is kept, in bytes.
 const MAX_CURSOR: usize = 64 << 10;
 
@@ -33,38 +30,26 @@ pub(super) struct EventReader {
     pub(super) activity: Notify,
 }
 
-#[derive(Default)]
 struct ReaderState {
     cursor: Option<String>,
-    seen: SeenIds,
+    hasher: RandomState,
+    /// The ids of the last occurrences: hashes, since a server decides how long ids are.
+    seen: RecentMap<u64, ()>,
     /// Whether the server has confirmed the stream.
     is_active: bool,
     terminated: Option<Error>,
 }
 
-/// The ids of the last occurrences: hashes, since a server decides how long ids are.
-#[derive(Default)]
-struct SeenIds {
-    hasher: RandomState,
-    hashes: HashSet<u64>,
-    /// The oldest first.
-    order: VecDeque<u64>,
-}
-
-impl SeenIds {
-    /// Keeps an id; whether it is new.
-    fn insert(&mut self, id: &str) -> bool {
+impl ReaderState {
+    /// Whether an occurrence with this id came before; from now on it has.
+    fn has_seen(&mut self, id: &str) -> bool {
         let hash = self.hasher.hash_one(id);
-        if !self.hashes.insert(hash) {
-            return false;
+        let has_seen = self.seen.get(&hash).is_some();
+        if !has_seen {
+            drop(self.seen.trim());
+            self.seen.insert(hash, ());
         }
-        self.order.push_back(hash);
-        if self.order.len() > MAX_SEEN
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.hashes.remove(&oldest);
-        }
-        true
+        has_seen
     }
 }
 
@@ -120,7 +105,14 @@ impl EventReader {
         on_gap: Option<Listener<()>>,
         cursor: Option<String>,
     ) -> Self {
-        let state = Mutex::new(ReaderState { cursor, ..ReaderState::default() });
+        let state = ReaderState {
+            cursor,
+            hasher: RandomState::new(),
+            seen: RecentMap::new(MAX_SEEN),
+            is_active: false,
+            terminated: None,
+        };
+        let state = Mutex::new(state);
         Self { name, handler, on_gap, state, activity: Notify::new() }
     }
 
@@ -194,7 +186,7 @@ impl EventReader {
             tracing::warn!(event = %self.name, "an event of the server is left out: it is malformed");
             return self.gap();
         };
-        if !self.state.lock().seen.insert(&occurrence.id) {
+        if self.state.lock().has_seen(&occurrence.id) {
             return;
         }
         if call_and_contain(&*self.handler, occurrence) == Some(false) {
@@ -288,7 +280,7 @@ mod tests {
         }
         assert_eq!(seen.lock().len(), 3 * MAX_SEEN);
         let state = reader.state.lock();
-        assert_eq!((state.seen.hashes.len(), state.seen.order.len()), (MAX_SEEN, MAX_SEEN));
+        assert!((MAX_SEEN / 2..=MAX_SEEN).contains(&state.seen.iter().count()));
         assert_eq!(state.cursor.as_ref().map(String::len), Some(MAX_CURSOR));
     }
 

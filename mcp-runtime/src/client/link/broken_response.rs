@@ -1,9 +1,5 @@
 //! Responses that are not valid: the requests that they belong to fail at once, and do not wait for their time limit.
 
-use std::fmt;
-
-use memchr::memmem;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::{client::Error, core::jsonrpc::MalformedMessage};
@@ -34,77 +30,34 @@ impl BrokenResponse {
         if !text.starts_with('{') {
             return None;
         }
-        let mut members = ResponseParts::default();
-        // up to what cannot be read
-        let read = serde_json::Deserializer::from_str(text).deserialize_map(ResponseVisitor(&mut members));
-        if members.has_method || !(members.has_version || members.has_outcome) {
+        let (mut ids, mut error) = (Vec::new(), None);
+        let (mut has_id, mut is_response) = (false, false);
+        for (key, value) in members_of(text) {
+            is_response |= matches!(key, "jsonrpc" | "result" | "error");
+            let value = || serde_json::Deserializer::from_str(value).into_iter::<Value>().next()?.ok();
+            match key {
+                "method" => return None,
+                "id" => {
+                    let id = value();
+                    has_id |= id.as_ref().is_none_or(|id| !id.is_null());
+                    ids.extend(id.as_ref().and_then(number).filter(|_| ids.len() < MAX_IDS));
+                }
+                "error" => error = value(),
+                _ => {}
+            }
+        }
+        if !is_response {
             return None;
         }
-        if members.ids.is_empty() && read.is_err() {
-            members.ids.extend(last_id(text));
-        }
-        let is_without_id = read.is_ok() && !members.has_id && members.error.is_some();
-        let error = match members.error.filter(|_| is_without_id) {
+        // of one that is cut off, the id may be missing
+        let is_without_id = !has_id && error.is_some() && text.ends_with('}');
+        let error = match error.filter(|_| is_without_id) {
             Some(error) => super::parse_error(&error.to_string()),
             None => {
                 Error::invalid(format!("a response of the server is malformed: {}", malformed.error.message))
             }
         };
-        Some(Self { ids: members.ids, is_without_id, error })
-    }
-}
-
-/// The members of a response.
-#[derive(Debug, Default)]
-struct ResponseParts {
-    ids: Vec<u64>,
-    has_id: bool,
-    has_method: bool,
-    has_version: bool,
-    has_outcome: bool,
-    error: Option<Value>,
-}
-
-/// Notes members until one cannot be read.
-struct ResponseVisitor<'a>(&'a mut ResponseParts);
-
-impl<'de> Visitor<'de> for ResponseVisitor<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let members = self.0;
-        while let Some(key) = map.next_key::<String>()? {
-            match &*key {
-                "id" => {
-                    let id: Value = map.next_value()?;
-                    members.has_id |= !id.is_null();
-                    if members.ids.len() < MAX_IDS {
-                        members.ids.extend(number(&id));
-                    }
-                }
-                "error" => {
-                    members.has_outcome = true;
-                    members.error = Some(map.next_value()?);
-                }
-                "result" => {
-                    members.has_outcome = true;
-                    map.next_value::<IgnoredAny>()?;
-                }
-                "jsonrpc" => {
-                    members.has_version = true;
-                    map.next_value::<IgnoredAny>()?;
-                }
-                key => {
-                    members.has_method |= key == "method";
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(())
+        Some(Self { ids, is_without_id, error })
     }
 }
 
@@ -114,33 +67,31 @@ fn number(id: &Value) -> Option<u64> {
     id.as_u64().or_else(|| id.as_str()?.parse().ok()).or_else(whole)
 }
 
-/// The id at the end of a text whose beginning is not JSON: as in `{"jsonrpc":"2.0","result":{"x":NaN},"id":3}`.
-fn last_id(text: &str) -> Option<u64> {
-    const KEY: &str = "\"id\"";
-    let at = memmem::rfind(text.as_bytes(), KEY.as_bytes())?;
-    if depth(text.get(..at)?) != 1 {
-        // of something in the result
-        return None;
-    }
-    let value = text.get(at + KEY.len()..)?.trim_start().strip_prefix(':')?;
-    let value = value.strip_suffix('}')?.trim();
-    value.trim_matches('"').parse().ok()
-}
-
-/// How many objects and arrays are open at the end of a text.
-fn depth(text: &str) -> usize {
-    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_string => is_escaped = true,
-            b'"' => is_string = !is_string,
-            b'{' | b'[' if !is_string => depth += 1,
-            b'}' | b']' if !is_string => depth = depth.saturating_sub(1),
-            _ => {}
+/// The members of an object in a text that may not be JSON: each key, and the text that begins with its value.
+fn members_of(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut bytes = text.bytes().enumerate();
+    let mut depth = 0_usize;
+    std::iter::from_fn(move || {
+        loop {
+            match bytes.next()? {
+                (_, b'{' | b'[') => depth += 1,
+                (_, b'}' | b']') => depth = depth.checked_sub(1).filter(|depth| *depth > 0)?,
+                (start, b'"') => {
+                    let mut is_escaped = false;
+                    let (end, _) = bytes.find(|(_, byte)| {
+                        let is_end = *byte == b'"' && !is_escaped;
+                        is_escaped = *byte == b'\\' && !is_escaped;
+                        is_end
+                    })?;
+                    let value = text.get(end + 1..)?.trim_start().strip_prefix(':');
+                    if let Some(value) = value.filter(|_| depth == 1) {
+                        return Some((text.get(start + 1..end)?, value));
+                    }
+                }
+                _ => {}
+            }
         }
-    }
-    depth
+    })
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::core::{protocol::EVENTS_EXTENSION, visible_text::in_one_line};
 
 /// Callers whose lists are kept.
 const MAX_CALLERS: usize = 16;
-/// Tools of one list that are named in the log when they are left out.
+/// Entries of one list that are named in the log when they are left out.
 const MAX_LOGGED: usize = 10;
 
 /// The lists that are kept.
@@ -132,7 +132,10 @@ impl SharedClient {
         options: &CallOptions,
     ) -> Result<(Vec<Arc<Value>>, usize, Option<Duration>), Error> {
         let mut pages = self.fetch(kind, options).await?;
-        self.report_dropped(kind, std::mem::take(&mut pages.dropped));
+        let dropped = pages.dropped.drain(..);
+        let dropped =
+            dropped.map(|DroppedEntry { name, reason }| (name.unwrap_or_default(), reason)).collect();
+        self.report_left_out(kind, "it cannot be read", dropped);
         let mut entries: Vec<_> = pages.entries.into_iter().map(Arc::new).collect();
         if kind == ListedKind::Tools {
             self.learn_tools(connection, &mut entries);
@@ -165,18 +168,17 @@ impl SharedClient {
         }
     }
 
-    /// Reports entries that cannot be read.
-    fn report_dropped(&self, kind: ListedKind, dropped: Vec<DroppedEntry>) {
-        for DroppedEntry { name, reason } in dropped.iter().take(MAX_LOGGED) {
-            let (method, name) = (kind.method(), in_one_line(name.as_deref().unwrap_or_default()));
-            tracing::warn!(%name, reason, "an entry of `{method}` was left out: it cannot be read");
+    /// Reports entries that are not in the list, by name and reason.
+    fn report_left_out(&self, kind: ListedKind, why: &str, entries: Vec<(String, String)>) {
+        let method = kind.method();
+        for (name, reason) in entries.iter().take(MAX_LOGGED) {
+            tracing::warn!(name = %in_one_line(name), reason, "an entry of `{method}` was left out: {why}");
         }
-        if let Some(more) = dropped.len().checked_sub(MAX_LOGGED).filter(|more| *more > 0) {
-            tracing::warn!(more, "other entries of `{}` were left out as well", kind.method());
+        if let Some(more) = entries.len().checked_sub(MAX_LOGGED).filter(|more| *more > 0) {
+            tracing::warn!(more, "other entries of `{method}` were left out as well");
         }
         if kind == ListedKind::Tools {
-            for DroppedEntry { name, reason } in dropped {
-                let name = name.unwrap_or_default();
+            for (name, reason) in entries {
                 self.inbox.handlers.notify_change(ChangeEvent::ToolDropped { name, reason });
             }
         }
@@ -192,19 +194,7 @@ impl SharedClient {
         let names: HashSet<&str> = invalid.iter().map(|(name, _)| name.as_str()).collect();
         let name_of = |entry: &Value| entry.get("name").and_then(Value::as_str).map(str::to_owned);
         entries.retain(|entry| !name_of(entry).is_some_and(|name| names.contains(&*name)));
-        for (name, reason) in invalid.iter().take(MAX_LOGGED) {
-            tracing::warn!(
-                tool = name,
-                reason,
-                "a tool was left out of the list: HTTP clients must not call it"
-            );
-        }
-        if let Some(more) = invalid.len().checked_sub(MAX_LOGGED).filter(|more| *more > 0) {
-            tracing::warn!(more, "other tools were left out of the list as well");
-        }
-        for (name, reason) in invalid {
-            self.inbox.handlers.notify_change(ChangeEvent::ToolDropped { name, reason });
-        }
+        self.report_left_out(ListedKind::Tools, "HTTP clients must not call it", invalid);
     }
 }
 

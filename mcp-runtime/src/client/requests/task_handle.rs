@@ -213,12 +213,8 @@ impl RunningToolTask {
                 progress.report(message);
             }
             match task.status.as_deref() {
-                Some("completed" | "failed") if self.is_legacy => {
-                    let json = self.send("tasks/result", Map::new()).await?;
-                    return CallResult::parse(&json, output_schema);
-                }
-                // the server's requests come with the result
-                Some("input_required") if self.is_legacy => {
+                // of 2025-11-25, whose requests for input come with the result
+                Some("completed" | "failed" | "input_required") if self.is_legacy => {
                     let json = self.send("tasks/result", Map::new()).await?;
                     return CallResult::parse(&json, output_schema);
                 }

@@ -1,4 +1,4 @@
-//! Without the feature `shared` a server has no replicas: there is no store to connect, and changes go nowhere else.
+//! Without the feature `shared` a server has no replicas: nothing connects to a store, and changes go nowhere else.
 
 use super::{Result, Server, handle::RelayedChange};
 

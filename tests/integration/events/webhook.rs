@@ -948,6 +948,41 @@ async fn with_a_store_an_endpoint_that_was_verified_needs_no_challenge_after_a_r
 }
 
 #[tokio::test]
+async fn a_server_that_stops_hands_its_webhooks_over_and_no_message_is_lost_or_comes_again_that_was_accepted()
+{
+    within(async {
+        let store = BreakableStore::default();
+        let keys = || ApiKeys::new([(HER_KEY, Principal::new("keys", "ada"))]);
+        let (one, endpoint) = (with_keys(&store, keys()).await, Endpoint::start().await);
+        let id = one.subscribe_with(HER_KEY, &endpoint.url).await["result"]["id"].clone();
+        for event in ["1", "2"] {
+            one.emit(event, "tea").await;
+        }
+        assert!(soon(|| endpoint.events().len() == 2).await);
+        let two = with_keys(&store, keys()).await;
+        let renewed = subscription(&endpoint.url, &secret(2));
+        let renewed = two.request_with(HER_KEY, "events/subscribe", renewed).await;
+        assert_eq!(renewed["result"]["id"], id, "{renewed}");
+        // one that waits to be sent again
+        endpoint.statuses.lock().unwrap().push_back(503);
+        one.emit("3", "tea").await;
+        assert!(soon(|| endpoint.events().len() == 3).await);
+        one.stop().await;
+        two.emit("4", "tea").await;
+        assert!(soon(|| endpoint.events().len() == 5).await, "{:?}", endpoint.events());
+        let mut events = endpoint.events();
+        events.sort();
+        assert_eq!(events, ["1", "2", "3", "3", "4"]);
+        let messages = endpoint.messages();
+        let last = messages.last().expect("a message");
+        assert!(last.is_signed_by(&secret(1)) && last.is_signed_by(&secret(2)));
+        assert_eq!(last.header("x-mcp-subscription-id"), id.as_str().expect("text"));
+        assert!(endpoint.controls().iter().all(|control| control["type"] == "verification"));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_lifetime_that_the_server_sets_holds_for_subscriptions_without_an_end_too() {
     within(async {
         let store = BreakableStore::default();

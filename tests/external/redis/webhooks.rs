@@ -121,7 +121,7 @@ async fn every_event_reaches_each_endpoint_also_when_the_processes_that_deliver_
 
     let mut ids = Vec::new();
     for gone in 0..3 {
-        // any but one are killed, so that those that deliver are among them, with events on their way
+        // any but one are killed, so that the one that delivers is among them, with events on their way
         for n in 0..15 {
             let id = format!("{gone}-{n}");
             add_at(addresses[gone + n % (3 - gone)], &id).await;

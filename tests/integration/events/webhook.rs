@@ -772,7 +772,7 @@ async fn any_replica_ends_the_webhooks_of_a_principal_and_their_endpoints_are_to
             let principal = |name| Principal::new("keys", name);
             ApiKeys::new([(HER_KEY, principal("ada")), (HIS_KEY, principal("bob"))])
         };
-        // the first one delivers, until the second one has its share
+        // the first one delivers
         let (one, two) = (with_keys(&store, keys()).await, with_keys(&store, keys()).await);
         let (hers, his) = (Endpoint::start().await, Endpoint::start().await);
         for path in 0..8 {

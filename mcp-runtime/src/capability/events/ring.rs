@@ -11,6 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use serde::{Deserialize, Serialize};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{EventLimits, PayloadFns, payload::AnyValue, shared_log::EventLog};
@@ -97,7 +98,7 @@ fn timestamp(time: SystemTime) -> String {
 }
 
 /// Where a subscription reads on in a ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadPosition {
     /// The ring that it is of: another process has another one.
     ring: u64,

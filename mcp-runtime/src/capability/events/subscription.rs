@@ -210,21 +210,6 @@ pub(super) fn reported(server: &Server, name: &str, failure: Failure) -> Protoco
 
 #[cfg(feature = "events-webhook")]
 impl EventSubscription {
-    /// A subscription from a position on.
-    pub(super) fn at(
-        server: &Server,
-        entry: &EventEntry,
-        subscriber: EventSubscriber,
-        arguments: &str,
-        given: Arc<str>,
-        position: &ReadPosition,
-    ) -> Self {
-        let binding = binding(server, entry.name(), arguments, &subscriber);
-        // without a cursor, it begins now
-        let cursor = server.cursors().seal(&position.to_bytes(), &binding).ok();
-        Self::open(server, entry, subscriber, arguments, given, cursor.as_deref()).0
-    }
-
     /// Moves on to the first event that is not older than `max_age`; whether events were skipped, or have gone.
     ///
     /// # Errors

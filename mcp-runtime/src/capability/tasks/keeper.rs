@@ -156,7 +156,7 @@ mod tests {
         admission::Owner,
         changes::Hub,
         jsonrpc::ProtocolError,
-        store::{SealedStore, Table, Write},
+        store::{Found, SealedStore, Table, Write},
     };
 
     #[tokio::test]
@@ -167,8 +167,10 @@ mod tests {
         let permit = tasks.start(None, &Owner::local()).unwrap();
         let mut copy = Some(tasks.create_record(&permit.task).await.unwrap());
         let table = Table::new("tasks", 10_000, 4000, 50);
-        let kept = store.get(&table, &permit.task.id).await.unwrap().expect("a record").bytes.len();
-        let filler = vec![b' '; 4000 - kept - 2];
+        let Found::Value(kept) = store.find(&table, &permit.task.id).await.unwrap() else {
+            panic!("it has a record");
+        };
+        let filler = vec![b' '; 4000 - kept.bytes.len() - 2];
         let write = Write {
             bytes: &filler,
             owner: "local",

@@ -61,6 +61,7 @@ impl Leases {
     ///
     /// # Errors
     /// The store cannot be reached.
+    #[cfg(feature = "tasks")]
     pub(crate) async fn is_held(&self, name: &str) -> Result<bool, StoreError> {
         Ok(!matches!(self.records.find(name).await?, Found::Nothing))
     }

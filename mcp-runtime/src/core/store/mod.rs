@@ -2,13 +2,13 @@
 //! trait with the same limits, and values in a shared store are sealed.
 
 mod caller_rate;
-#[cfg(feature = "tasks")]
+#[cfg(any(feature = "events-webhook", feature = "tasks"))]
 mod lease;
 mod memory;
 mod memory_logs;
 #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
 mod messages;
-#[cfg(feature = "tasks")]
+#[cfg(any(feature = "events-webhook", feature = "tasks"))]
 mod records;
 #[cfg(feature = "shared")]
 mod sealed;
@@ -20,14 +20,14 @@ use std::pin::Pin;
 
 pub use crate::core::admission::Rate;
 pub(crate) use caller_rate::{CallerRate, RateStore};
-#[cfg(feature = "tasks")]
+#[cfg(any(feature = "events-webhook", feature = "tasks"))]
 pub(crate) use lease::Leases;
 pub use memory::Memory;
 #[cfg(feature = "http")]
 pub(crate) use memory_logs::MemoryLogs;
 #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
 pub(crate) use messages::Listener;
-#[cfg(feature = "tasks")]
+#[cfg(any(feature = "events-webhook", feature = "tasks"))]
 pub(crate) use records::{Record, Records, Updated, Versioned};
 pub(crate) use server_store::{Found, SealedStore, StoreError};
 pub use shared::{

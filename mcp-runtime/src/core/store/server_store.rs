@@ -142,18 +142,7 @@ impl SealedStore {
         *self.0.reached.lock() = None;
     }
 
-    /// The value of a key, and its version. One that another version of this crate has written is not there.
-    ///
-    /// # Errors
-    /// The store cannot be read, or has something there that the server has not sealed for it.
-    pub(crate) async fn get(&self, table: &Table, key: &str) -> Result<Option<Value>, StoreError> {
-        Ok(match self.find(table, key).await? {
-            Found::Value(value) => Some(value),
-            Found::Nothing | Found::OtherVersion => None,
-        })
-    }
-
-    /// Looks up a key, where it matters that another version of this crate has written its value.
+    /// The value of a key, and its version.
     ///
     /// # Errors
     /// The store cannot be read, or has something there that the server has not sealed for it.
@@ -287,7 +276,7 @@ impl SealedStore {
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub(crate) async fn publish(&self, topic: &str, message: &[u8]) -> Result<(), StoreError> {
+    pub(super) async fn publish(&self, topic: &str, message: &[u8]) -> Result<(), StoreError> {
         self.backend().publish(topic, &self.formatted(message)).await
     }
 
@@ -295,21 +284,21 @@ impl SealedStore {
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub(crate) async fn subscribe(&self, topic: &str) -> Result<SealedSubscription, StoreError> {
+    pub(super) async fn subscribe(&self, topic: &str) -> Result<SealedSubscription, StoreError> {
         let subscription = self.backend().subscribe(topic).await?;
         Ok(SealedSubscription { store: self.clone(), subscription })
     }
 }
 
 /// The messages of a topic.
-pub(crate) struct SealedSubscription {
+pub(super) struct SealedSubscription {
     store: SealedStore,
     subscription: Subscription,
 }
 
 impl SealedSubscription {
     /// The next message, or that some were lost; `None` at the end of them.
-    pub(crate) async fn next(&mut self) -> Option<Received> {
+    pub(super) async fn next(&mut self) -> Option<Received> {
         Some(match self.subscription.next().await? {
             Received::Message(message) => match self.store.unformatted(&message) {
                 Some(message) => Received::Message(message.into()),

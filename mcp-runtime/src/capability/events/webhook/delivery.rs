@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     Webhook, Webhooks,
     endpoint::{DeliveryFailure, Endpoints, Message, host_of, is_final, jittered},
+    leader::keep_saved,
 };
 use crate::{
     capability::events::{
@@ -100,24 +101,24 @@ impl Deliverer {
     /// Delivers until the subscription ends.
     pub(super) async fn run(mut self) {
         let webhook = self.webhook.clone();
-        let error = tokio::select! {
+        let mut error = tokio::select! {
             biased;
             () = webhook.revoked.cancelled() => Some(forbidden("the access of the subscriber has ended")),
             () = webhook.token.cancelled() => None,
             () = webhook.expired() => webhook.expiry_error(),
+            () = keep_saved(self.webhooks.clone(), webhook.clone()) => webhook.expiry_error(),
             error = self.deliver() => error,
         };
         if error.is_some() {
-            let durable =
-                self.webhooks.upgrade().and_then(|webhooks| webhooks.durable.get().cloned().flatten());
-            if let Some(durable) = durable {
-                for _ in 0..MAX_ENDS {
-                    if durable.end_told(&webhook.key, webhook.since).await.is_ok() {
-                        break;
-                    }
-                    // otherwise it is ended, and its endpoint told again, when it is delivered the next time
-                    sleep(END_PAUSE).await;
+            for _ in 0..MAX_ENDS {
+                let Some(webhooks) = self.webhooks.upgrade() else { break };
+                if let Ok(is_ended) = webhooks.end_told(&webhook).await {
+                    error = error.filter(|_| is_ended);
+                    break;
                 }
+                drop(webhooks);
+                // otherwise it is ended, and its endpoint told again, when it is delivered the next time
+                sleep(END_PAUSE).await;
             }
         }
         // from now on, a request for the same is one for another subscription

@@ -11,6 +11,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use hyper::body::Bytes;
 use rustls::pki_types::CertificateDer;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 use url::{Position, Url};
 
@@ -39,7 +40,7 @@ const IDLE: Duration = Duration::from_secs(15);
 const MAX_ANSWER: usize = 4 << 10;
 
 /// Why a message was not accepted, as clients are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum DeliveryFailure {
     Connection,
     Timeout,
@@ -49,19 +50,6 @@ pub(super) enum DeliveryFailure {
 }
 
 impl DeliveryFailure {
-    /// The failure of a wire's category.
-    pub(super) fn parse(category: &str) -> Option<Self> {
-        let all = [
-            Self::Connection,
-            Self::Timeout,
-            Self::Tls,
-            Self::Challenge,
-            Self::Status(500),
-            Self::Status(400),
-        ];
-        all.into_iter().find(|failure| failure.as_str() == category)
-    }
-
     /// The wire's category.
     pub(super) fn as_str(self) -> &'static str {
         match self {

@@ -1,37 +1,36 @@
 //! `events/subscribe` and `events/unsubscribe` (feature `events-webhook`): subscriptions whose events are sent to a URL of
-//! the client, signed, for as long as the client renews them. They are kept in memory, and then their time is short, or in
-//! the store that replicas share.
+//! the client, signed, for as long as the client renews them. They are records of the store: of one in memory, and then their
+//! time is short, or of the one that replicas share. One process delivers them.
 
 mod delivery;
-mod durable;
 mod endpoint;
+mod leader;
+mod record;
 mod secret;
 mod subscribe;
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep_until},
-};
+use tokio::{sync::Notify, time::sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use self::{
-    durable::DurableWebhooks,
     endpoint::{DeliveryFailure, Endpoints},
+    leader::{Revocations, RunningLeader},
+    record::{KeyList, Progress, StoredWebhook, VerifiedEndpoint, WebhookKey},
     secret::Secret,
 };
 use super::{EventLimits, Events, error::forbidden, ring::ReadPosition};
 use crate::{
     core::{
-        admission::{Owner, Permit, Quota, Rate, RateLimiter, Shares, Turns},
+        admission::{HALF, Owner, Rate, RateLimiter, Turns},
         arguments::BoxFuture,
         config::LONGEST,
         connection::Principal,
@@ -39,6 +38,7 @@ use crate::{
         item::BuildError,
         jsonrpc::ProtocolError,
         server::{Assembly, Capability, Lasting, Registry, Server},
+        store::{Leases, Records, SealedStore, Table, Versioned},
         sync::Mutex,
     },
     fetch::Reach,
@@ -46,10 +46,6 @@ use crate::{
 
 /// The shortest time that is granted, so that clients do not renew without end.
 const SHORTEST_LIFETIME: Duration = Duration::from_secs(60);
-/// How long an old secret signs besides a new one.
-const ROTATION: Duration = Duration::from_secs(5 * 60);
-/// How long an endpoint that has repeated a challenge needs no other one.
-const VERIFIED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// Challenges that one principal causes in a minute, whatever their hosts are.
 const CHALLENGES: u32 = 60;
 /// Challenges for one host that all principals cause in a minute.
@@ -65,6 +61,8 @@ const LIFETIMES: [Duration; 2] = [Duration::from_secs(30 * 60), Duration::from_s
 const LONGEST_FAILURE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 /// Subscriptions by webhook.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
+/// Bytes of a subscription, and of a verified endpoint, on average.
+const MEAN_BYTES: [usize; 2] = [4096, 256];
 /// Bytes of messages that are on their way.
 const MAX_BYTES: usize = 32 << 20;
 
@@ -161,46 +159,41 @@ impl EventLimits {
 /// The subscriptions of a server.
 pub(super) struct Webhooks {
     limits: WebhookLimits,
+    store: SealedStore,
+    records: Records<StoredWebhook>,
+    lists: Records<KeyList>,
+    verified: Records<VerifiedEndpoint>,
+    leases: Leases,
     endpoints: Arc<Endpoints>,
-    /// Subscriptions, and bytes of messages on their way.
-    shares: Arc<Shares>,
+    /// Of messages on their way.
     bytes: Arc<Turns>,
     table: Mutex<WebhookTable>,
     /// By principal.
     challenges: RateLimiter,
     /// By host.
     host_challenges: RateLimiter,
-    /// Subscriptions that replicas share; set when a request or the start of the server needs it.
-    durable: OnceLock<Option<Arc<DurableWebhooks>>>,
-    /// Delivers them on this replica.
-    keeper: Mutex<Option<RunningKeeper>>,
+    /// What was not ended in the store yet.
+    revoked: Mutex<Revocations>,
+    has_revoked: Arc<Notify>,
+    leader: Mutex<Option<RunningLeader>>,
     token: CancellationToken,
-    /// Ends every subscription with the server.
+    /// Ends every delivery with the server.
     _end: DropGuard,
 }
 
-/// A task that delivers what replicas share.
-struct RunningKeeper {
-    stop: CancellationToken,
-    /// Cancelled when the task has stopped, and other replicas can deliver instead.
-    stopped: CancellationToken,
-}
-
+/// What this process delivers.
 #[derive(Default)]
 struct WebhookTable {
+    /// Whether it is the one that does.
+    is_leader: bool,
     by_key: HashMap<WebhookKey, Arc<Webhook>>,
-    /// Endpoints that have repeated a challenge, by principal and URL.
-    verified: HashMap<WebhookKey, Instant>,
 }
 
-/// A digest of what a subscription is: who, where, what and with which arguments.
-type WebhookKey = [u8; 32];
-
-/// One subscription.
+/// One subscription that is delivered here.
 pub(super) struct Webhook {
     key: WebhookKey,
-    /// When it was made, in milliseconds since 1970; one that replaces an ended one is later.
-    since: u64,
+    /// When it was made.
+    since: SystemTime,
     /// `id` on the wire.
     id: Box<str>,
     name: Box<str>,
@@ -209,30 +202,20 @@ pub(super) struct Webhook {
     state: Mutex<WebhookState>,
     gap_recorded: Notify,
     renewed: Notify,
+    progressed: Notify,
     /// Cancelled when it is not delivered here any more, without a word to its endpoint.
     token: CancellationToken,
     /// Cancelled when its principal has lost access; the endpoint is told.
     revoked: CancellationToken,
-    /// The place among the subscriptions of one process; the shared store counts by itself.
-    _permit: Option<Permit>,
 }
 
 struct WebhookState {
+    /// As the store has it, as far as is known.
+    stored: Versioned<StoredWebhook>,
     caller: Arc<Principal>,
-    secret: Secret,
-    /// The secret before, and until when it signs.
-    previous: Option<(Secret, Instant)>,
-    /// `None` if it does not expire.
-    expires: Option<Instant>,
-    watermark: ReadPosition,
+    /// What it has reached since then.
+    progress: Progress,
     gap: GapMessage,
-    /// Whether the next response has to tell of one.
-    truncated: bool,
-    /// How many gaps there were.
-    gaps: u64,
-    last_delivery: Option<SystemTime>,
-    failure: Option<DeliveryFailure>,
-    failed_since: Option<SystemTime>,
 }
 
 /// Whether the endpoint has to be told of a gap.
@@ -264,46 +247,92 @@ impl GapMessage {
 }
 
 impl Webhook {
+    fn new(
+        key: WebhookKey,
+        url: Url,
+        caller: Arc<Principal>,
+        stored: Versioned<StoredWebhook>,
+        token: CancellationToken,
+    ) -> Self {
+        let record = &stored.record;
+        Self {
+            key,
+            since: record.since,
+            id: record.id.clone(),
+            name: record.name.clone(),
+            url,
+            owner: Owner::from_text(record.owner.clone()),
+            state: Mutex::new(WebhookState {
+                progress: record.progress.clone(),
+                stored,
+                caller,
+                gap: GapMessage::None,
+            }),
+            gap_recorded: Notify::new(),
+            renewed: Notify::new(),
+            progressed: Notify::new(),
+            token,
+            revoked: CancellationToken::new(),
+        }
+    }
+
     fn caller(&self) -> Arc<Principal> {
         self.state.lock().caller.clone()
     }
 
-    /// The secret, and the one before as long as it signs.
     fn secrets(&self) -> [Option<Secret>; 2] {
-        let state = self.state.lock();
-        let previous = state.previous.as_ref().filter(|(_, until)| Instant::now() < *until);
-        [Some(state.secret.clone()), previous.map(|(secret, _)| secret.clone())]
+        self.state.lock().stored.record.secrets()
+    }
+
+    fn progress(&self) -> Progress {
+        self.state.lock().progress.clone()
+    }
+
+    /// Goes on with what the store has now.
+    fn take(&self, stored: Versioned<StoredWebhook>) {
+        {
+            let mut state = self.state.lock();
+            if stored.version < state.stored.version {
+                return;
+            }
+            state.caller = Arc::new(stored.record.caller.principal());
+            state.stored = stored;
+        }
+        self.renewed.notify_one();
     }
 
     /// Ends when the subscription was not renewed in time.
     async fn expired(&self) {
         loop {
-            let Some(expires) = self.state.lock().expires else {
-                self.renewed.notified().await;
-                continue;
-            };
+            let left = self.state.lock().stored.record.left();
+            if left.is_zero() {
+                return;
+            }
             tokio::select! {
-                () = sleep_until(expires) => {
-                    if self.state.lock().expires.is_some_and(|expires| expires <= Instant::now()) {
-                        return;
-                    }
-                }
+                () = sleep(left) => {}
                 () = self.renewed.notified() => {}
             }
         }
     }
 
+    /// Changes what it has reached, which is written a little later.
+    fn reach(&self, change: impl FnOnce(&mut WebhookState)) {
+        change(&mut self.state.lock());
+        self.progressed.notify_one();
+    }
+
     fn set_watermark(&self, position: ReadPosition) {
-        self.state.lock().watermark = position;
+        if self.progress().position != position {
+            self.reach(|state| state.progress.position = position);
+        }
     }
 
     /// Notes that the endpoint does not get an event.
     fn record_gap(&self) {
-        {
-            let mut state = self.state.lock();
-            (state.gap, state.truncated) = (GapMessage::Due, true);
-            state.gaps += 1;
-        }
+        self.reach(|state| {
+            state.gap = GapMessage::Due;
+            state.progress.gaps += 1;
+        });
         self.gap_recorded.notify_one();
     }
 
@@ -325,12 +354,6 @@ impl Webhook {
         }
     }
 
-    /// Notes that it was renewed, with the lock released.
-    fn note_renewal(&self) {
-        self.renewed.notify_one();
-        self.retry_gap();
-    }
-
     /// Why it ends as its time is over; `None` if it was not renewed.
     fn expiry_error(&self) -> Option<ProtocolError> {
         // timers and the clock may differ a little
@@ -344,27 +367,31 @@ impl Webhook {
     fn is_abandoned(&self) -> bool {
         let state = self.state.lock();
         let failed_for = |since: SystemTime| since.elapsed().unwrap_or_default();
-        state.expires.is_none() && state.failed_since.is_some_and(|since| failed_for(since) > LONGEST_FAILURE)
+        let failed_since = state.progress.failed_since;
+        state.stored.record.expires.is_none()
+            && failed_since.is_some_and(|since| failed_for(since) > LONGEST_FAILURE)
     }
 
     /// Notes what became of an attempt.
     fn record(&self, sent: Result<(), DeliveryFailure>) {
-        let mut state = self.state.lock();
         match sent {
+            // written with the position that it leads to
             Ok(()) => {
-                state.last_delivery = Some(SystemTime::now());
-                (state.failure, state.failed_since) = (None, None);
+                let progress = &mut self.state.lock().progress;
+                progress.last_delivery = Some(SystemTime::now());
+                (progress.failure, progress.failed_since) = (None, None);
             }
-            Err(failure) => {
-                state.failure = Some(failure);
-                state.failed_since.get_or_insert_with(SystemTime::now);
-            }
+            Err(failure) => self.reach(|state| {
+                state.progress.failure = Some(failure);
+                state.progress.failed_since.get_or_insert_with(SystemTime::now);
+            }),
         }
     }
 }
 
 impl Webhooks {
-    fn new(limits: WebhookLimits, quota: Quota) -> Self {
+    /// One principal may have half of what the tables hold.
+    fn new(limits: WebhookLimits, store: &SealedStore) -> Self {
         let reach = if limits.on_loopback { Reach::Loopback } else { Reach::Public };
         let token = CancellationToken::new();
         let limiter = |rate: &Result<Rate, String>, default| {
@@ -372,25 +399,27 @@ impl Webhooks {
             let rate = rate.as_ref().ok().copied().unwrap_or_else(|| Rate::new(default, MINUTE));
             RateLimiter::new(rate, MAX_HOSTS)
         };
+        let values = limits.max_subscriptions;
+        let table = |name, bytes| Table::new(name, values, values.saturating_mul(bytes), HALF);
+        let [of_webhook, of_endpoint] = MEAN_BYTES;
         Self {
+            store: store.clone(),
+            records: Records::new(store, table("webhooks", of_webhook)),
+            lists: Records::new(store, KeyList::table()),
+            verified: Records::new(store, table("webhook-endpoints", of_endpoint)),
+            leases: Leases::new(store),
             endpoints: Arc::new(Endpoints::new(reach, limits.roots.clone().unwrap_or_default())),
-            shares: Shares::new(quota),
             bytes: Turns::of_units(limits.max_bytes, 50, delivery::MAX_BODY),
             table: Mutex::default(),
             challenges: limiter(&limits.challenges, CHALLENGES),
             host_challenges: limiter(&limits.host_challenges, HOST_CHALLENGES),
             limits,
-            durable: OnceLock::new(),
-            keeper: Mutex::default(),
+            revoked: Mutex::default(),
+            has_revoked: Arc::default(),
+            leader: Mutex::default(),
             _end: token.clone().drop_guard(),
             token,
         }
-    }
-
-    /// The subscriptions that replicas share, if they share a store.
-    fn durable(&self, server: &Server) -> Option<&Arc<DurableWebhooks>> {
-        let durable = || DurableWebhooks::of(server, self.limits.max_subscriptions);
-        self.durable.get_or_init(durable).as_ref()
     }
 
     fn remove(&self, webhook: &Arc<Webhook>) {
@@ -403,22 +432,6 @@ impl Webhooks {
 
     fn find(&self, key: &WebhookKey) -> Option<Arc<Webhook>> {
         self.table.lock().by_key.get(key).filter(|webhook| !webhook.token.is_cancelled()).cloned()
-    }
-
-    /// Whether an endpoint has repeated a challenge for this principal.
-    fn is_verified(&self, endpoint: &WebhookKey) -> bool {
-        self.table.lock().verified.get(endpoint).is_some_and(|until| Instant::now() < *until)
-    }
-
-    fn set_verified(&self, endpoint: WebhookKey) {
-        let mut table = self.table.lock();
-        let now = Instant::now();
-        if table.verified.len() >= self.limits.max_subscriptions {
-            table.verified.retain(|_, until| now < *until);
-        }
-        if table.verified.len() < self.limits.max_subscriptions {
-            table.verified.insert(endpoint, now + VERIFIED_FOR);
-        }
     }
 }
 
@@ -433,7 +446,6 @@ impl Lasting for Webhooks {
                  remove `webhooks_on_loopback()` outside of tests"
             );
         }
-        let quota = Quota::half(limits.max_subscriptions);
         if limits.roots.is_none() {
             assembly.errors.push(BuildError::new("the root certificates for webhooks are not in PEM".into()));
         }
@@ -442,7 +454,7 @@ impl Lasting for Webhooks {
         {
             assembly.errors.push(BuildError::new(problem.clone()));
         }
-        Arc::new(Self::new(limits, quota))
+        Arc::new(Self::new(limits, assembly.rules.store))
     }
 }
 
@@ -453,7 +465,7 @@ impl Capability for Webhooks {
     }
 
     fn serve(self: Arc<Self>, server: &Server) {
-        self.keep(server);
+        self.lead(server);
     }
 
     fn end_of_principal(self: Arc<Self>, server: &Server, principal: &Principal) {
@@ -463,15 +475,18 @@ impl Capability for Webhooks {
             own.cloned().collect()
         };
         own.iter().for_each(|webhook| webhook.revoked.cancel());
-        if let Some(durable) = self.durable(server) {
-            // those that another replica delivers, or none at the moment
-            durable.revoke(principal);
-            self.keep(server);
-        }
+        // those that another process delivers, or none at the moment
+        self.revoke(principal);
+        self.lead(server);
     }
 
     fn settle(self: Arc<Self>) -> BoxFuture<()> {
-        Box::pin(async move { self.stop_keeper().await })
+        Box::pin(async move {
+            // in memory, they go on until the server is gone
+            if self.store.is_shared() {
+                self.stop_leading().await;
+            }
+        })
     }
 
     fn answer(

@@ -7,16 +7,14 @@ use std::{
 };
 
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    DeliveryFailure, GapMessage, LIFETIMES, Webhook, WebhookKey, WebhookState, Webhooks,
-    delivery::{Deliverer, control_id},
-    durable::{DurableWebhooks, Reached, Record, of_millis, parse_position, position_text, to_millis},
-    endpoint::Message,
+    LIFETIMES, Webhooks,
+    delivery::control_id,
+    endpoint::{DeliveryFailure, Message},
+    leader::OTHER_VERSION,
+    record::{Progress, StoredWebhook, VerifiedEndpoint, WebhookKey, digest},
     secret::Secret,
 };
 use crate::{
@@ -43,15 +41,14 @@ use crate::{
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
         server::{Entry as _, Registry, Server},
-        spawn::spawn,
-        store::{Condition, StoreError, Written},
+        store::{Condition, Found, StoreError, Updated},
     },
 };
 
 /// The longest URL of an endpoint.
 const MAX_URL: usize = 2_048;
-/// Attempts to replace a subscription that other replicas replace, too.
-const MAX_CONFLICTS: usize = 4;
+/// Bytes of one subscription in the store.
+const MAX_RECORD: usize = 64 << 10;
 /// The purpose from which ids of subscriptions are derived.
 const ID_PURPOSE: &str = "events/subscription";
 
@@ -89,16 +86,8 @@ struct SubscribeResult {
     refresh_before: Option<SystemTime>,
     cursor: String,
     truncated: bool,
-    /// The delivery status of a renewed subscription.
-    status: Option<DeliveryStatus>,
-}
-
-/// The outcome of the last attempts.
-#[derive(Debug)]
-struct DeliveryStatus {
-    last_delivery: Option<SystemTime>,
-    failure: Option<DeliveryFailure>,
-    failed_since: Option<SystemTime>,
+    /// What a renewed subscription has reached.
+    reached: Option<Progress>,
 }
 
 #[derive(Debug)]
@@ -110,16 +99,6 @@ impl WriteResult for EmptyResult {
 
 fn invalid(text: impl Into<String>) -> ProtocolError {
     ProtocolError::invalid_params(text.into())
-}
-
-/// A digest of parts that are kept apart.
-fn digest(parts: &[&str]) -> WebhookKey {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize().into()
 }
 
 /// The identity of a subscription: the caller, the URL, the event and its arguments.
@@ -186,24 +165,15 @@ impl Webhooks {
         };
         let url = self.endpoint(&wire_delivery(&request)?)?;
         let key = key_of(caller, &url, &name, arguments);
-        if let Some(durable) = self.durable(server) {
-            let call =
-                Unsubscribe { durable: durable.clone(), key, name: (*name).into(), state: Arc::default() };
-            return Ok(server.call_item(request, call));
-        }
-        let Some(webhook) = self.find(&key) else {
-            return Err(unknown_subscription().into());
-        };
-        webhook.token.cancel();
-        self.remove(&webhook);
-        Ok(EmptyResult.into_reply().into())
+        let call = Unsubscribe { webhooks: self, key, name: (*name).into(), state: Arc::default() };
+        Ok(server.call_item(request, call))
     }
 }
 
-/// An `events/unsubscribe` of a subscription that replicas share.
+/// An `events/unsubscribe`.
 #[derive(Clone)]
 struct Unsubscribe {
-    durable: Arc<DurableWebhooks>,
+    webhooks: Arc<Webhooks>,
     key: WebhookKey,
     name: Box<str>,
     state: Arc<Extensions>,
@@ -227,9 +197,9 @@ impl ItemCall for Unsubscribe {
     }
 
     fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        let Self { durable, key, .. } = self.clone();
+        let Self { webhooks, key, .. } = self.clone();
         let run = async move {
-            let ended = match durable.end(&key).await {
+            let ended = match webhooks.end(&key).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(unknown_subscription()),
                 Err(error) => Err(store_failed(&error)),
@@ -271,182 +241,94 @@ impl EventRequest for Subscribe {
 
 impl EventCall<Subscribe> {
     async fn subscribe(&self, given: Arc<str>) -> Result<SubscribeResult, ProtocolError> {
-        let key = key_of(&self.own.caller, &self.own.url, self.entry.name(), &self.arguments);
-        if let Some(durable) = self.own.webhooks.durable(&self.server).cloned() {
-            self.own.webhooks.keep(&self.server);
-            return self.subscribe_durably(&durable, key, given).await;
-        }
-        if let Some(webhook) = self.own.webhooks.find(&key) {
-            return self.renew(&webhook, given);
-        }
-        let exhausted = || resource_exhausted("subscriptions", "too many subscriptions by webhook");
-        let permit = self.own.webhooks.shares.try_acquire(&self.owner, 1).ok_or_else(exhausted)?;
+        let Subscribe { webhooks, caller, url, secret, .. } = &self.own;
+        let failed = |error: StoreError| store_failed(&error);
+        webhooks.lead(&self.server);
+        let key = key_of(caller, url, self.entry.name(), &self.arguments);
+        let is_known = match webhooks.records.find(&key).await.map_err(failed)? {
+            Found::Value(found) => found.record.is_alive(),
+            Found::Nothing => false,
+            Found::OtherVersion => return Err(store_failed(&OTHER_VERSION.into())),
+        };
         let id = self.id(&key);
-        self.verify(&id, None).await?;
+        if !is_known {
+            self.verify(&id).await?;
+        }
         let (mut subscription, mut truncated) = EventSubscription::open(
             &self.server,
             &self.entry,
             self.subscriber.clone(),
             &self.arguments,
-            given.clone(),
+            given,
             self.cursor.as_deref(),
         );
-        if self.cursor.is_some() {
+        if !is_known && self.cursor.is_some() {
             truncated |= subscription.skip_older(&self.server, self.max_age)?;
         }
-        let refresh_before = self.grant(false);
-        let expires = refresh_before.map(instant_of);
-        let webhook = Arc::new(Webhook {
-            key,
-            since: to_millis(SystemTime::now()),
-            id: id.as_str().into(),
+        let refresh_before = self.grant();
+        let sent = StoredWebhook {
+            id: id.into(),
             name: self.entry.name().into(),
-            url: self.own.url.clone(),
-            owner: self.owner.clone(),
-            state: crate::core::sync::Mutex::new(WebhookState {
-                caller: self.own.caller.clone(),
-                secret: self.own.secret.clone(),
-                previous: None,
-                expires,
-                watermark: subscription.position,
-                gap: GapMessage::None,
-                truncated: false,
-                gaps: 0,
-                last_delivery: None,
-                failure: None,
-                failed_since: None,
-            }),
-            gap_recorded: tokio::sync::Notify::new(),
-            renewed: tokio::sync::Notify::new(),
-            token: self.own.webhooks.token.child_token(),
-            revoked: CancellationToken::new(),
-            _permit: Some(permit),
-        });
-        {
-            let mut table = self.own.webhooks.table.lock();
-            match table.by_key.get(&key).filter(|known| !known.token.is_cancelled()).cloned() {
-                // another request was faster
-                Some(known) => {
-                    drop(table);
-                    return self.renew(&known, given);
-                }
-                None => drop(table.by_key.insert(key, webhook.clone())),
-            }
-        }
-        let cursor = subscription.cursor(&self.server, &subscription.position)?;
-        let deliverer = Deliverer {
-            server: self.server.downgrade(),
-            webhooks: Arc::downgrade(&self.own.webhooks),
-            endpoints: self.own.webhooks.endpoints.clone(),
-            bytes: self.own.webhooks.bytes.clone(),
-            webhook,
-            subscription,
+            url: url.as_str().into(),
+            arguments: self.arguments.clone(),
+            caller: StoredPrincipal::new(caller),
+            owner: self.owner.as_str().clone(),
+            secret: secret.clone(),
+            previous: None,
+            expires: refresh_before,
+            since: SystemTime::now(),
+            progress: Progress::at(subscription.position),
+            told_gaps: 0,
+            has_ended: false,
+            is_revoked: false,
         };
-        spawn(deliverer.run());
-        Ok(SubscribeResult { id: id.into(), refresh_before, cursor, truncated, status: None })
+        let exhausted = || resource_exhausted("subscriptions", "too many subscriptions by webhook");
+        if serde_json::to_vec(&sent).map_or(usize::MAX, |bytes| bytes.len()) > MAX_RECORD {
+            return Err(exhausted());
+        }
+        let delivered = webhooks.find(&key);
+        // of one that is renewed
+        let mut has_gap = None;
+        let put = |record: &mut StoredWebhook| {
+            has_gap = None;
+            if !record.is_alive() {
+                *record = sent.clone();
+            } else if record.since != sent.since {
+                let delivered = delivered.as_ref().filter(|webhook| webhook.since == record.since);
+                has_gap = Some(record.renew(&sent, delivered.map(|webhook| webhook.progress())));
+            }
+            true
+        };
+        let stored = match webhooks.records.update_or_create(&key, sent.clone(), put).await.map_err(failed)? {
+            Updated::Stored(stored) => stored,
+            Updated::Full => return Err(exhausted()),
+            _ => return Err(store_failed(&OTHER_VERSION.into())),
+        };
+        webhooks.list(&key, has_gap.is_none()).await.map_err(failed)?;
+        let progress = stored.record.progress.clone();
+        webhooks.tell(&self.server, &key, stored);
+        Ok(SubscribeResult {
+            id: sent.id,
+            refresh_before,
+            cursor: subscription.cursor(&self.server, &progress.position)?,
+            truncated: has_gap.unwrap_or(truncated),
+            reached: has_gap.map(|_| progress),
+        })
     }
 
     /// `id` on the wire: the same for the same subscription, on every replica.
     fn id(&self, key: &WebhookKey) -> String {
-        let digest = self.server.keys().keyed_digest(ID_PURPOSE, key);
+        let digest = self.server.keys().keyed_digest(ID_PURPOSE, key.as_bytes());
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("sub_{digest}")
     }
 
-    /// The same in the store that replicas share: the replica that delivers it is told.
-    async fn subscribe_durably(
-        &self,
-        durable: &DurableWebhooks,
-        key: WebhookKey,
-        given: Arc<str>,
-    ) -> Result<SubscribeResult, ProtocolError> {
-        let failed = |error: StoreError| store_failed(&error);
-        for _ in 0..MAX_CONFLICTS {
-            let found = durable.find(&key).await.map_err(failed)?;
-            let refresh_before = self.grant(true);
-            let (mut subscription, mut truncated) = EventSubscription::open(
-                &self.server,
-                &self.entry,
-                self.subscriber.clone(),
-                &self.arguments,
-                given.clone(),
-                self.cursor.as_deref(),
-            );
-            let alive = found.as_ref().filter(|(record, _)| record.is_alive());
-            let (record, condition, position, status);
-            if let Some((known, version)) = alive {
-                let reached = durable.reached(&key).await.map_err(failed)?;
-                let reached = reached.filter(|reached| reached.since == known.since);
-                let mut renewed = known.clone();
-                renewed.set_secret(&self.own.secret);
-                renewed.caller = StoredPrincipal::new(&self.own.caller);
-                renewed.expires = refresh_before.map(to_millis);
-                let start = reached.as_ref().map_or(renewed.start.as_str(), |reached| &reached.position);
-                position = parse_position(start).unwrap_or(subscription.position);
-                let reached = reached.unwrap_or_default();
-                truncated = reached.gaps > renewed.told_gaps;
-                renewed.told_gaps = renewed.told_gaps.max(reached.gaps);
-                (record, condition) = (renewed, Condition::Version(*version));
-                status = Some(DeliveryStatus::of(&reached));
-            } else {
-                let id = self.id(&key);
-                self.verify(&id, Some(durable)).await?;
-                if self.cursor.is_some() {
-                    truncated |= subscription.skip_older(&self.server, self.max_age)?;
-                }
-                position = subscription.position;
-                // one that has ended is replaced
-                let ended = found.map(|(ended, version)| (ended.since, version));
-                condition = ended.map_or(Condition::Absent, |(_, version)| Condition::Version(version));
-                let after = ended.map_or(0, |(since, _)| since + 1);
-                record = Record {
-                    id,
-                    name: self.entry.name().to_owned(),
-                    url: self.own.url.to_string(),
-                    arguments: self.arguments.to_string(),
-                    caller: StoredPrincipal::new(&self.own.caller),
-                    owner: self.owner.as_str().to_string(),
-                    secret: self.own.secret.to_text(),
-                    previous: None,
-                    expires: refresh_before.map(to_millis),
-                    since: to_millis(SystemTime::now()).max(after),
-                    start: position_text(&position),
-                    told_gaps: 0,
-                    has_ended: false,
-                    is_revoked: false,
-                };
-                status = None;
-            }
-            match durable.put_record(&key, &record, condition).await.map_err(failed)? {
-                Written::Stored => {
-                    let cursor = subscription.cursor(&self.server, &position)?;
-                    return Ok(SubscribeResult {
-                        id: record.id.into(),
-                        refresh_before,
-                        cursor,
-                        truncated,
-                        status,
-                    });
-                }
-                Written::Conflict => {}
-                Written::Full => {
-                    return Err(resource_exhausted("subscriptions", "too many subscriptions by webhook"));
-                }
-            }
-        }
-        Err(ProtocolError::internal("the subscription changes too often; try again"))
-    }
-
     /// Checks that the endpoint wants messages of this principal, unless it has said so.
-    async fn verify(&self, id: &str, durable: Option<&DurableWebhooks>) -> Result<(), ProtocolError> {
+    async fn verify(&self, id: &str) -> Result<(), ProtocolError> {
         let caller = principal_digest(Some(&self.own.caller)).unwrap_or_default();
         let endpoint = digest(&["endpoint", &caller, self.own.url.as_str()]);
-        if self.own.webhooks.is_verified(&endpoint) {
-            return Ok(());
-        }
-        if let Some(durable) = durable
-            && durable.is_verified(&endpoint).await.map_err(|error| store_failed(&error))?
-        {
+        let verified = &self.own.webhooks.verified;
+        if verified.get(&endpoint).await.map_err(|error| store_failed(&error))?.is_some() {
             return Ok(());
         }
         let host = self.own.url.host_str().unwrap_or_default();
@@ -470,16 +352,16 @@ impl EventCall<Subscribe> {
         let answered =
             self.own.webhooks.endpoints.challenge(&self.own.url, &self.owner, message, &challenge).await;
         answered.map_err(|failure| callback_endpoint(failure.as_str()))?;
-        self.own.webhooks.set_verified(endpoint);
-        if let Some(durable) = durable {
-            durable.set_verified(&endpoint, self.owner.as_str()).await;
-        }
+        let record = VerifiedEndpoint { owner: self.owner.as_str().clone() };
+        // it is verified again if this fails
+        let _written = verified.put(&endpoint, &record, Condition::Always).await;
         Ok(())
     }
 
     /// Until when the subscription lasts: not longer than the authentication of its caller. Without an expiry only where it
     /// survives the process.
-    fn grant(&self, is_durable: bool) -> Option<SystemTime> {
+    fn grant(&self) -> Option<SystemTime> {
+        let is_durable = self.own.webhooks.store.is_shared();
         let now = SystemTime::now();
         let expires = self.own.caller.expires();
         let longest = self.own.webhooks.limits.lifetime;
@@ -492,39 +374,6 @@ impl EventCall<Subscribe> {
         let until = now + lifetime;
         Some(expires.map_or(until, |expires| expires.min(until)))
     }
-
-    fn renew(&self, webhook: &Webhook, given: Arc<str>) -> Result<SubscribeResult, ProtocolError> {
-        let refresh_before = self.grant(false);
-        let (watermark, truncated) = {
-            let mut state = webhook.state.lock();
-            if state.secret != self.own.secret {
-                let previous = std::mem::replace(&mut state.secret, self.own.secret.clone());
-                state.previous = Some((previous, Instant::now() + super::ROTATION));
-            }
-            state.caller = self.own.caller.clone();
-            state.expires = refresh_before.map(instant_of);
-            (state.watermark, std::mem::take(&mut state.truncated))
-        };
-        webhook.note_renewal();
-        let (subscriber, arguments) = (self.subscriber.clone(), &self.arguments);
-        let (subscription, _) =
-            EventSubscription::open(&self.server, &self.entry, subscriber, arguments, given, None);
-        let cursor = subscription.cursor(&self.server, &watermark)?;
-        let state = webhook.state.lock();
-        let status = DeliveryStatus {
-            last_delivery: state.last_delivery,
-            failure: state.failure,
-            failed_since: state.failed_since,
-        };
-        drop(state);
-        Ok(SubscribeResult {
-            id: webhook.id.clone(),
-            refresh_before,
-            cursor,
-            truncated,
-            status: Some(status),
-        })
-    }
 }
 
 impl WriteResult for SubscribeResult {
@@ -535,7 +384,7 @@ impl WriteResult for SubscribeResult {
             .value("refreshBefore", &self.refresh_before.map(time))
             .str("cursor", &self.cursor)
             .value("truncated", &self.truncated);
-        let Some(DeliveryStatus { last_delivery, failure, failed_since }) = &self.status else { return };
+        let Some(Progress { last_delivery, failure, failed_since, .. }) = &self.reached else { return };
         object.object("deliveryStatus", |status| {
             status
                 .raw("active", "true")
@@ -544,19 +393,4 @@ impl WriteResult for SubscribeResult {
             status.opt_str("failedSince", failed_since.map(time).as_deref());
         });
     }
-}
-
-impl DeliveryStatus {
-    fn of(reached: &Reached) -> Self {
-        Self {
-            last_delivery: reached.last_delivery.map(of_millis),
-            failure: reached.failure.as_deref().and_then(DeliveryFailure::parse),
-            failed_since: reached.failed_since.map(of_millis),
-        }
-    }
-}
-
-/// A time of the clock as one of this process.
-fn instant_of(time: SystemTime) -> Instant {
-    Instant::now() + time.duration_since(SystemTime::now()).unwrap_or_default()
 }

@@ -34,7 +34,7 @@ use crate::model::{
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
 /// `meta(..)`, `timeout`, `max_concurrency`, `max_concurrency_per_caller`, `rate = "60/1m"`, `max_result = "50KB"`,
-/// `blocking`, `task` (feature `tasks`), `scopes(..)`, `requires(..)`, `layers(..)`, `tags(..)`, `strict`, `output = Type`,
+/// `blocking`, `task` (feature "tasks"), `scopes(..)`, `requires(..)`, `layers(..)`, `tags(..)`, `strict`, `output = Type`,
 /// `unregistered`, `ui(..)`, `validate`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,

@@ -62,45 +62,32 @@ impl ListedKind {
     /// The method that lists them.
     #[must_use]
     pub const fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-            Self::Prompts => "prompts/list",
-            #[cfg(any(feature = "cli", feature = "client"))]
-            Self::Events => "events/list",
-            #[cfg(all(feature = "client", feature = "skills"))]
-            Self::Skills => "skills/list",
-        }
+        self.names().0
     }
 
     /// The member of the result that has the entries.
     #[must_use]
     pub const fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-            Self::Prompts => "prompts",
-            #[cfg(any(feature = "cli", feature = "client"))]
-            Self::Events => "events",
-            #[cfg(all(feature = "client", feature = "skills"))]
-            Self::Skills => "skills",
-        }
+        self.names().1
     }
 
     /// The capability, or the extension, of servers that have the list.
     #[cfg(any(feature = "cli", feature = "client"))]
     #[must_use]
     pub const fn capability(self) -> &'static str {
+        self.names().2
+    }
+
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Tools => "tools",
-            Self::Resources | Self::Templates => "resources",
-            Self::Prompts => "prompts",
+            Self::Tools => ("tools/list", "tools", "tools"),
+            Self::Resources => ("resources/list", "resources", "resources"),
+            Self::Templates => ("resources/templates/list", "resourceTemplates", "resources"),
+            Self::Prompts => ("prompts/list", "prompts", "prompts"),
             #[cfg(any(feature = "cli", feature = "client"))]
-            Self::Events => "events",
+            Self::Events => ("events/list", "events", "events"),
             #[cfg(all(feature = "client", feature = "skills"))]
-            Self::Skills => crate::core::protocol::SKILLS_EXTENSION,
+            Self::Skills => ("skills/list", "skills", crate::core::protocol::SKILLS_EXTENSION),
         }
     }
 }

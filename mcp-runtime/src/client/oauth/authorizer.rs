@@ -33,7 +33,7 @@ use tokio::{
 use url::Url;
 
 use super::{
-    ClientSecret, FrontEnd, Grant, IdentityProvider, OAuth, TokenStore, TrustedIssuer, is_loopback,
+    ClientSecret, FrontEnd, Grant, IdentityProvider, OAuth, TokenStore, TrustedIssuer,
     jwt::now,
     metadata::{
         ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
@@ -925,7 +925,9 @@ fn resource_of(server: &Url) -> String {
 
 /// The kind of a client with this redirect, for its registration.
 fn application_type(redirect_uri: &str) -> &'static str {
-    let is_web = redirect_uri.parse().is_ok_and(|uri: Url| uri.scheme() == "https" && !is_loopback(&uri));
+    let is_web = redirect_uri
+        .parse()
+        .is_ok_and(|uri: Url| uri.scheme() == "https" && Reach::of(&uri) != Reach::Loopback);
     if is_web { "web" } else { "native" }
 }
 

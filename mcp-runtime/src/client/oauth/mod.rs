@@ -25,10 +25,13 @@ pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;
 pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 
-use url::{Host, Url};
+use url::Url;
 
 use super::receive::handlers::{AsyncHandler, async_handler};
-use crate::core::{blocking, bound::Texts, text_file::read_text};
+use crate::{
+    core::{blocking, bound::Texts, text_file::read_text},
+    fetch::Reach,
+};
 
 /// How long a user has for a login.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -168,23 +171,13 @@ impl fmt::Debug for OAuth {
     }
 }
 
-/// Whether a URL leads to this machine.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
 /// Checks an address that users are redirected to; a native program may have a scheme of its own.
 fn check_redirect(uri: &str) -> Result<(), &'static str> {
     let url: Url = uri.parse().map_err(|_| "it is not a URL")?;
     if url.fragment().is_some() {
         return Err("it has a fragment");
     }
-    if url.scheme() == "http" && !is_loopback(&url) {
+    if url.scheme() == "http" && Reach::of(&url) != Reach::Loopback {
         return Err("it is `http:` and not on this machine\nuse `https:`");
     }
     Ok(())

@@ -1,14 +1,26 @@
 #![doc = include_str!("guide_links.txt")]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// a few functions of the core serve one feature only: dead code is looked for with all of them
+// some functions serve one feature only: dead code is looked for with all features
 #![cfg_attr(
     not(all(
         feature = "audit",
+        feature = "axum",
+        feature = "cli",
+        feature = "client-browser",
+        feature = "client-keyring",
+        feature = "config",
         feature = "contract",
+        feature = "auth",
         feature = "events-webhook",
-        feature = "shared",
-        feature = "tasks"
+        feature = "install",
+        feature = "metrics",
+        feature = "otel",
+        feature = "redis-tls",
+        feature = "skills",
+        feature = "stdio",
+        feature = "tasks",
+        feature = "tracing"
     )),
     allow(dead_code, unused_imports)
 )]

@@ -68,7 +68,6 @@ impl Permits {
     }
 
     /// Holds a permit in place of all others.
-    #[cfg(feature = "http")]
     pub(crate) fn replace(&mut self, permit: CallPermit) {
         let replaced = std::mem::replace(&mut *self.0.get_or_insert_default().lock(), vec![permit]);
         drop(replaced);

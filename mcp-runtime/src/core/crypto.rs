@@ -205,7 +205,6 @@ impl KeyRing {
     }
 
     /// A digest of `data` that no one computes without the newest key; for each purpose another one.
-    #[cfg(feature = "events-webhook")]
     pub(crate) fn keyed_digest(&self, purpose: &str, data: &[u8]) -> [u8; 16] {
         let keys = self.0.keys.read();
         let key = keys.first().map_or(&[][..], |key| &key.0[..]);
@@ -225,7 +224,6 @@ impl KeyRing {
     ///
     /// # Errors
     /// Returns the errors of [`from_environment`](Self::from_environment).
-    #[cfg(feature = "cli")]
     pub(crate) fn read_environment(&self) -> Result<(), String> {
         if !self.is_random() {
             return Ok(());
@@ -240,7 +238,6 @@ impl KeyRing {
     }
 
     /// Warns, once in a process, if the environment variable is set and was not read.
-    #[cfg(any(feature = "http", feature = "stdio"))]
     pub(crate) fn warn_of_unread_environment(&self) {
         static WARNED: AtomicBool = AtomicBool::new(false);
         if self.is_random() && std::env::var_os(VARIABLE).is_some() && !WARNED.swap(true, Ordering::Relaxed) {

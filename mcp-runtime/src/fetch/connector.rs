@@ -247,7 +247,6 @@ trait StreamIo: Read + Write + Unpin + Send {}
 impl<T: Read + Write + Unpin + Send> StreamIo for T {}
 
 /// The address that a response came from; none if it came through a proxy.
-#[cfg(feature = "client-oauth")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerAddress(pub(super) IpAddr);
 

@@ -9,7 +9,6 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use rustls::ClientConfig;
-#[cfg(feature = "auth")]
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use url::Url;
@@ -52,7 +51,6 @@ impl fmt::Display for FetchError {
 /// A document, and what the server said with it.
 pub(crate) struct FetchedDocument {
     pub(crate) status: StatusCode,
-    #[cfg(feature = "client")]
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
@@ -75,14 +73,12 @@ impl fmt::Debug for Fetcher {
 
 impl Fetcher {
     /// A server's: a server does not read its environment, and a proxy would resolve names itself.
-    #[cfg(feature = "auth")]
     pub(crate) fn new(reach: Reach) -> Self {
         let limit = Duration::from_secs(5);
         Self { reach, limit, uses_proxies: false, tls: None, client: OnceLock::new() }
     }
 
     /// A client's, which goes through the proxies of the environment as its other requests do.
-    #[cfg(feature = "client")]
     pub(crate) fn of_client(reach: Reach, tls: Arc<ClientConfig>) -> Self {
         let limit = Duration::from_secs(30);
         Self { reach, limit, uses_proxies: true, tls: Some(tls), client: OnceLock::new() }
@@ -152,12 +148,7 @@ impl Fetcher {
                 }
                 body.extend_from_slice(&chunk);
             }
-            Ok(FetchedDocument {
-                status: response.status(),
-                #[cfg(feature = "client")]
-                headers: response.headers().clone(),
-                body,
-            })
+            Ok(FetchedDocument { status: response.status(), headers: response.headers().clone(), body })
         };
         let late = |_| FetchError::Failed(format!("no document within {:?}", self.limit));
         timeout(self.limit, fetched).await.map_err(late)?

@@ -21,18 +21,14 @@ use hyper_util::{
 };
 use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
-#[cfg(feature = "events-webhook")]
 use rustls::pki_types::CertificateDer;
 use url::Url;
 
 #[cfg(feature = "client")]
 use super::body_decoder::{BodyDecoder, DecodedPiece};
-#[cfg(feature = "events-webhook")]
 use super::connector::PAYER;
 use super::connector::{AddressRule, Connector, Proxies};
-#[cfg(any(feature = "client", feature = "events-webhook"))]
 use super::reach::Reach;
-#[cfg(feature = "events-webhook")]
 use crate::core::admission::Owner;
 use crate::core::resolver::Resolver;
 
@@ -75,7 +71,6 @@ impl HttpClient {
     ///
     /// # Errors
     /// TLS cannot be set up.
-    #[cfg(feature = "events-webhook")]
     pub(crate) fn guarded<const N: usize>(
         reach: Reach,
         resolver: &Resolver,
@@ -90,7 +85,6 @@ impl HttpClient {
     }
 
     /// Sends a request for an owner, of whose look-ups it is one if its host is looked up.
-    #[cfg(feature = "events-webhook")]
     pub(crate) async fn send_for(
         &self,
         owner: &Owner,
@@ -99,7 +93,6 @@ impl HttpClient {
         PAYER.scope(owner.clone(), self.send(request)).await
     }
 
-    #[cfg(any(feature = "auth", feature = "client"))]
     pub(super) fn with(
         admits: AddressRule,
         tls: Arc<ClientConfig>,
@@ -193,7 +186,6 @@ pub(crate) struct HttpRequest {
 }
 
 impl HttpRequest {
-    #[cfg(any(feature = "auth", feature = "client"))]
     pub(crate) fn new(method: Method, url: Url, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
         Self::of_parts(method, url, headers, vec![body.into()])
     }
@@ -214,7 +206,6 @@ pub(crate) struct HttpResponse {
     decoder: Option<Box<BodyDecoder>>,
 }
 
-#[cfg(feature = "client")]
 fn is_gzip(headers: &HeaderMap) -> bool {
     let coding =
         headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -226,19 +217,16 @@ impl HttpResponse {
         self.head.status
     }
 
-    #[cfg(feature = "client")]
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }
 
     /// The address that it came from; none if it came through a proxy.
-    #[cfg(feature = "client-oauth")]
     pub(crate) fn peer(&self) -> Option<std::net::IpAddr> {
         self.head.extensions.get::<super::connector::PeerAddress>().map(|peer| peer.0)
     }
 
     /// The length of the body, if the head says it. That of a compressed one is not known.
-    #[cfg(any(feature = "auth", feature = "client"))]
     pub(crate) fn content_length(&self) -> Option<u64> {
         #[cfg(feature = "client")]
         if self.decoder.is_some() {
@@ -293,12 +281,10 @@ impl HttpResponse {
 #[derive(Debug)]
 pub(crate) struct ExchangeError {
     text: String,
-    #[cfg(feature = "events-webhook")]
     failure: ExchangeFailure,
 }
 
 /// The step that has failed, where that is known.
-#[cfg(feature = "events-webhook")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExchangeFailure {
     Tls,
@@ -306,7 +292,6 @@ pub(crate) enum ExchangeFailure {
     Other,
 }
 
-#[cfg(feature = "events-webhook")]
 impl ExchangeFailure {
     fn of(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut cause = Some(error);
@@ -331,22 +316,13 @@ impl ExchangeFailure {
 
 impl ExchangeError {
     fn of(error: &(dyn std::error::Error + 'static)) -> Self {
-        Self {
-            text: crate::core::invoke::error_chain(error),
-            #[cfg(feature = "events-webhook")]
-            failure: ExchangeFailure::of(error),
-        }
+        Self { text: crate::core::invoke::error_chain(error), failure: ExchangeFailure::of(error) }
     }
 
     fn text(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            #[cfg(feature = "events-webhook")]
-            failure: ExchangeFailure::Other,
-        }
+        Self { text: text.to_owned(), failure: ExchangeFailure::Other }
     }
 
-    #[cfg(feature = "events-webhook")]
     pub(crate) fn failure(&self) -> ExchangeFailure {
         self.failure
     }

@@ -36,5 +36,4 @@ pub(crate) use http_client::{ExchangeError, HttpResponse};
 pub(crate) use http_client::{HttpClient, HttpRequest};
 #[cfg(any(feature = "auth", feature = "client", feature = "events-webhook"))]
 pub(crate) use reach::Reach;
-#[cfg(any(feature = "client", feature = "redis-tls"))]
 pub(crate) use tls::tls_config;

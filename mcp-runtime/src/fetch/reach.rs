@@ -26,7 +26,6 @@ pub(crate) enum Reach {
 impl Reach {
     /// The addresses that a server at that URL may refer to, as far as the URL says: a server on this machine may name
     /// others on it.
-    #[cfg(any(feature = "auth", feature = "client"))]
     pub(crate) fn of(url: &Url) -> Self {
         if is_loopback_host(url) { Self::Loopback } else { Self::Public }
     }
@@ -104,7 +103,6 @@ const CLOUD_SERVICES: [IpAddr; 4] = [
 ];
 
 /// Whether an address is of a private network: one that other machines have.
-#[cfg(feature = "client-oauth")]
 fn is_private(address: IpAddr) -> bool {
     let is_private = match address {
         IpAddr::V4(address) => {

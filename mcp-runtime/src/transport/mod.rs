@@ -17,7 +17,6 @@ mod writer;
 
 use std::pin::Pin;
 
-#[cfg(feature = "client")]
 pub(crate) use lines::{Line, LineBuffer};
 
 use crate::core::server::Result;

@@ -13,7 +13,6 @@ use std::{
 
 use tokio::sync::{Notify, futures::Notified};
 
-#[cfg(feature = "http")]
 use crate::core::admission::Permit;
 use crate::core::jsonrpc::replace_line_breaks;
 use crate::core::sync::{Mutex, MutexGuard, wait};
@@ -24,7 +23,6 @@ const MAX_BACKLOG: usize = 8 << 20;
 const NOTIFICATION_BACKLOG: usize = 1 << 20;
 
 /// Bytes of backlog that are not charged, on a connection that shares a budget of unread bytes.
-#[cfg(feature = "http")]
 const MAX_UNCHARGED: usize = 64 << 10;
 
 /// How bytes are written.
@@ -57,7 +55,6 @@ pub(crate) struct ConnectionWriter {
 #[derive(Debug, Default)]
 struct WriterState {
     /// Of a connection that shares a budget of unread bytes: for the backlog.
-    #[cfg(feature = "http")]
     permit: Option<Permit>,
     backlog: Vec<u8>,
     /// Bytes of the backlog and of the chunk that is being written.
@@ -76,13 +73,11 @@ pub(crate) struct BacklogChunk {
     pub(crate) bytes: Vec<u8>,
     replies: usize,
     /// For its bytes, as for the backlog.
-    #[cfg(feature = "http")]
     permit: Option<Permit>,
 }
 
 impl BacklogChunk {
     /// The same, no longer charged, since its bytes have been passed on.
-    #[cfg(feature = "http")]
     pub(crate) fn released(mut self) -> Self {
         self.permit = None;
         self
@@ -126,7 +121,6 @@ impl ConnectionWriter {
     }
 
     /// A writer for an async task whose backlog is charged to the owner of this permit; beyond its share the writer closes.
-    #[cfg(feature = "http")]
     pub(crate) fn charging(permit: Permit) -> Arc<Self> {
         let writer = Self::new(WriteMode::Async);
         writer.state().permit = Some(permit);
@@ -293,7 +287,6 @@ impl ConnectionWriter {
         self.unwritten.load(Ordering::Acquire)
     }
 
-    #[cfg(feature = "stdio")]
     pub(crate) fn is_closed(&self) -> bool {
         self.state().closed
     }

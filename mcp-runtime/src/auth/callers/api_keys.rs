@@ -284,7 +284,6 @@ impl Method for ApiKeys {
         })
     }
 
-    #[cfg(feature = "events-webhook")]
     fn has(&self, principal: &Principal) -> Option<bool> {
         let known = self.known.as_ref().ok()?.read();
         Some(known.values().any(|known| **known == *principal))

@@ -527,7 +527,6 @@ impl Authenticator {
 
     /// Whether a principal that was authenticated before is in none of the lists of API keys any more, with the same scopes
     /// and claims.
-    #[cfg(feature = "events-webhook")]
     pub(crate) fn has_removed(&self, principal: &Principal) -> bool {
         let known: Vec<_> = self.methods.iter().map(|method| method.has(principal)).collect();
         let is_listed = known.contains(&Some(true));

@@ -735,7 +735,6 @@ impl Method for OauthMethod {
         }
     }
 
-    #[cfg(feature = "events-webhook")]
     fn has(&self, principal: &Principal) -> Option<bool> {
         match &self.tokens {
             TokenKind::Custom(method) => method.has(principal),

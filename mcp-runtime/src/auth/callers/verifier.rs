@@ -268,7 +268,6 @@ pub(super) trait Method: Send + Sync {
     }
 
     /// Whether this is one of its principals, with the same scopes and claims; `None` if it has no list of them.
-    #[cfg(feature = "events-webhook")]
     fn has(&self, _principal: &Principal) -> Option<bool> {
         None
     }

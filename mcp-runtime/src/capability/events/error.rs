@@ -16,7 +16,6 @@ const RESOURCE_EXHAUSTED: i64 = -32025;
 /// The server does not have what is asked for.
 const UNSUPPORTED: i64 = -32026;
 /// The endpoint of a webhook cannot be used.
-#[cfg(feature = "events-webhook")]
 const CALLBACK_ENDPOINT: i64 = -32027;
 
 /// No event has that name, for this caller at least; `nearest` is the one with the most similar name.
@@ -51,14 +50,12 @@ pub(super) fn exhausted(limit: &str) -> Reply {
 }
 
 /// The caller has no such subscription.
-#[cfg(feature = "events-webhook")]
 pub(super) fn unknown_subscription() -> ProtocolError {
     ProtocolError::new(NOT_FOUND, "the subscription does not exist")
         .with_data(json!({ "kind": "subscription" }))
 }
 
 /// The endpoint of a webhook was not verified.
-#[cfg(feature = "events-webhook")]
 pub(super) fn callback_endpoint(reason: &str) -> ProtocolError {
     ProtocolError::new(CALLBACK_ENDPOINT, format!("the endpoint was not verified: {reason}"))
         .with_data(json!({ "reason": reason }))

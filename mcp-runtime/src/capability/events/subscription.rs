@@ -3,7 +3,6 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-#[cfg(feature = "events-webhook")]
 use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -54,10 +53,8 @@ pub(crate) struct SeenEvent {
 }
 
 /// The JSON of what was emitted.
-#[cfg(feature = "events-webhook")]
 struct EmittedData(Arc<Occurrence>);
 
-#[cfg(feature = "events-webhook")]
 impl AsRef<[u8]> for EmittedData {
     fn as_ref(&self) -> &[u8] {
         self.0.data.as_bytes()
@@ -208,7 +205,6 @@ pub(super) fn reported(server: &Server, name: &str, failure: Failure) -> Protoco
     }
 }
 
-#[cfg(feature = "events-webhook")]
 impl EventSubscription {
     /// Moves on to the first event that is not older than `max_age`; whether events were skipped, or have gone.
     ///
@@ -228,14 +224,12 @@ impl EventSubscription {
 
 impl SeenEvent {
     /// `eventId` on the wire.
-    #[cfg(feature = "events-webhook")]
     pub(super) fn id(&self) -> &str {
         &self.occurrence.id
     }
 
     /// The parts of `EventOccurrence` on the wire, of which the data is in the memory of the event if it is what was
     /// emitted, however many subscriptions get it.
-    #[cfg(feature = "events-webhook")]
     pub(super) fn parts(&self, name: &str, cursor: &str) -> Vec<Bytes> {
         let Occurrence { id, timestamp, .. } = &*self.occurrence;
         let mut head = Vec::with_capacity(512);

@@ -16,24 +16,20 @@ mod ui_pages;
 mod updates;
 
 pub use builder::{ResourceBuilder, ResourceCall, ResourceDef};
-#[cfg(feature = "skills")]
 pub(crate) use capability::ResourceSource;
 pub(crate) use capability::Resources;
 pub(crate) use entry::ResourceEntry;
 pub(crate) use listed::{DynList, ListFn};
 pub use listed::{ListedPage, ListedResource, PageRequest};
-#[cfg(feature = "skills")]
 pub(crate) use methods::{ReadResult, ReadSource};
 pub use output::ResourceResult;
 pub(crate) use output::write_resource_result;
 pub(crate) use spec::{ResourceDescriptor, ResourceSpec};
 pub use subscribe_fn::Subscription;
 pub(crate) use subscribe_fn::{DynSubscribe, SubscribeFn};
-#[cfg(feature = "client")]
 pub(crate) use template::Template;
 // the fuzz target of the client's expansion leaves out what is not a template of a server
 pub(crate) use template::UriVariables;
-#[cfg(feature = "skills")]
 pub(crate) use template::percent_decode;
 #[cfg(all(any(test, feature = "_fuzzing"), feature = "client"))]
 pub(crate) use template_syntax::parse_variables;

@@ -88,7 +88,6 @@ impl InputRounds {
     }
 
     /// Whether the request was sent more than once, so that its result depends on answers.
-    #[cfg(feature = "client")]
     pub(crate) fn has_repeated(&self) -> bool {
         self.round > 0
     }

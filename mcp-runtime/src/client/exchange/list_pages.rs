@@ -18,7 +18,6 @@ pub(crate) struct ListBounds {
 
 impl ListBounds {
     /// The pages of a server in this process.
-    #[cfg(any(feature = "cli", feature = "testing", test))]
     pub(crate) const IN_PROCESS: Self = Self { bytes: usize::MAX, entries: 100_000, pages: 10_000 };
 }
 

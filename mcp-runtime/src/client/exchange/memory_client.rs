@@ -86,7 +86,6 @@ impl MemoryClient {
         Self { capabilities, answers: Some(answers), ..self }.with_revision(revision)
     }
 
-    #[cfg(any(feature = "testing", test))]
     pub(crate) fn revision(&self) -> Revision {
         self.revision
     }
@@ -114,7 +113,6 @@ impl MemoryClient {
 
     /// Calls a tool like [`request`](Self::request), with arguments as they are written: a `Value` has no integers beyond
     /// 64 bits.
-    #[cfg(feature = "cli")]
     pub(crate) async fn call_with_text(&self, name: &str, arguments: &str) -> MemoryReply {
         let mut params = Map::new();
         params.insert("name".to_owned(), name.into());
@@ -203,7 +201,6 @@ impl MemoryClient {
     ///
     /// # Errors
     /// The error reply.
-    #[cfg(any(feature = "cli", feature = "testing", test))]
     pub(crate) fn listen(
         &self,
         method: &str,

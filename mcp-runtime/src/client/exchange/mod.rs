@@ -11,7 +11,6 @@ pub use self::list_pages::ListedKind;
 #[cfg(any(feature = "cli", feature = "testing", test))]
 pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 pub(crate) use self::request_params::prompt_arguments;
-#[cfg(feature = "client")]
 pub(crate) use self::{
     input_rounds::{InputRounds, RoundOutcome},
     list_pages::{DroppedEntry, ListBounds, ListPages, PageError},

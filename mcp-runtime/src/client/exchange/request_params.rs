@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value, json};
 
-#[cfg(any(feature = "cli", feature = "testing", test))]
 use crate::core::protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION};
 use crate::core::{jsonrpc::Object, protocol::Revision};
 
@@ -41,7 +40,6 @@ impl RequestParams {
     }
 
     /// The object `_meta`, which is added if it is missing.
-    #[cfg(any(feature = "cli", feature = "testing", test))]
     pub(crate) fn meta(&mut self) -> &mut Map<String, Value> {
         let meta = self.members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
         if !meta.is_object() {
@@ -61,7 +59,6 @@ impl From<Map<String, Value>> for RequestParams {
 }
 
 /// The members of `_meta` that every request of 2026-07-28 has; none in other revisions.
-#[cfg(any(feature = "cli", feature = "testing", test))]
 pub(crate) fn protocol_meta(
     revision: Revision,
     capabilities: impl FnOnce() -> Value,

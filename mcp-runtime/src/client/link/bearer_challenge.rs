@@ -9,9 +9,7 @@ use http::{HeaderMap, header::WWW_AUTHENTICATE};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::client) struct Challenge {
     pub(in crate::client) scopes: Vec<String>,
-    #[cfg(feature = "client-oauth")]
     pub(in crate::client) resource_metadata: Option<String>,
-    #[cfg(feature = "client-oauth")]
     pub(in crate::client) error: Option<String>,
 }
 
@@ -45,9 +43,7 @@ impl Challenge {
         let scopes = parameter("scope").unwrap_or_default();
         Self {
             scopes: scopes.split_whitespace().map(str::to_owned).collect(),
-            #[cfg(feature = "client-oauth")]
             resource_metadata: parameter("resource_metadata"),
-            #[cfg(feature = "client-oauth")]
             error: parameter("error"),
         }
     }
@@ -101,7 +97,6 @@ fn unquote(quoted: &str) -> (String, &str) {
 }
 
 /// Scopes that are quoted as HTTP says are read as they were, whatever surrounds them.
-#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _for_a_panic = Challenge::parse(text.split('\0'));

@@ -12,7 +12,6 @@ mod shares;
 mod turns;
 mod usage;
 
-#[cfg(feature = "auth")]
 pub(crate) use call_limits::whole_seconds;
 pub(crate) use call_limits::{CallerConcurrency, LimitReached, RateReached};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
@@ -20,7 +19,6 @@ pub(crate) use owner::Owner;
 pub use rate::Rate;
 pub(crate) use rate::{MAX_CALLERS, RateLimiter};
 pub(crate) use shares::{Permit, Shares};
-#[cfg(feature = "events-webhook")]
 pub(crate) use turns::Turn;
 pub(crate) use turns::Turns;
 pub(crate) use usage::{HALF, Quota, Usage};

@@ -61,13 +61,11 @@ impl Shares {
 
     /// Units without an owner, for work that nearly always ends without waiting; `None` if fewer are left. Work that waits
     /// after all is [charged](Permit::charge).
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn try_acquire_briefly(self: &Arc<Self>, units: usize) -> Option<Permit> {
         self.try_take(units, self.quota.limit).then(|| Permit { shares: self.clone(), owner: None, units })
     }
 
     /// Units of that owner, though they may exceed what is left, see [`Permit::grow_last`]; `None` if its share is used.
-    #[cfg(feature = "http")]
     pub(crate) fn acquire_last(self: &Arc<Self>, owner: &Owner, units: usize) -> Option<Permit> {
         let mut permit = self.empty_permit(owner);
         permit.grow_last(units).then_some(permit)
@@ -79,7 +77,6 @@ impl Shares {
     }
 
     /// Whether something of that owner may begin that may have to be [charged](Permit::charge).
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn has_room(&self, owner: impl FnOnce() -> Owner) -> bool {
         // no owner has more than all of them together
         if self.used.load(Ordering::Relaxed) < self.quota.share {
@@ -94,7 +91,6 @@ impl Shares {
     }
 
     /// The owner that uses most.
-    #[cfg(feature = "http")]
     pub(crate) fn largest(&self) -> Option<Owner> {
         self.by_owner.lock().iter().max_by_key(|(_, used)| **used).map(|(owner, _)| owner.clone())
     }
@@ -156,7 +152,6 @@ impl Permit {
 
     /// Acquires more units, though they may exceed what is left, as long as less than the owner's share, and less than the
     /// limit, is used before. Something larger than a share is possible that way, one at a time.
-    #[cfg(feature = "http")]
     pub(crate) fn grow_last(&mut self, units: usize) -> bool {
         let Self { shares, owner, .. } = self;
         if units == 0 {
@@ -189,7 +184,6 @@ impl Permit {
     }
 
     /// Moves some of the units, as far as there are as many, into a permit of their own.
-    #[cfg(feature = "http")]
     pub(crate) fn split(&mut self, units: usize) -> Self {
         let units = units.min(self.units);
         self.units -= units;
@@ -204,24 +198,20 @@ impl Permit {
     }
 
     /// Whether the units are charged to an owner.
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn is_charged(&self) -> bool {
         self.owner.is_some()
     }
 
     /// Charges units that were acquired briefly to an owner, even beyond its share; no effect if they are charged already.
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn charge(&mut self, owner: &Owner) {
         self.charge_within(owner, usize::MAX);
     }
 
     /// Charges units that were acquired briefly to an owner; `false` if they exceed its share.
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn try_charge(&mut self, owner: &Owner) -> bool {
         self.charge_within(owner, self.shares.quota.share_of(owner))
     }
 
-    #[cfg(any(feature = "http", test))]
     fn charge_within(&mut self, owner: &Owner, share: usize) -> bool {
         if self.owner.is_some() {
             return true;

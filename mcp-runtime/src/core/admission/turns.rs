@@ -188,7 +188,6 @@ impl OwnerTurns {
 
 impl Turn {
     /// Keeps only so many of its units.
-    #[cfg(feature = "events-webhook")]
     pub(crate) fn shrink(&mut self, units: usize) {
         let released = self.units.saturating_sub(units);
         self.units -= released;

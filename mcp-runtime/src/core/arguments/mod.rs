@@ -18,7 +18,6 @@ mod rules;
 mod text;
 mod text_limit;
 
-#[cfg(feature = "config")]
 pub(crate) use arg::AnyLiteral;
 pub use arg::{
     AnyArg, AnyTextValue, ArgDescriptor, DeclaredResult, HeaderArg, TextValue, flatten, injected, json,
@@ -40,7 +39,6 @@ pub(crate) use object::{decode_object, object_errors};
 pub(crate) use report::{MAX_VALUES, ToolInput, has_too_many_values};
 pub(crate) use rule_fn::BoundRule;
 pub use rule_fn::{ArgumentRule, ItemRules, RuleDescriptor, RuleParam, RuleValues, rule_result, rule_value};
-#[cfg(feature = "config")]
 pub(crate) use rules::{Length, OneOf, Patterned, Ranged, Within};
 pub use rules::{NoBound, Pattern, Rules};
 pub(crate) use text_limit::TextLimit;

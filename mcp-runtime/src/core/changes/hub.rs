@@ -139,7 +139,6 @@ impl Hub {
     }
 
     /// The owner whose subscriptions have most bytes.
-    #[cfg(feature = "http")]
     pub(crate) fn largest_owner(&self) -> Option<Owner> {
         self.0.bytes.largest()
     }

@@ -192,7 +192,6 @@ impl fmt::Debug for HttpOptions {
 
 impl HttpOptions {
     /// Why this path cannot be that of `what`, if that is so.
-    #[cfg(feature = "metrics")]
     pub(crate) fn check_path(&self, path: &str, what: &str) -> Option<String> {
         let mut documents = self.documents.iter().flat_map(|documents| documents.paths());
         if self.has_path(path) || documents.any(|other| other == path) {
@@ -267,7 +266,6 @@ impl HttpOptions {
 impl HttpOptions {
     /// Whether something says that clients reach the server through a proxy.
     /// Whether the address of a client may be that of a proxy, which all clients share.
-    #[cfg(feature = "auth")]
     pub(crate) fn hides_addresses(&self) -> bool {
         self.behind_proxy && self.client_address.is_none() && self.trusted_proxies.is_empty()
     }

@@ -145,7 +145,6 @@ pub struct Limits {
     /// How often one caller may send a request, or what is wrong with that.
     pub(crate) rate: Option<Result<Rate, String>>,
     /// Invalid tokens of one address.
-    #[cfg(feature = "auth")]
     pub(crate) invalid_tokens: Result<Rate, String>,
     pub(crate) max_consumed_calls: usize,
     /// For functions without their own time limit.
@@ -167,7 +166,6 @@ impl Default for Limits {
             client_request_timeout: Duration::from_secs(5 * 60),
             subscriptions: SubscriptionLimits::default(),
             rate: None,
-            #[cfg(feature = "auth")]
             invalid_tokens: Ok(Rate::new(60, Duration::from_secs(60))),
             max_consumed_calls: 10_000,
             timeout: None,
@@ -433,7 +431,6 @@ pub struct Stores {
     /// The shared store; unset for a store in memory.
     pub(crate) shared: Option<Arc<dyn Shared>>,
     /// Whether sessions go on while it cannot be found out whether they have ended.
-    #[cfg(feature = "http")]
     pub(crate) allows_unchecked_sessions: bool,
     /// The keys that seal the state which clients carry for the server; or the reason why they are invalid.
     keys: Option<Result<KeyRing, String>>,
@@ -482,7 +479,6 @@ impl Stores {
     }
 
     /// Whether keys are set, or a file with them.
-    #[cfg(feature = "cli")]
     pub(crate) fn has_keys(&self) -> bool {
         self.keys.is_some() || self.key_file.is_some()
     }

@@ -12,13 +12,9 @@ pub struct TelemetryOptions {
     /// Whether clients may get log messages.
     pub(crate) client_logging: bool,
     /// Whether the `tracing` subscriber that `run` installs sends the events of calls to their clients.
-    #[cfg(feature = "cli")]
     pub(crate) forward_events: bool,
-    #[cfg(feature = "metrics")]
     pub(crate) metrics: bool,
-    #[cfg(feature = "metrics")]
     pub(crate) metrics_path: Option<String>,
-    #[cfg(feature = "metrics")]
     pub(crate) metrics_address: Option<std::net::SocketAddr>,
 }
 

@@ -15,7 +15,6 @@ use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-#[cfg(feature = "http")]
 pub(crate) use access::ImpliesFn;
 pub(crate) use access::{Access, AccessError, AccessRules, VisibleFn};
 pub use access::{ItemKind, ItemView};
@@ -156,7 +155,6 @@ pub(crate) trait SessionState: Send + Sync {
 }
 
 /// Marks requests in this process whose lists of resources have no instances of templates.
-#[cfg(feature = "cli")]
 pub(crate) struct WithoutInstances;
 
 /// The origin of a request: its connection, caller and client.
@@ -226,7 +224,6 @@ pub(crate) struct ClientData {
 
 impl ClientData {
     /// The data of a client that has sent none yet.
-    #[cfg(feature = "http")]
     pub(crate) const NONE: Self = Self { info: None, capabilities: None };
 
     pub(crate) fn info(&self) -> Option<ClientInfo> {

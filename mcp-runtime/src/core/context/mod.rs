@@ -46,7 +46,6 @@ pub(crate) use trace_context::is_traceparent;
 #[cfg(feature = "tracing")]
 pub use tracing_events::client_layer;
 pub(crate) use tracing_events::has_forwarder;
-#[cfg(feature = "cli")]
 pub(crate) use tracing_events::{forward, may_forward, register_forwarder};
 
 use crate::core::{

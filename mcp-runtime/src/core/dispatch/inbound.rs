@@ -156,7 +156,6 @@ impl InFlight {
     }
 
     /// Cancels every request of a client.
-    #[cfg(any(feature = "http", test))]
     pub(crate) fn cancel_all(&self, client: &ClientId) {
         let cancels: Vec<_> = {
             let mut table = self.lock();
@@ -387,12 +386,10 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// The call of a single request.
-    #[cfg(feature = "http")]
     pub(crate) fn single(running: RunningRequest, revision: Revision) -> Self {
         Self { started: vec![StartedCall::Pending(running)], batch: false, revision }
     }
 
-    #[cfg(feature = "http")]
     pub(crate) fn is_empty(&self) -> bool {
         self.started.is_empty()
     }

@@ -22,7 +22,6 @@ pub(crate) use inbound::{
     Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
     cut_off_error, id_in_use, is_initialized, resolve_revision,
 };
-#[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
 pub(crate) use input_required::AwaitInput;
 pub(crate) use item_call::{ItemCall, SuspendedCall, into_protocol_error, start_with_strings};
@@ -32,7 +31,6 @@ pub(crate) use lifecycle::Handshake;
 pub(crate) use observation::{ObservedEntry, ObservedItem, error_type, record_error, trace_of};
 pub(crate) use pagination::{CursorScope, invalid_cursor};
 pub(crate) use request::{ClientRequestPolicy, Request, is_limited, required_text, wants_spans};
-#[cfg(feature = "http")]
 pub(crate) use response::Status;
 pub(crate) use response::{
     CacheHints, PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result,

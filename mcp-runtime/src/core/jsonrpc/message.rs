@@ -206,10 +206,8 @@ pub(crate) struct Params<'a> {
     pub(crate) max_events: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "timeoutMs")]
     pub(crate) timeout_ms: Option<&'a RawValue>,
-    #[cfg(feature = "events-webhook")]
     #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "ttlMs")]
     pub(crate) ttl_ms: Option<&'a RawValue>,
-    #[cfg(feature = "events-webhook")]
     #[serde(borrow, default)]
     pub(crate) delivery: Option<&'a RawValue>,
     /// How many members are none of these.
@@ -540,7 +538,6 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
 }
 
 /// Checks that accepted text is JSON, and that any other reader reads it in the same way.
-#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     use serde_json::Value;
 

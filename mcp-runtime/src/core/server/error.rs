@@ -80,12 +80,10 @@ impl Error {
         Self { kind: ErrorKind::Settings, error: message.into() }
     }
 
-    #[cfg(any(feature = "cli", test))]
     pub(crate) fn usage(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Usage, error: message.into() }
     }
 
-    #[cfg(feature = "cli")]
     pub(crate) fn call(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Call, error: message.into() }
     }

@@ -25,7 +25,6 @@ use std::sync::{
 
 pub(crate) use assemble::{Assembly, ItemDefaults, unknown_page};
 pub use builder::ServerBuilder;
-#[cfg(feature = "cli")]
 pub(crate) use builder::unregistered;
 pub(crate) use builder::warn_of_unregistered_items;
 pub(crate) use entries::{Entries, Entry};
@@ -46,7 +45,6 @@ pub use service_block::ServiceBlock;
 #[cfg(feature = "install")]
 pub(crate) use setting_to_install::SettingToInstall;
 pub(crate) use state::MadeState;
-#[cfg(feature = "config")]
 pub(crate) use state::short_name;
 pub(crate) use transform::Transform;
 pub use transform::{ItemChanges, Transformed};
@@ -189,7 +187,6 @@ impl Server {
 
     /// Records that clients without identified callers are served; returns the items with `scopes`, of which none may
     /// exist.
-    #[cfg(feature = "http")]
     pub(crate) fn serve_without_callers(&self) -> Vec<String> {
         self.0.without_callers.store(true, Ordering::Relaxed);
         self.registry().scoped()

@@ -457,7 +457,6 @@ impl Server {
     }
 
     /// Ends the state after the last call of a transport, unless another one still serves.
-    #[cfg(any(feature = "stdio", feature = "http", feature = "cli"))]
     pub(crate) async fn end_state(&self, serving: Serving, limit: std::time::Duration) {
         drop(serving);
         let state = self.made_state();

@@ -23,7 +23,6 @@ pub(crate) use caller_rate::{CallerRate, RateStore};
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
 pub(crate) use lease::Leases;
 pub use memory::Memory;
-#[cfg(feature = "http")]
 pub(crate) use memory_logs::MemoryLogs;
 #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
 pub(crate) use messages::Listener;
@@ -34,7 +33,6 @@ pub use shared::{
     Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
     Taken, Value, Write, Written,
 };
-#[cfg(feature = "redis")]
 pub(crate) use shared::{MAX_MESSAGES, MAX_POSITION};
 pub(crate) use single_use::{ConsumedCall, SingleUse};
 

@@ -13,13 +13,11 @@ pub(crate) mod spec;
 pub use builder::{ToolBuilder, ToolCall, ToolDef};
 pub(crate) use entry::ToolEntry;
 pub(crate) use handler::{MadeToolCall, ToolHandler};
-#[cfg(feature = "client")]
 pub(crate) use header_param::header_params;
 pub(crate) use output::Structured;
 pub use output::ToolResult;
 pub(crate) use output::write_tool_result;
 pub(crate) use schema::InputSchema;
-#[cfg(feature = "client")]
 pub(crate) use schema::input_schema;
 pub(crate) use schema::published_output;
 pub use spec::Hints;

@@ -22,7 +22,6 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until, timeout_at},
 };
 
-#[cfg(feature = "axum")]
 use super::service::Route;
 use super::{
     http_error::HttpError,

@@ -16,7 +16,6 @@ use hyper::body::{Body, Bytes};
 
 #[cfg(feature = "metrics")]
 use super::metrics::metrics_response;
-#[cfg(feature = "auth")]
 use super::response_body::json_response;
 use super::{
     call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
@@ -114,7 +113,6 @@ impl Routes {
     }
 
     /// Every path, with what it answers.
-    #[cfg(feature = "axum")]
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Route)> {
         self.0.iter().map(|(path, route)| (path.as_str(), *route))
     }

@@ -3,6 +3,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+#[cfg(feature = "events-webhook")]
 use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -230,6 +231,7 @@ impl SeenEvent {
 
     /// The parts of `EventOccurrence` on the wire, of which the data is in the memory of the event if it is what was
     /// emitted, however many subscriptions get it.
+    #[cfg(feature = "events-webhook")]
     pub(super) fn parts(&self, name: &str, cursor: &str) -> Vec<Bytes> {
         let Occurrence { id, timestamp, .. } = &*self.occurrence;
         let mut head = Vec::with_capacity(512);

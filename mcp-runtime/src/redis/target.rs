@@ -1,6 +1,7 @@
 //! Where Redis is: what a URL says, and the way there. That is TCP, TLS or a socket of Unix; where there are sentinels, one
 //! of them is asked first which server is the primary.
 
+#[cfg(feature = "redis-tls")]
 use std::sync::OnceLock;
 use std::{
     io,
@@ -15,6 +16,7 @@ use redis::{
     AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion,
     RedisConnectionInfo, RedisError, aio::MultiplexedConnection,
 };
+#[cfg(feature = "redis-tls")]
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use tokio::{net::TcpStream, time::timeout};
 
@@ -28,6 +30,7 @@ const SENTINEL: Duration = Duration::from_millis(300);
 pub(super) struct Target {
     place: Place,
     settings: RedisConnectionInfo,
+    #[cfg(feature = "redis-tls")]
     tls: Option<Tls>,
 }
 
@@ -49,6 +52,7 @@ struct Sentinels {
     first: Arc<AtomicUsize>,
 }
 
+#[cfg(feature = "redis-tls")]
 #[derive(Clone, Default)]
 struct Tls {
     /// Authorities in addition to those of the operating system.
@@ -145,13 +149,19 @@ impl Target {
             }
         };
         let settings = settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
-        Ok(Self { place, settings, tls: is_tls.then(Tls::default) })
+        Ok(Self {
+            place,
+            settings,
+            #[cfg(feature = "redis-tls")]
+            tls: is_tls.then(Tls::default),
+        })
     }
 
     /// Trusts these authorities as well.
     ///
     /// # Errors
     /// It is not a list of certificates, or the URL does not ask for TLS.
+    #[cfg(feature = "redis-tls")]
     pub(super) fn add_roots(&mut self, pem: &str) -> Result<(), String> {
         let Some(tls) = &mut self.tls else {
             return Err("the URL of Redis does not ask for TLS, for which root certificates are\n\
@@ -264,6 +274,7 @@ impl Target {
     }
 }
 
+#[cfg(feature = "redis-tls")]
 impl Tls {
     /// TLS over an open connection.
     async fn secure(

@@ -538,6 +538,7 @@ fn diagnose(text: Option<&str>) -> MalformedMessage {
 }
 
 /// Checks that accepted text is JSON, and that any other reader reads it in the same way.
+#[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     use serde_json::Value;
 

@@ -19,7 +19,7 @@ pub(super) const EVENTS: Folder = Folder {
         budget("events of one `events/poll`", FixedCount("MAX_POLLED"), "", Request, "come with the next", "capability/events/poll.rs"),
         budget("bytes of them", FixedBytes("MAX_BATCH_BYTES"), "", Request, "come with the next", SUBSCRIPTION),
         budget("subscriptions by webhook, and endpoints that were verified", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "an error: too many; endpoints are verified again", WEBHOOK),
-        budget("one of them in a store that replicas share", FixedBytes("MAX_RECORD"), "", Subscriber, "an error: too many", "capability/events/webhook/durable.rs"),
+        budget("one subscription by webhook", FixedBytes("MAX_RECORD"), "", Subscriber, "an error: too many", "capability/events/webhook/subscribe.rs"),
         budget("principals without access whose subscriptions by webhook end once the shared store can be used", FixedCount("MAX_SUBSCRIPTIONS"), "limits.events.max_webhooks", All, "the oldest are forgotten, which is logged: their subscriptions go on until they expire", WEBHOOK),
         budget("bytes of messages to endpoints", FixedBytes("MAX_BYTES"), "limits.events.max_webhook_bytes", All, "wait", WEBHOOK),
         budget("messages that are sent to endpoints at once", FixedCount("MAX_ATTEMPTS"), "", All, "wait", ENDPOINT),
@@ -38,7 +38,7 @@ pub(super) const EVENTS: Folder = Folder {
         ("capability/events/webhook/delivery.rs", &["MAX_ENDS", "MAX_FAREWELLS"]),
         ("capability/events/webhook/endpoint.rs", &["MAX_ANSWER"]),
         ("capability/events/webhook/mod.rs", &["MAX_HOSTS"]),
-        ("capability/events/webhook/subscribe.rs", &["MAX_URL", "MAX_CONFLICTS"]),
-        ("capability/events/webhook/durable.rs", &["MAX_CONFLICTS"]),
+        ("capability/events/webhook/record.rs", &["MAX_LIST"]),
+        ("capability/events/webhook/subscribe.rs", &["MAX_URL"]),
     ],
 };

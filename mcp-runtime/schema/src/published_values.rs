@@ -29,19 +29,20 @@ impl fmt::Display for NonconformingValue {
     }
 }
 
-/// Makes the published values of a schema conform. A member that is `null` where its schema has no `null` is left out:
-/// optional properties of Rust types are published without it, and absence means the same.
+/// As [`compile_conforming`], without the compiled schema.
 ///
 /// # Errors
-/// The first value that does not conform, and why.
+/// As [`compile_conforming`].
 pub(crate) fn conform_published_values(root: &mut Value) -> Result<(), NonconformingValue> {
     compile_conforming(root).map(drop)
 }
 
-/// As [`conform_published_values`]; returns the schema compiled, unless it cannot be and publishes no values.
+/// Makes the published values of a schema conform. A member that is `null` where its schema has no `null` is left out:
+/// optional properties of Rust types are published without it, and absence means the same. Returns the schema compiled, unless
+/// it cannot be and publishes no values.
 ///
 /// # Errors
-/// As [`conform_published_values`], or why the schema cannot be compiled.
+/// The first value that does not conform, and why; or why the schema cannot be compiled.
 pub fn compile_conforming(root: &mut Value) -> Result<Option<Validator>, NonconformingValue> {
     let mut pointers = Vec::new();
     list_pointers(root, String::new(), &mut pointers);

@@ -80,7 +80,8 @@ impl Validator {
         self
     }
 
-    /// Treats the `format` of strings as an assertion, as far as [`StringFormat`](super::format::StringFormat) has it.
+    /// Treats the `format` of strings as an assertion: `email`, `uri`, `date`, `date-time`, `partial-date-time`, `partial-time`
+    /// and `uuid`.
     pub fn check_formats(mut self) -> Self {
         self.check_formats = true;
         self

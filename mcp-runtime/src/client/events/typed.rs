@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl<T> TypedItem<T> {
-    /// Subscribes to an event (preview), as [`Client::on_event`] does: `f` gets what the event says, of the type that its
-    /// function delivers. The function must not block. Events of another type are skipped, with a line in the log, and are a
+    /// Subscribes to an event (preview), as [`Client::on_event`](crate::client::Client::on_event) does: `f` gets what the event
+    /// says, of the type that its function delivers. The function must not block. Events of another type are skipped, with a line in the log, and are a
     /// [gap](PendingSubscription::on_gap).
     ///
     /// ```no_run

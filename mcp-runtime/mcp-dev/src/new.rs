@@ -90,11 +90,11 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
         report(&format!("error: {message}"));
         return Ok(ExitCode::from(2));
     }
-    let dependency = match text("path") {
-        Some(path) => path_dependency(Path::new(path))?,
+    let source = match text("path") {
+        Some(path) => path_source(Path::new(path))?,
         None => {
             let release = env!("CARGO_PKG_VERSION").rsplit_once('.').map_or("0.1", |(release, _)| release);
-            format!("{{ version = \"{release}\", features = [\"config\", \"install\"] }}")
+            format!("version = \"{release}\"")
         }
     };
     let module = name.replace('-', "_");
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> Outcome {
         ("variable", &module.to_uppercase()),
         ("owner", owner),
         ("author", author),
-        ("dependency", &dependency),
+        ("source", &source),
     ];
     write_all(folder, &values)?;
     let mut next = format!(
@@ -157,7 +157,7 @@ fn to_title(name: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-fn path_dependency(path: &Path) -> Result<String, Failure> {
+fn path_source(path: &Path) -> Result<String, Failure> {
     let manifest = path.join("Cargo.toml");
     let text =
         read_text(&manifest).map_err(|error| format!("`{}` cannot be read: {error}", manifest.display()))?;
@@ -168,7 +168,7 @@ fn path_dependency(path: &Path) -> Result<String, Failure> {
     let path = path.to_str().ok_or("the path is not UTF-8")?;
     let path = path.strip_prefix(r"\\?\").unwrap_or(path);
     // a JSON string is a basic string of TOML
-    Ok(format!("{{ path = {}, features = [\"config\", \"install\"] }}", serde_json::Value::from(path)))
+    Ok(format!("path = {}", serde_json::Value::from(path)))
 }
 
 /// Writes the files into a folder that is not there, or empty.

@@ -191,7 +191,6 @@ async fn nothing_is_left_in_redis_a_day_later_but_what_says_that_it_lasts_longer
                 "left/tasks",
                 "left/webhook-endpoints",
                 "left/webhook-indexes",
-                "left/webhook-parts",
                 "left/webhooks",
                 "log/left/events",
             ],
@@ -202,7 +201,7 @@ async fn nothing_is_left_in_redis_a_day_later_but_what_says_that_it_lasts_longer
         assert_eq!(
             after_a_day.iter().map(String::as_str).collect::<Vec<_>>(),
             // the probe of the keys, the log of an event, and a subscription without an end
-            ["left/keys", "left/webhook-indexes", "left/webhook-parts", "left/webhooks", "log/left/events",],
+            ["left/keys", "left/webhook-indexes", "left/webhooks", "log/left/events",],
         );
         later(&redis, 366 * DAY);
         assert_eq!(tables(&redis), BTreeSet::new());

@@ -364,9 +364,9 @@ fn a_crate_is_made_whole_or_not_at_all() {
         "{manifest}"
     );
     // a value with the marks of a template stays as it is
-    assert!(folder.run(&["new", "marks", "--author", "{{dependency}} {{name}}"]).status.success());
+    assert!(folder.run(&["new", "marks", "--author", "{{source}} {{name}}"]).status.success());
     let manifest = fs::read_to_string(folder.0.join("marks/Cargo.toml")).expect("a manifest");
-    assert!(manifest.contains("\nauthor = \"{{dependency}} {{name}}\"\n"), "{manifest}");
+    assert!(manifest.contains("\nauthor = \"{{source}} {{name}}\"\n"), "{manifest}");
     fs::write(folder.0.join("Cargo.toml"), "[workspace]\nmembers = []\n").expect("a file");
     let output = folder.run(&["new", "member"]);
     assert!(text(&output.stderr).contains("add `member` to its members"), "{output:?}");

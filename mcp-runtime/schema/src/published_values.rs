@@ -29,14 +29,6 @@ impl fmt::Display for NonconformingValue {
     }
 }
 
-/// As [`compile_conforming`], without the compiled schema.
-///
-/// # Errors
-/// As [`compile_conforming`].
-pub(crate) fn conform_published_values(root: &mut Value) -> Result<(), NonconformingValue> {
-    compile_conforming(root).map(drop)
-}
-
 /// Makes the published values of a schema conform. A member that is `null` where its schema has no `null` is left out:
 /// optional properties of Rust types are published without it, and absence means the same. Returns the schema compiled, unless
 /// it cannot be and publishes no values.
@@ -136,7 +128,7 @@ mod tests {
             },
             "$defs": {"B": {"properties": {"n": {"type": "integer"}}, "default": {"n": null}}}
         });
-        assert_eq!(conform_published_values(&mut schema), Ok(()));
+        assert_eq!(compile_conforming(&mut schema).map(drop), Ok(()));
         assert_eq!(schema["properties"]["a"]["default"], json!({"kept": "x", "in": {}}));
         assert_eq!(schema["properties"]["a"]["examples"], json!([{"text": "x"}, {}]));
         assert_eq!(schema["properties"]["b"]["default"], json!({"n": null}));
@@ -153,7 +145,7 @@ mod tests {
                 "the default at `#/properties/a~1b`",
             ),
         ] {
-            let error = conform_published_values(&mut schema.clone()).expect_err("an error").to_string();
+            let error = compile_conforming(&mut schema.clone()).expect_err("an error").to_string();
             assert!(error.starts_with(place), "{error}");
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     compile::{UnsupportedKeyword, UnsupportedKeywords, compile_all, is_supported},
-    published_values::conform_published_values,
+    published_values::compile_conforming,
     walk,
 };
 
@@ -50,7 +50,7 @@ pub fn enforceable_part(foreign: &Value) -> (Value, Vec<UnsupportedKeyword>) {
 
 /// Removes the published values that do not conform.
 pub fn remove_wrong_values(schema: &mut Value) {
-    while let Err(invalid) = conform_published_values(schema) {
+    while let Err(invalid) = compile_conforming(schema) {
         if !remove_keyword(schema, &invalid.pointer, invalid.keyword) {
             break;
         }

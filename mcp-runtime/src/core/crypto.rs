@@ -279,7 +279,6 @@ fn invalid_key(source: &str, error: KeyError) -> String {
 /// The opened content of a sealed text.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) nonce: Nonce,
     pub(crate) plain: Vec<u8>,
 }

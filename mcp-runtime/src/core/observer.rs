@@ -91,10 +91,6 @@ pub(crate) struct RequestDetails {
 }
 
 /// How a request has ended.
-#[cfg_attr(
-    not(feature = "metrics"),
-    expect(dead_code, reason = "metrics read more of it than the audit log")
-)]
 #[derive(Clone, Copy)]
 pub(crate) struct EndedRequest<'a> {
     /// One that the protocol defines, or [`OTHER`].
@@ -116,10 +112,6 @@ pub(crate) struct EndedRequest<'a> {
 }
 
 /// How a task has ended.
-#[cfg_attr(
-    not(feature = "metrics"),
-    expect(dead_code, reason = "metrics read more of it than the audit log")
-)]
 #[derive(Clone, Copy)]
 pub(crate) struct EndedTask<'a> {
     pub(crate) tool: &'a str,

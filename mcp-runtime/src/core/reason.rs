@@ -65,7 +65,6 @@ macro_rules! reasons {
 }
 
 // without HTTP or authentication, some have no use
-#[cfg_attr(not(all(feature = "http", feature = "auth")), allow(dead_code))]
 mod list {
     reasons! {
         // the request does not get to its item

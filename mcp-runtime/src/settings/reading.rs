@@ -540,7 +540,6 @@ fn shown(schema: &Value, value: &Value) -> Value {
     }
 }
 
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command line prints them"))]
 impl ReadSettings {
     /// The values that are missing or invalid, and how to set them.
     pub(crate) fn problems(&self) -> Option<&str> {

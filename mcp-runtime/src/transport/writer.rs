@@ -32,7 +32,6 @@ pub(crate) enum WriteMode {
     #[cfg_attr(not(all(feature = "stdio", unix)), allow(dead_code))]
     Nonblocking { nonblocking: File, blocking: Arc<File> },
     /// Every write may block, so a thread makes all of them.
-    #[cfg_attr(not(feature = "stdio"), allow(dead_code))]
     Blocking(Arc<File>),
     /// An async task takes the backlog with [`ConnectionWriter::next_chunk`].
     Async,

@@ -90,7 +90,7 @@ pub(in crate::client) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync
 #[derive(Debug, Clone, Copy)]
 pub(in crate::client) enum Login<'a> {
     /// The program waits for it: the clock of its operation stops while the user logs in.
-    Allowed(#[cfg_attr(not(feature = "client-oauth"), allow(dead_code))] Option<&'a Operation>),
+    Allowed(Option<&'a Operation>),
     /// It happens in the background: the user is not asked a second time for it.
     Background,
 }

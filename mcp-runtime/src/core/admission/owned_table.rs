@@ -108,7 +108,6 @@ impl<K: Clone + Eq + Hash + Ord, V, T: Copy + Ord> OwnedTable<K, V, T> {
     }
 
     /// Changes an entry and when it expires; `None` if there is none.
-    #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) fn update(&mut self, key: &K, change: impl FnOnce(&mut V, &mut T)) -> Option<()> {
         let entry = self.entries.get_mut(key)?;
         let before = entry.expires;

@@ -299,10 +299,6 @@ impl Subscriber {
     }
 
     /// Sets who gets the changes from now on.
-    #[cfg_attr(
-        not(feature = "http"),
-        expect(dead_code, reason = "only sessions over HTTP change their caller's scopes")
-    )]
     pub(crate) fn set_caller(&self, caller: Option<Arc<Principal>>) {
         *self.entry.caller.write() = caller;
     }

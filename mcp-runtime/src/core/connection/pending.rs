@@ -63,7 +63,6 @@ impl PendingRequests {
     }
 
     /// Fails all requests.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "elsewhere a connection has one client"))]
     pub(crate) fn close_all(&self) {
         self.0.lock().clear();
     }

@@ -9,10 +9,6 @@ mod log;
 mod progress;
 mod suspension;
 mod trace_context;
-#[cfg_attr(
-    not(any(feature = "cli", feature = "tracing")),
-    allow(dead_code, reason = "nothing forwards events")
-)]
 mod tracing_events;
 
 use std::{

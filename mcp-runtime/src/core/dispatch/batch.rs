@@ -114,7 +114,6 @@ impl Server {
 }
 
 /// A batch of 2025-03-26 whose requests have been started.
-#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads every field"))]
 pub(crate) struct StartedBatch {
     pub(crate) calls: Calls,
     /// The error of the first message that cannot be read, not even its id.

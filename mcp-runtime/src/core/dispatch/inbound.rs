@@ -378,9 +378,7 @@ pub(crate) struct Calls {
     /// Without those that the client has cancelled, and those whose replies have been taken.
     pub(super) started: Vec<StartedCall>,
     /// Whether the message was a batch, so that the replies form an array.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads it"))]
     pub(crate) batch: bool,
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reads it"))]
     pub(crate) revision: Revision,
 }
 

@@ -61,12 +61,10 @@ impl Status {
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) status: Status,
     /// Why it is a failure, for operators, as far as that is known.
     pub(crate) reason: Option<Reason>,
     /// HTTP headers to send with it.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 

@@ -282,7 +282,6 @@ impl NotificationStream {
     }
 
     /// Whether it ends by itself when its caller loses access, and says so before.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has streams of principals"))]
     pub(crate) fn watches_caller(&self) -> bool {
         matches!(self.source, Source::Capability(_))
     }

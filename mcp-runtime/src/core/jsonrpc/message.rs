@@ -217,7 +217,6 @@ pub(crate) struct Params<'a> {
 
 impl<'a> Params<'a> {
     /// The member by which a [method](crate::core::protocol::Method) names what its request is about.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only a header repeats it"))]
     pub(crate) fn named_by(&self, member: &str) -> Option<&'a RawValue> {
         match member {
             "name" => self.name,

@@ -89,7 +89,6 @@ impl Error {
     }
 
     /// The same, as the consequence of another error.
-    #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) fn caused_by(self, cause: impl Into<BoxError>) -> Self {
         Self { kind: self.kind, error: Box::new(WithCause { error: self.error, cause: cause.into() }) }
     }

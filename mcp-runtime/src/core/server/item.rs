@@ -249,7 +249,6 @@ pub(crate) struct Named {
 
 impl Addition {
     /// A capability, with what it keeps in the options.
-    #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only directories of skills are such"))]
     pub(crate) fn option(named: Named, set: impl FnOnce(&mut Options) + 'static) -> Self {
         Self(Box::new(move |builder| {
             set(&mut builder.options);

@@ -82,10 +82,6 @@ struct ServerInner {
     settings: Arc<Settings>,
     /// The settings of the program, if it has some.
     #[cfg(feature = "config")]
-    #[cfg_attr(
-        not(any(feature = "cli", feature = "http", feature = "stdio")),
-        expect(dead_code, reason = "only transports and the command line look at them")
-    )]
     server_settings: Option<ReadSettings>,
     keys: KeyRing,
     /// State that outlives calls.
@@ -255,10 +251,6 @@ impl Server {
     }
 
     /// The keys that seal what clients carry for the server.
-    #[cfg_attr(
-        not(any(feature = "http", feature = "stdio", feature = "cli")),
-        expect(dead_code, reason = "only these transports look at them")
-    )]
     pub(crate) fn keys(&self) -> &KeyRing {
         &self.0.keys
     }

@@ -140,10 +140,6 @@ pub(crate) trait Capability: Any + Send + Sync {
     }
 
     /// Ready when none of its functions runs outside of a request.
-    #[cfg_attr(
-        not(any(feature = "stdio", feature = "http")),
-        expect(dead_code, reason = "only stdio and HTTP wait at shutdown")
-    )]
     fn wait_until_idle(self: Arc<Self>) -> BoxFuture<()> {
         Box::pin(std::future::ready(()))
     }

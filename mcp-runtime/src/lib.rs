@@ -59,6 +59,7 @@ pub mod install;
         feature = "config",
         feature = "events",
         feature = "metrics",
+        feature = "server-card",
         feature = "shared",
         feature = "tasks"
     )),

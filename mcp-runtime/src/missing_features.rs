@@ -76,10 +76,6 @@ missing! {
         fn serve_http_until<A, B>(&Self, A, B) -> std::future::Ready<crate::Result<()>>;
         fn into_service<R>(&Self) -> crate::Result<R>;
     }
-    crate::config::ServerInfo {
-        fn registry_name<A>(Self, A) -> Self;
-        fn public_url<A>(Self, A) -> Self;
-    }
     crate::config::Stores {
         fn revocations<A>(Self, A) -> Self;
     }
@@ -188,6 +184,19 @@ missing! {
     crate::ServerHandle { fn emit<E>(&Self, impl Sized) -> std::future::Ready<crate::Result<()>>; }
     crate::Server { fn emit<E>(&Self, impl Sized) -> std::future::Ready<crate::Result<()>>; }
     crate::config::Limits { fn events<A>(Self, A) -> Self; }
+}
+
+#[cfg(not(feature = "server-card"))]
+missing! {
+    ServerCardFeature:
+        "this method needs the feature `server-card` of `mcp-runtime`",
+        "the feature `server-card` is off",
+        "add it to the dependency in Cargo.toml: `features = [\"server-card\"]`";
+    crate::config::ServerInfo {
+        fn registry_name<A>(Self, A) -> Self;
+        fn public_url<A>(Self, A) -> Self;
+        fn repository<A>(Self, A) -> Self;
+    }
 }
 
 #[cfg(not(feature = "shared"))]

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use mcp_runtime::{
     Principal, ServerBuilder,
     auth::Oauth,
+    config::ServerInfo,
     layer::{LayeredCall, Next, Outcome},
     prelude::*,
     testing::TestServer,
@@ -389,7 +390,10 @@ async fn a_call_that_lacks_scopes_names_those_that_are_missing() {
 #[tokio::test]
 async fn what_http_refuses_has_a_reason() {
     let lines = AuditLines::default();
-    let http = HttpServer::start(builder().audit(lines.sink()).http(|http| http.max_body(2000))).await;
+    let builder = builder().audit(lines.sink()).http(|http| http.max_body(2000));
+    let card =
+        |info: ServerInfo| info.registry_name("com.example/notes").public_url("https://example.com/mcp");
+    let http = HttpServer::start(builder.info(card)).await;
     let request = || HttpRequest::modern(1, "tools/call", json!({ "name": "says_no", "arguments": {} }));
     let large = json!({ "name": "says_no", "arguments": { "x": "x".repeat(3000) } });
     for (status, reason, request) in [
@@ -400,6 +404,7 @@ async fn what_http_refuses_has_a_reason() {
         (406, "not_acceptable", request().with("accept", "text/html")),
         (404, "session", HttpRequest::legacy("unknown", 1, "tools/list", &json!({}))),
         (405, "method_not_allowed", HttpRequest::new("PUT")),
+        (405, "method_not_allowed", HttpRequest::new("PUT").path("/mcp/server-card")),
     ] {
         assert_eq!(request.send(http.address).await.status, status, "{reason}");
         let line = lines.next().await;

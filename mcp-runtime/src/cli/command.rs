@@ -35,7 +35,7 @@ pub(super) enum Action {
     List {
         json: bool,
     },
-    /// `arguments` is the JSON text of an object.
+    /// `arguments`, as of the others, is the JSON text of an object.
     Call {
         name: String,
         arguments: String,
@@ -43,20 +43,33 @@ pub(super) enum Action {
     Read(String),
     Prompt {
         name: String,
-        arguments: Value,
+        arguments: String,
     },
+    #[cfg(feature = "events")]
     Events {
         name: String,
-        arguments: Value,
+        arguments: String,
     },
     Schema,
 }
 
-const COMMANDS: [&str; 10] =
-    ["stdio", "list", "call", "read", "prompt", "events", "schema", "--http", "--help", "--version"];
+/// The commands that call the server, and so may say who calls.
+const ACTIONS: &[&str] = &[
+    "list",
+    "call",
+    "read",
+    "prompt",
+    #[cfg(feature = "events")]
+    "events",
+    "schema",
+];
 
-/// The commands of features.
-const COMMANDS_OF_FEATURES: &[&str] = &[
+/// The others.
+const COMMANDS: &[&str] = &[
+    "stdio",
+    "--http",
+    "--help",
+    "--version",
     #[cfg(feature = "config")]
     "config",
     #[cfg(feature = "install")]
@@ -86,8 +99,7 @@ impl Command {
         }
         let mut arguments = arguments.into_iter();
         let Some(word) = arguments.next() else { return Ok(Self::Default) };
-        let mut known = COMMANDS.iter().chain(COMMANDS_OF_FEATURES);
-        let is_command = word != INSTALL && known.any(|command| *command == word);
+        let is_command = word != INSTALL && ACTIONS.iter().chain(COMMANDS).any(|command| *command == word);
         if is_command && arguments.as_slice().iter().any(|text| is_help(text)) {
             return Ok(Self::Help);
         }
@@ -105,12 +117,11 @@ impl Command {
             }
             "prompt" => {
                 let (name, arguments) = parse_call(&mut arguments, "prompt NAME [JSON]")?;
-                let arguments = serde_json::from_str(&arguments).map_err(|error| error.to_string())?;
                 Self::Action(Action::Prompt { name, arguments }, caller)
             }
+            #[cfg(feature = "events")]
             "events" => {
                 let (name, arguments) = parse_call(&mut arguments, "events NAME [JSON]")?;
-                let arguments = serde_json::from_str(&arguments).map_err(|error| error.to_string())?;
                 Self::Action(Action::Events { name, arguments }, caller)
             }
             "schema" => {
@@ -127,8 +138,7 @@ impl Command {
             other => match other.strip_prefix("--http=") {
                 Some(text) => Self::Http(parse_address(Some(text))?),
                 None => {
-                    let near = nearest(other, COMMANDS.iter().chain(COMMANDS_OF_FEATURES).copied())
-                        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                    let near = suggestion(other, ACTIONS.iter().chain(COMMANDS));
                     return Err(format!("unknown command `{other}`{near}"));
                 }
             },
@@ -137,16 +147,17 @@ impl Command {
             None => Ok(command),
             Some(extra) if is_caller_option(&extra) => Err(misplaced_caller(&extra)),
             Some(extra) => {
-                let near = nearest(&extra, CALLER_OPTIONS);
-                let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                Err(format!("unexpected argument `{extra}`{near}"))
+                Err(format!("unexpected argument `{extra}`{}", suggestion(&extra, &CALLER_OPTIONS)))
             }
         }
     }
 }
 
-/// The commands that call the server, and so may say who calls.
-const ACTIONS: [&str; 6] = ["list", "call", "read", "prompt", "events", "schema"];
+/// Which of these words was meant, if one is similar.
+fn suggestion(text: &str, known: impl IntoIterator<Item = &'static &'static str>) -> String {
+    let near = nearest(text, known.into_iter().copied());
+    near.map_or(String::new(), |near| format!("; did you mean `{near}`?"))
+}
 
 const CALLER_OPTIONS: [&str; 3] = ["--as", "--scope", "--claim"];
 
@@ -242,9 +253,7 @@ fn parse_flag(arguments: &mut impl Iterator<Item = String>, name: &str) -> Resul
 fn parse_call(arguments: &mut impl Iterator<Item = String>, usage: &str) -> Result<(String, String), String> {
     let name = arguments.next().ok_or_else(|| format!("a name is missing: `{usage}`"))?;
     if name.starts_with("--") {
-        let near =
-            nearest(&name, CALLER_OPTIONS).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        return Err(format!("unknown option `{name}`{near}"));
+        return Err(format!("unknown option `{name}`{}", suggestion(&name, &CALLER_OPTIONS)));
     }
     let Some(text) = arguments.next() else { return Ok((name, "{}".to_owned())) };
     match serde_json::from_str(&text) {
@@ -280,11 +289,12 @@ mod tests {
         );
         assert_eq!(
             parse(r#"prompt x {"a":1}"#),
-            Ok(Command::Action(Action::Prompt { name: "x".into(), arguments: json!({ "a": 1 }) }, None))
+            Ok(Command::Action(Action::Prompt { name: "x".into(), arguments: r#"{"a":1}"#.into() }, None))
         );
+        #[cfg(feature = "events")]
         assert_eq!(
             parse("events x"),
-            Ok(Command::Action(Action::Events { name: "x".into(), arguments: json!({}) }, None))
+            Ok(Command::Action(Action::Events { name: "x".into(), arguments: "{}".into() }, None))
         );
     }
 

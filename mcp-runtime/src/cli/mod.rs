@@ -1,6 +1,8 @@
 //! The command line of a server: [`ServerBuilder::run`] executes the program's arguments.
 
 mod command;
+#[cfg(feature = "events")]
+mod events;
 mod print;
 mod stderr_subscriber;
 mod terminal;
@@ -178,21 +180,26 @@ fn run_command(server: Server, command: Command) -> Result<()> {
         Command::Config => print::print_settings(&server),
         #[cfg(feature = "install")]
         Command::Install(options) => {
-            #[cfg(feature = "config")]
-            if server.server_settings().is_some_and(|settings| settings.has_wrong_flags()) {
-                server.check_settings()?;
-            }
+            check_flags(&server)?;
             crate::install::run_own(&server, options)
         }
         Command::Action(action, caller) => {
-            #[cfg(feature = "config")]
-            if server.server_settings().is_some_and(|settings| settings.has_wrong_flags()) {
-                server.check_settings()?;
-            }
+            check_flags(&server)?;
             let runtime = || Builder::new_current_thread();
             block_on(runtime, print::run_action(server, &action, caller))
         }
     }
+}
+
+/// # Errors
+/// The flag of a setting is not valid.
+fn check_flags(server: &Server) -> Result<()> {
+    #[cfg(feature = "config")]
+    if server.server_settings().is_some_and(|settings| settings.has_wrong_flags()) {
+        return server.check_settings();
+    }
+    let _without_settings = server;
+    Ok(())
 }
 
 #[cfg(feature = "stdio")]

@@ -1,7 +1,6 @@
 //! Runs the commands that call the server, and prints: results to stdout, everything else to stderr.
 
 use std::{
-    future::poll_fn,
     io::{self, IsTerminal as _, Write},
     sync::Arc,
     time::Duration,
@@ -26,27 +25,25 @@ use crate::{
 /// Resources that `list` shows.
 const MAX_RESOURCES: usize = 50;
 
-const USAGE: &str = "\
-usage: {program} [COMMAND]
-
+const SERVING: &str = "\
 serving
   (none), stdio          serve stdin and stdout
-  --http [ADDR]          serve HTTP at http://ADDR/mcp; 127.0.0.1:8080 by default
+  --http [ADDR]          serve HTTP at http://ADDR/mcp; 127.0.0.1:8080 by default";
 
-trying it out
-  list [--json]          list what the server offers
-  call NAME [JSON]       call a tool with these arguments; in a terminal you answer what it asks
-  read URI               read a resource
-  prompt NAME [JSON]     get a prompt with these arguments
-  events NAME [JSON]     print occurrences of an event, one JSON object a line, until stopped
-  schema                 print every descriptor that clients see, as JSON
+const TRYING_IT_OUT: &[&str] = &[
+    "list [--json]          list what the server offers",
+    "call NAME [JSON]       call a tool with these arguments; in a terminal you answer what it asks",
+    "read URI               read a resource",
+    "prompt NAME [JSON]     get a prompt with these arguments",
+    #[cfg(feature = "events")]
+    "events NAME [JSON]     print occurrences of an event, one JSON object a line, until stopped",
+    "schema                 print every descriptor that clients see, as JSON",
+    #[cfg(feature = "install")]
+    "install [CLIENT]       add this server to a client; `install --help` has more",
+];
 
-  --as SUBJECT           make the request as this caller, with any number of
-                         --scope SCOPE and --claim NAME=VALUE
-
-  --help, --version
-
-Logs go to stderr; MCP_LOG=debug shows more of them.";
+const CALLER: &str = "  --as SUBJECT           make the request as this caller, with any number of
+                         --scope SCOPE and --claim NAME=VALUE";
 
 /// How long the state may take to end after a command, unless another time is set.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -82,28 +79,21 @@ fn program_name() -> String {
 }
 
 pub(super) fn print_help(server: &Server) -> Result<()> {
+    let (name, version, program) = (server.name(), server.version(), program_name());
     let instructions = server.instructions().map(|text| format!("{text}\n\n")).unwrap_or_default();
-    let usage = USAGE.replace("{program}", &program_name());
-    #[cfg(feature = "install")]
-    let usage = usage.replacen(
-        "\n  --as SUBJECT",
-        "\n  install [CLIENT]       add this server to a client; `install --help` has more\n\n  --as SUBJECT",
-        1,
-    );
+    let commands = TRYING_IT_OUT.join("\n  ");
     #[cfg(feature = "config")]
-    let usage = match server.server_settings().filter(|settings| !settings.is_empty()) {
-        Some(settings) => with_settings(&usage, &settings.help()),
-        None => usage,
-    };
-    print_line(&format!("{} {}\n\n{instructions}{usage}", server.name(), server.version()))
-}
-
-/// The usage with a part about settings.
-#[cfg(feature = "config")]
-fn with_settings(usage: &str, settings: &str) -> String {
-    let usage = usage.replacen(" [COMMAND]", " [SETTINGS] [COMMAND]", 1);
-    let (commands, rest) = usage.split_once("\n  --help").unwrap_or((&usage, ""));
-    format!("{commands}\n{settings}\n\n  --help{rest}")
+    let settings = server.server_settings().filter(|settings| !settings.is_empty());
+    #[cfg(feature = "config")]
+    let (placeholder, settings) =
+        settings.map_or(("", String::new()), |settings| (" [SETTINGS]", format!("{}\n\n", settings.help())));
+    #[cfg(not(feature = "config"))]
+    let (placeholder, settings) = ("", "");
+    print_line(&format!(
+        "{name} {version}\n\n{instructions}usage: {program}{placeholder} [COMMAND]\n\n{SERVING}\n\n\
+         trying it out\n  {commands}\n\n{CALLER}\n\n{settings}  --help, --version\n\n\
+         Logs go to stderr; MCP_LOG=debug shows more of them."
+    ))
 }
 
 /// Prints values and sources of settings; the error lists missing and invalid ones.
@@ -174,13 +164,16 @@ pub(super) async fn run_action(
             print_reply(&client.request("resources/read", json!({ "uri": uri })).await, "contents")
         }
         Action::Prompt { name, arguments } => {
-            let arguments = prompt_arguments(arguments.clone());
+            let arguments = prompt_arguments(parsed(arguments.as_bytes()));
             print_reply(
                 &client.request("prompts/get", json!({ "name": name, "arguments": arguments })).await,
                 "messages",
             )
         }
-        Action::Events { name, arguments } => print_events(&client, name, arguments.clone()).await,
+        #[cfg(feature = "events")]
+        Action::Events { name, arguments } => {
+            super::events::print_events(&client, name, parsed(arguments.as_bytes())).await
+        }
     };
     if let Some(serving) = serving {
         server.end_state(serving, server.options().limits.shutdown_timeout.unwrap_or(END_TIMEOUT)).await;
@@ -205,44 +198,9 @@ async fn call_tool(client: &MemoryClient, name: &str, arguments: &str) -> Result
     }
 }
 
-/// A message of a server in this process.
-fn parsed(message: &[u8]) -> Value {
+/// A message of a server in this process, or an argument.
+pub(super) fn parsed(message: &[u8]) -> Value {
     std::str::from_utf8(message).ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-}
-
-/// Prints the occurrences of an event, until the server ends the stream, or stdout is closed.
-async fn print_events(client: &MemoryClient, name: &str, arguments: Value) -> Result<()> {
-    let mut params = Map::new();
-    params.insert("name".into(), name.into());
-    params.insert("arguments".into(), arguments);
-    let opened = client.listen("events/stream", params);
-    let mut stream = opened.map_err(|reply| failed(&reply.message["error"]))?;
-    loop {
-        let Some(message) = poll_fn(|cx| stream.poll_next(cx)).await else {
-            let end = parsed(&stream.result());
-            return end.get("error").map_or(Ok(()), |error| Err(failed(error)));
-        };
-        let mut message = parsed(&message);
-        let params = &message["params"];
-        match message["method"].as_str().and_then(|method| method.rsplit('/').next()) {
-            Some("event") => {
-                let params = &mut message["params"];
-                let mut shown = Map::new();
-                for key in ["eventId", "name", "timestamp", "data"] {
-                    shown.insert(key.into(), params[key].take());
-                }
-                let line = format!("{}\n", visible_json(&Value::Object(shown).to_string()));
-                match io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush()) {
-                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-                    written => written?,
-                }
-            }
-            Some("active") if params["truncated"] == true => print_to_stderr("events may have been missed"),
-            Some("error") => print_to_stderr(&failed(&params["error"]).to_string()),
-            Some("terminated") => return Err(failed(&params["error"])),
-            _ => {}
-        }
-    }
 }
 
 /// Kind and entries of every list that the server has, and why others failed.
@@ -265,7 +223,7 @@ async fn fetch_lists(client: &MemoryClient) -> (Vec<(ListedKind, Vec<Value>)>, V
 }
 
 /// The error of a request that was refused.
-fn failed(error: &Value) -> Error {
+pub(super) fn failed(error: &Value) -> Error {
     let message = visible(error["message"].as_str().unwrap_or_default());
     Error::call(format!("JSON-RPC error {}: {message}{}", error["code"], terminal::unanswered_hint(error)))
 }

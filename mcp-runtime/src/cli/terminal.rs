@@ -57,43 +57,40 @@ struct Dialog<R, W> {
     output: W,
 }
 
-/// The user has ended the input.
-struct EndOfInput;
-
 impl<R: BufRead, W: Write> Dialog<R, W> {
-    /// The result of `elicitation/create`.
+    /// The result of `elicitation/create`; the end of the input cancels.
     fn answer(&mut self, params: &Value) -> io::Result<Value> {
-        self.say(&in_lines(params["message"].as_str().unwrap_or_default()).to_string())?;
-        let form = &params["requestedSchema"];
-        let answered = if params["mode"] == "url" {
-            self.say(&format!("Open {}", in_one_line(params["url"].as_str().unwrap_or_default())))?;
-            self.ask_consent(&json!({ "action": "accept" }))?
-        } else {
-            match form["properties"].as_object().filter(|fields| !fields.is_empty()) {
-                Some(fields) => self.fill_in(fields, form)?,
-                None => self.ask_consent(&json!({ "action": "accept", "content": {} }))?,
-            }
-        };
-        Ok(answered.unwrap_or_else(|EndOfInput| json!({ "action": "cancel" })))
+        match self.ask(params) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(json!({ "action": "cancel" })),
+            answered => answered,
+        }
     }
 
-    fn ask_consent(&mut self, accept: &Value) -> io::Result<Result<Value, EndOfInput>> {
+    fn ask(&mut self, params: &Value) -> io::Result<Value> {
+        self.say(&in_lines(params["message"].as_str().unwrap_or_default()).to_string())?;
+        let form = &params["requestedSchema"];
+        if params["mode"] == "url" {
+            self.say(&format!("Open {}", in_one_line(params["url"].as_str().unwrap_or_default())))?;
+            return self.ask_consent(json!({ "action": "accept" }));
+        }
+        match form["properties"].as_object().filter(|fields| !fields.is_empty()) {
+            Some(fields) => self.fill_in(fields, form),
+            None => self.ask_consent(json!({ "action": "accept", "content": {} })),
+        }
+    }
+
+    fn ask_consent(&mut self, accept: Value) -> io::Result<Value> {
         loop {
-            let Ok(line) = self.read("yes or no")? else { return Ok(Err(EndOfInput)) };
-            match parse_boolean(&line) {
-                Some(true) => return Ok(Ok(accept.clone())),
-                Some(false) => return Ok(Ok(json!({ "action": "decline" }))),
+            match parse_boolean(&self.read("yes or no")?) {
+                Some(true) => return Ok(accept),
+                Some(false) => return Ok(json!({ "action": "decline" })),
                 None => {}
             }
         }
     }
 
     /// Asks for each field of a form.
-    fn fill_in(
-        &mut self,
-        fields: &Map<String, Value>,
-        form: &Value,
-    ) -> io::Result<Result<Value, EndOfInput>> {
+    fn fill_in(&mut self, fields: &Map<String, Value>, form: &Value) -> io::Result<Value> {
         self.say("(Ctrl-D leaves without an answer)")?;
         let required = form["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         let required: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
@@ -102,35 +99,26 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         let others = fields.iter().filter(|(name, _)| !required.contains(&name.as_str()));
         let mut content = Map::new();
         for (name, schema) in first.chain(others) {
-            match self.ask_field(name, schema, required.contains(&name.as_str()))? {
-                Ok(Some(value)) => {
-                    content.insert(name.clone(), value);
-                }
-                Ok(None) => {}
-                Err(EndOfInput) => return Ok(Err(EndOfInput)),
+            if let Some(value) = self.ask_field(name, schema, required.contains(&name.as_str()))? {
+                content.insert(name.clone(), value);
             }
         }
-        Ok(Ok(json!({ "action": "accept", "content": content })))
+        Ok(json!({ "action": "accept", "content": content }))
     }
 
     /// The value of one field; `None` if it is left out.
-    fn ask_field(
-        &mut self,
-        name: &str,
-        schema: &Value,
-        is_required: bool,
-    ) -> io::Result<Result<Option<Value>, EndOfInput>> {
+    fn ask_field(&mut self, name: &str, schema: &Value, is_required: bool) -> io::Result<Option<Value>> {
         let options = options_of(schema);
         // a keyword that only clients know is checked by the function
         // the server has compiled the schema of the form before
         let validator = Validator::compile_generated(schema).ok();
         let question = describe(name, schema, &options, is_required);
         loop {
-            let Ok(line) = self.read(&question)? else { return Ok(Err(EndOfInput)) };
+            let line = self.read(&question)?;
             if line.is_empty() {
                 match schema.get("default") {
-                    Some(default) => return Ok(Ok(Some(default.clone()))),
-                    None if !is_required => return Ok(Ok(None)),
+                    Some(default) => return Ok(Some(default.clone())),
+                    None if !is_required => return Ok(None),
                     None => self.say("a value is required")?,
                 }
                 continue;
@@ -140,7 +128,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                 continue;
             };
             match validator.as_ref().map(|validator| validator.validate(&value)).unwrap_or_default().first() {
-                None => return Ok(Ok(Some(value))),
+                None => return Ok(Some(value)),
                 Some(error) => self.say(&error.to_string())?,
             }
         }
@@ -151,16 +139,16 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         writeln!(self.output, "{}", visible(text))
     }
 
-    /// A line, without spaces around it.
-    fn read(&mut self, question: &str) -> io::Result<Result<String, EndOfInput>> {
+    /// A line, without spaces around it; the end of the input is an error.
+    fn read(&mut self, question: &str) -> io::Result<String> {
         write!(self.output, "{}: ", visible(question))?;
         self.output.flush()?;
         let mut line = String::new();
         if self.input.read_line(&mut line)? == 0 {
             writeln!(self.output)?;
-            return Ok(Err(EndOfInput));
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(Ok(line.trim().to_owned()))
+        Ok(line.trim().to_owned())
     }
 }
 

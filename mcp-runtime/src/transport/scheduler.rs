@@ -271,19 +271,25 @@ impl RequestScheduler {
     /// Runs a request that did not complete immediately.
     pub(super) fn spawn_request(self: &Arc<Self>, running: RunningRequest, revision: Revision) {
         self.table().running += 1;
-        let (scheduler, id) = (Arc::clone(self), running.id.clone());
+        let scheduler = Arc::clone(self);
         spawn_on(&self.runtime, async move {
-            let reply = tokio::select! {
-                biased;
-                () = scheduler.aborted.cancelled() => scheduler.reply_to_aborted(),
-                reply = running => reply,
-            };
             let mut out = OutputBuffer::default();
-            if let Some(reply) = reply {
-                scheduler.write(&reply, &id, revision, &mut out);
-            }
+            scheduler.complete(running, revision, &mut out).await;
             scheduler.finish(1, out);
         });
+    }
+
+    /// Waits for a request and writes its reply, if it gets one.
+    async fn complete(&self, running: RunningRequest, revision: Revision, out: &mut OutputBuffer) {
+        let id = running.id.clone();
+        let reply = tokio::select! {
+            biased;
+            () = self.aborted.cancelled() => self.reply_to_aborted(),
+            reply = running => reply,
+        };
+        if let Some(reply) = reply {
+            self.write(&reply, &id, revision, out);
+        }
     }
 
     /// Writes the replies to a batch, immediately if all of its requests have completed.
@@ -355,15 +361,7 @@ impl RequestScheduler {
                 StartedRequest::Pending(running) => running,
             }
         };
-        let id = running.id.clone();
-        let reply = tokio::select! {
-            biased;
-            () = self.aborted.cancelled() => self.reply_to_aborted(),
-            reply = running => reply,
-        };
-        if let Some(reply) = reply {
-            self.write(&reply, &id, revision, out);
-        }
+        self.complete(running, revision, out).await;
     }
 
     /// The reply to a request that is dropped, unless its client has gone.

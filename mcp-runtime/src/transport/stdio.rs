@@ -153,20 +153,29 @@ fn read(
     Ok(())
 }
 
+/// A standard stream of the process, which the client has from the first call on; `original` keeps it for servers that
+/// follow. `redirect` gives the rest of the program something else.
+#[cfg(unix)]
+fn take_stream(
+    original: &Mutex<Option<File>>,
+    stream: impl std::os::fd::AsFd,
+    redirect: impl FnOnce() -> io::Result<()>,
+) -> io::Result<File> {
+    let mut original = original.lock();
+    if let Some(file) = &*original {
+        return file.try_clone();
+    }
+    let file = File::from(stream.as_fd().try_clone_to_owned()?);
+    redirect()?;
+    original.insert(file).try_clone()
+}
+
 /// The client's stdin, without the lock and the buffer of `std::io::Stdin`. From the first call on, file descriptor 0 is
 /// empty: a child process that inherits it cannot read messages of the client.
 #[cfg(unix)]
 fn open_stdin() -> io::Result<File> {
-    use std::os::fd::AsFd;
-    /// The original, for servers that follow.
     static CLIENT: Mutex<Option<File>> = Mutex::new(None);
-    let mut client = CLIENT.lock();
-    if let Some(file) = &*client {
-        return file.try_clone();
-    }
-    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    client.insert(file).try_clone()
+    take_stream(&CLIENT, io::stdin(), || Ok(rustix::stdio::dup2_stdin(File::open("/dev/null")?)?))
 }
 
 #[cfg(windows)]
@@ -187,29 +196,16 @@ fn open_stdout() -> io::Result<WriteMode> {
     Ok(WriteMode::Blocking(Arc::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
 }
 
-/// The client's stdout. From the first call on, file descriptor 1 is stderr, for whatever else the program prints.
-#[cfg(unix)]
-fn take_stdout() -> io::Result<File> {
-    use std::os::fd::AsFd;
-    /// The original, for servers that follow.
-    static CLIENT: Mutex<Option<File>> = Mutex::new(None);
-    let mut client = CLIENT.lock();
-    if let Some(file) = &*client {
-        return file.try_clone();
-    }
-    let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    rustix::stdio::dup2_stdout(io::stderr())?;
-    client.insert(file).try_clone()
-}
-
 /// Opens stdout for the writer. Where the system allows it, a pipe is opened a second time, so that writes to it need
 /// not block while the mode of the descriptor that other processes share does not change. Writes to anything else may
 /// block and are made on a thread, which costs three times as much CPU if a client sends one request at a time, and
-/// almost nothing if it sends many.
+/// almost nothing if it sends many. From the first call on, file descriptor 1 is stderr, for whatever else the program
+/// prints.
 #[cfg(unix)]
 fn open_stdout() -> io::Result<WriteMode> {
     use std::os::unix::fs::FileTypeExt;
-    let file = take_stdout()?;
+    static CLIENT: Mutex<Option<File>> = Mutex::new(None);
+    let file = take_stream(&CLIENT, io::stdout(), || Ok(rustix::stdio::dup2_stdout(io::stderr())?))?;
     if file.metadata()?.file_type().is_fifo()
         && let Some(nonblocking) = reopen_nonblocking(&file)
     {
@@ -218,27 +214,12 @@ fn open_stdout() -> io::Result<WriteMode> {
     Ok(WriteMode::Blocking(Arc::new(file)))
 }
 
-#[cfg(all(
-    target_os = "linux",
-    any(
-        target_arch = "x86_64",
-        target_arch = "x86",
-        target_arch = "aarch64",
-        target_arch = "arm",
-        target_arch = "riscv64"
-    )
-))]
+#[cfg(unix)]
 fn reopen_nonblocking(file: &File) -> Option<File> {
     use std::os::{fd::AsRawFd, unix::fs::OpenOptionsExt};
-    /// The value is the same on each of these architectures.
+    /// The value is the same on each of the architectures below.
     const O_NONBLOCK: i32 = 0o4000;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    std::fs::OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(path).ok()
-}
-
-#[cfg(all(
-    unix,
-    not(all(
+    let is_known = cfg!(all(
         target_os = "linux",
         any(
             target_arch = "x86_64",
@@ -247,8 +228,10 @@ fn reopen_nonblocking(file: &File) -> Option<File> {
             target_arch = "arm",
             target_arch = "riscv64"
         )
-    ))
-))]
-fn reopen_nonblocking(_: &File) -> Option<File> {
-    None
+    ));
+    if !is_known {
+        return None;
+    }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(path).ok()
 }

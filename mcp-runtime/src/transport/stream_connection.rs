@@ -102,26 +102,16 @@ pub(crate) struct StreamConnection {
     context: RequestContext,
     /// Set by `initialize`; the client is notified of these changes from its next message on.
     filter: Option<Arc<Filter>>,
-    session: SessionTimer,
-}
-
-/// Records how long a connection was open.
-struct SessionTimer {
-    server: Server,
-    transport: Option<&'static str>,
     opened: Instant,
-    /// That of `initialize`.
-    revision: Option<Revision>,
 }
 
-impl Drop for SessionTimer {
+impl Drop for StreamConnection {
     fn drop(&mut self) {
-        let revision = self.revision.unwrap_or(Revision::LATEST).as_str();
-        let lasted = self.opened.elapsed();
-        self.server
-            .observers()
-            .iter()
-            .for_each(|observer| observer.session_ended(self.transport, revision, lasted));
+        let transport = self.context.connection.as_ref().and_then(|connection| connection.transport());
+        let (revision, lasted) = (self.handshake.unwrap_or(Revision::LATEST), self.opened.elapsed());
+        for observer in self.scheduler.server.observers().iter() {
+            observer.session_ended(transport, revision.as_str(), lasted);
+        }
     }
 }
 
@@ -135,18 +125,14 @@ impl StreamConnection {
             opening_request: context.connection.clone(),
         };
         let context = RequestContext { connection: Some(Arc::new(client)), ..context };
-        let buffer = LineBuffer::new(MAX_LINE);
-        let transport = context.connection.as_ref().and_then(|connection| connection.transport());
-        let timer =
-            SessionTimer { server: server.clone(), transport, opened: Instant::now(), revision: None };
         let scheduler = RequestScheduler::new(server, writer, runtime, state, requests);
         let connection = Self {
             scheduler: scheduler.clone(),
-            buffer,
+            buffer: LineBuffer::new(MAX_LINE),
             handshake: None,
             context,
             filter: None,
-            session: timer,
+            opened: Instant::now(),
         };
         (connection, scheduler)
     }
@@ -276,7 +262,6 @@ impl StreamConnection {
         let (reply, handshake) = server.initialize(message.params(), true, rate_owner, connection);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
-            self.session.revision = Some(handshake.revision);
             self.context.client = handshake.client;
             let changes = server.list_changes();
             if changes != ListChanges::default() {

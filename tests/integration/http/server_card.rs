@@ -379,14 +379,13 @@ async fn head_is_get_without_a_body_and_other_methods_are_not_allowed() {
 }
 
 #[tokio::test]
-async fn a_card_needs_a_name_and_a_url_and_can_be_switched_off() {
+async fn a_card_needs_a_name_and_a_url() {
     within(async {
         let plain = || builder(&Probe::default());
         for builder in [
             plain(),
             plain().info(|info| info.registry_name("io.github.me/notes")),
             plain().info(|info| info.public_url(URL)),
-            published().http(|http| http.without_server_card()),
             plain().auth(Oauth::issuer("https://id.example.com").resource(URL)),
         ] {
             let server = HttpServer::start(builder).await;
@@ -519,5 +518,5 @@ fn what_a_card_cannot_contain_is_an_error_of_build() {
         assert!(problem(named("com.example/notes").info(|info| info.version(version))).contains("range"));
     }
     let probe = named("com.example/notes").http(|http| http.health_paths(CARD, "/readyz"));
-    assert!(problem(probe).contains("without_server_card"));
+    assert!(problem(probe).contains("a path of the server card and of something else"));
 }

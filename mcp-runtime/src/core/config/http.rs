@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use http::{Response, request::Parts, uri::Authority};
+use http::{Uri, request::Parts, uri::Authority};
 
-use super::{LONGEST, ServerInfo, trusted_proxies::TrustedProxies};
+use super::{LONGEST, trusted_proxies::TrustedProxies};
 #[cfg(feature = "auth")]
 use crate::auth::Authenticator;
 use crate::core::{
@@ -52,25 +52,6 @@ impl Default for HealthOptions {
         Self { paths, checks: Vec::new() }
     }
 }
-
-/// Documents at separate paths, beside the endpoint; they are public.
-pub(crate) trait Documents: fmt::Debug + Send + Sync {
-    /// The path of each.
-    fn paths(&self) -> &[String];
-
-    /// Which of them an endpoint answers at a path that is mounted somewhere.
-    fn find_mounted(&self, path: &str) -> Option<usize>;
-
-    /// The response to a request for the one of this number.
-    fn answer(&self, document: usize, request: &Parts) -> Response<Vec<u8>>;
-
-    /// A warning to operators when the server starts.
-    fn warning(&self) -> Option<&str>;
-}
-
-/// Makes documents of the options of a server; the errors are those of `build()`.
-pub(crate) type MakeDocuments =
-    fn(&ServerInfo, &HttpOptions) -> Result<Option<Arc<dyn Documents>>, Vec<String>>;
 
 type FindCaller = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
 
@@ -132,10 +113,9 @@ pub struct HttpOptions {
     pub(crate) shutdown_delay: Duration,
     /// Clients reach the server only through a proxy, which terminates TLS.
     pub(crate) behind_proxy: bool,
-    /// Whether the server card is served, if the server has what it consists of.
-    pub(crate) serves_card: bool,
     /// Set when the server is built.
-    pub(crate) documents: Option<Arc<dyn Documents>>,
+    #[cfg(feature = "server-card")]
+    pub(crate) card: Option<super::ServerCard>,
 }
 
 impl Default for HttpOptions {
@@ -172,8 +152,8 @@ impl Default for HttpOptions {
             health: HealthOptions::default(),
             shutdown_delay: Duration::ZERO,
             behind_proxy: false,
-            serves_card: true,
-            documents: None,
+            #[cfg(feature = "server-card")]
+            card: None,
         }
     }
 }
@@ -193,12 +173,17 @@ impl fmt::Debug for HttpOptions {
 impl HttpOptions {
     /// Why this path cannot be that of `what`, if that is so.
     pub(crate) fn check_path(&self, path: &str, what: &str) -> Option<String> {
-        let mut documents = self.documents.iter().flat_map(|documents| documents.paths());
-        if self.has_path(path) || documents.any(|other| other == path) {
+        if self.has_path(path) {
             return Some(format!("`{path}` is the path of {what} and of something else\nwrite another"));
         }
         let is_path = path.starts_with('/') && !path.contains(['{', '}', '*', '?', '#']);
         (!is_path).then(|| format!("`{path}` is not a path for {what}\nwrite one such as `/metrics`"))
+    }
+
+    /// Whether the endpoint seems to be at a URL that is published. Proxies may add a prefix to its path, but not a suffix.
+    pub(crate) fn is_at(&self, url: &str) -> bool {
+        let url: Result<Uri, _> = url.parse();
+        url.map_or(true, |url| url.path().trim_end_matches('/').ends_with(self.path.trim_end_matches('/')))
     }
 
     /// Whether this is the path of the endpoint, of HTTP+SSE or of a probe.
@@ -655,13 +640,6 @@ impl HttpOptions {
     /// [`trusted_proxies`](Self::trusted_proxies) or [`client_address`](Self::client_address), a server warns when it starts to serve plain HTTP on a public address.
     pub fn behind_proxy(mut self) -> Self {
         self.behind_proxy = true;
-        self
-    }
-
-    /// Leaves out the [server card](crate::guide::server_card) and its catalog, of a server that has a
-    /// [registry name](super::ServerInfo::registry_name).
-    pub fn without_server_card(mut self) -> Self {
-        self.serves_card = false;
         self
     }
 

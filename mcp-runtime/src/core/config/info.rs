@@ -1,7 +1,5 @@
 //! The server's description of itself: `serverInfo` and `instructions` on the wire.
 
-#[cfg(feature = "http")]
-use super::MakeDocuments;
 use crate::core::content::Icon;
 
 /// The server's description of itself: `serverInfo` and `instructions` on the wire.
@@ -15,15 +13,8 @@ pub struct ServerInfo {
     pub(crate) website: Option<String>,
     pub(crate) icons: Vec<Icon>,
     pub(crate) instructions: Option<String>,
-    /// The name in registries, and what makes the server's card of it.
-    #[cfg(feature = "http")]
-    pub(crate) registry_name: Option<(String, MakeDocuments)>,
-    /// The URL of the endpoint over HTTP.
-    #[cfg(feature = "http")]
-    pub(crate) public_url: Option<String>,
-    /// The URL of the server's source.
-    #[cfg(feature = "http")]
-    pub(crate) repository: Option<String>,
+    #[cfg(feature = "server-card")]
+    pub(crate) card: super::server_card::CardInfo,
 }
 
 impl ServerInfo {
@@ -36,12 +27,8 @@ impl ServerInfo {
             website: None,
             icons: Vec::new(),
             instructions: None,
-            #[cfg(feature = "http")]
-            registry_name: None,
-            #[cfg(feature = "http")]
-            public_url: None,
-            #[cfg(feature = "http")]
-            repository: None,
+            #[cfg(feature = "server-card")]
+            card: super::server_card::CardInfo::default(),
         }
     }
 

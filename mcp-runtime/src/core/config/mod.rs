@@ -4,6 +4,8 @@
 #[cfg(feature = "http")]
 mod http;
 mod info;
+#[cfg(feature = "server-card")]
+mod server_card;
 mod telemetry;
 #[cfg(feature = "http")]
 mod trusted_proxies;
@@ -11,10 +13,12 @@ mod trusted_proxies;
 use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg(feature = "http")]
-pub(crate) use http::{Documents, HealthOptions, MakeDocuments, ReadinessCheck};
+pub(crate) use http::ReadinessCheck;
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
+#[cfg(feature = "server-card")]
+pub(crate) use server_card::{CARD_SUFFIX, ServerCard};
 pub use telemetry::TelemetryOptions;
 #[cfg(feature = "http")]
 pub(crate) use trusted_proxies::ForwardedClient;
@@ -65,6 +69,16 @@ impl Options {
             }
         };
         by_http || self.stdio.caller.is_some()
+    }
+
+    /// Whether the server answers at this path over HTTP, without the card.
+    #[cfg(feature = "server-card")]
+    fn has_http_path(&self, path: &str) -> bool {
+        #[cfg(feature = "metrics")]
+        if self.telemetry.metrics_path.as_deref() == Some(path) {
+            return true;
+        }
+        self.http.has_path(path)
     }
 }
 

@@ -498,7 +498,10 @@ impl ServerBuilder {
     /// Every duplicate name or URI, with both locations; every injected type without state; every schema that cannot be
     /// enforced; every file of a skill that cannot be served.
     pub fn build(self) -> Result<Server> {
-        #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only what HTTP serves is set up"))]
+        #[cfg_attr(
+            not(any(feature = "auth", feature = "server-card")),
+            expect(unused_mut, reason = "only what HTTP serves is set up")
+        )]
         let mut options = self.options;
         let (mut state, mut errors) = (self.state, self.errors);
         #[cfg(feature = "config")]
@@ -564,12 +567,10 @@ impl ServerBuilder {
                 errors.push(BuildError::new(format!("the server {text}")));
             }
         }
-        #[cfg(feature = "http")]
-        if let Some((_, make_documents)) = &self.info.registry_name {
-            match make_documents(&self.info, &options.http) {
-                Ok(documents) => options.http.documents = documents,
-                Err(found) => errors.extend(found.into_iter().map(BuildError::new)),
-            }
+        #[cfg(feature = "server-card")]
+        match crate::core::config::ServerCard::new(&self.info, &options) {
+            Ok(card) => options.http.card = card,
+            Err(found) => errors.extend(found.into_iter().map(BuildError::new)),
         }
         #[cfg(feature = "metrics")]
         if let Some(path) = &options.telemetry.metrics_path {

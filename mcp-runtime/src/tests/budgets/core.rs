@@ -28,5 +28,5 @@ pub(super) const CORE: Folder = Folder {
         budget("one result", Unlimited, "limits.max_result", Request, "is cut or refused", "core/tool/result_limit.rs"),
         budget("calls that have used their responses", Count(|o| o.limits.max_consumed_calls), "limits.max_consumed_calls", All, "an error", "core/store/single_use.rs"),
     ],
-    others: &[],
+    others: &[("core/config/server_card/card.rs", &["MAX_TEXT"])],
 };

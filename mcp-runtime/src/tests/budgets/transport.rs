@@ -29,7 +29,6 @@ pub(super) const TRANSPORT: Folder = Folder {
         budget("GET streams that wait for their client to come back", FixedCount("MAX_WAITING"), "", All, "end", HTTP),
     ],
     others: &[
-        ("transport/http/server_card/card.rs", &["MAX_TEXT"]),
         ("transport/http/request_body.rs", &["MAX_DISCARDED", "MAX_REFUSED"]),
         ("transport/http/metrics.rs", &["MAX_CONNECTIONS"]),
         ("transport/lines.rs", &["MAX_KEPT"]),

@@ -31,7 +31,7 @@ use super::{
 use crate::core::{
     admission::Permit,
     connection::{Outbound, Put, Receiver},
-    dispatch::{Calls, NotificationStream, Reply, encode},
+    dispatch::{Calls, NotificationStream, Reply, StartedRequest, encode},
     maybe_ready::MaybeReady,
     protocol::Revision,
     server::Server,
@@ -266,6 +266,29 @@ pub(super) fn reply_response(
     }
     copy_status_and_headers(&mut response, reply, revision.is_modern());
     response
+}
+
+/// The response to a request that was started; while it runs it holds `permit`.
+pub(super) fn request_response(
+    endpoint: &Arc<Endpoint>,
+    connection: &Arc<RequestConnection>,
+    (id, revision): (&str, Revision),
+    started: StartedRequest,
+    permit: Option<Permit>,
+    legacy: Option<LegacyClient>,
+) -> StartedResponse {
+    let mut running = match started {
+        StartedRequest::Ready(reply) => {
+            return reply_response(&endpoint.server, connection, id, revision, &reply).into();
+        }
+        StartedRequest::Pending(running) => running,
+    };
+    if let Some(mut permit) = permit {
+        permit.charge(&connection.owner());
+        running.hold(permit);
+    }
+    let calls = Calls::single(running, revision);
+    StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, legacy))
 }
 
 /// The response to calls that have all completed.

@@ -35,7 +35,6 @@ use crate::core::{
 };
 
 /// One server, served at one path.
-#[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) server: Server,
     pub(super) options: HttpOptions,
@@ -250,7 +249,6 @@ fn peer_address(parts: &Parts) -> Option<IpAddr> {
 }
 
 /// The limits of one endpoint, which its clients share.
-#[derive(Debug)]
 pub(super) struct Budgets {
     /// Requests that run concurrently.
     pub(super) requests: Arc<Shares>,
@@ -292,8 +290,7 @@ impl MessagePermit {
             {
                 Ok(permit)
             }
-            Self::Request(_) => Err(HttpError::busy()),
-            Self::Message(_) => Err(HttpError::busy()),
+            Self::Request(_) | Self::Message(_) => Err(HttpError::busy()),
         }
     }
 

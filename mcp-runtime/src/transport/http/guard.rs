@@ -14,7 +14,6 @@ use crate::{
 };
 
 /// The hosts and origins of one server.
-#[derive(Debug)]
 pub(super) struct Guard {
     any_host: bool,
     /// Empty: only the loopback names.

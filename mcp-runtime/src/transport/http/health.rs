@@ -3,27 +3,18 @@
 //! is revealed is that there is a server, and nothing else.
 
 use std::{
-    fmt,
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::Poll,
     time::Duration,
 };
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::{http_error::method_not_allowed, response_body::ResponseBody};
-use crate::core::{
-    config::{HealthOptions, ReadinessCheck},
-    single_flight::SingleFlight,
-    sync::Mutex,
-};
+use crate::core::{config::ReadinessCheck, single_flight::SingleFlight, sync::Mutex};
 
 /// How long the outcome of the checks is good for, so that frequent probes do not become load on what they check.
 const CHECKED_FOR: Duration = Duration::from_secs(1);
@@ -35,21 +26,21 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Health {
     stopping: AtomicBool,
     readiness: Arc<Readiness>,
-}
-
-/// The checks of one server. A probe that hangs up neither ends a run of them nor starts another one.
-struct Readiness {
-    options: HealthOptions,
-    /// When the checks ran for the last time, and whether all of them passed.
-    last: Mutex<Option<(Instant, bool)>>,
+    /// A probe that hangs up neither ends a run of the checks nor starts another one.
     runs: SingleFlight<bool>,
 }
 
+/// The checks of one server.
+struct Readiness {
+    checks: Vec<ReadinessCheck>,
+    /// When the checks ran for the last time, and whether all of them passed.
+    last: Mutex<Option<(Instant, bool)>>,
+}
+
 impl Health {
-    pub(super) fn new(options: &HealthOptions) -> Self {
-        let readiness =
-            Readiness { options: options.clone(), last: Mutex::default(), runs: SingleFlight::default() };
-        Self { stopping: AtomicBool::new(false), readiness: Arc::new(readiness) }
+    pub(super) fn new(checks: Vec<ReadinessCheck>) -> Self {
+        let readiness = Arc::new(Readiness { checks, last: Mutex::default() });
+        Self { stopping: AtomicBool::new(false), readiness, runs: SingleFlight::default() }
     }
 
     /// From now on the server is not ready.
@@ -75,51 +66,46 @@ impl Health {
         if self.is_stopping() {
             return probe_response(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
-        if self.readiness.are_passed().await {
+        if self.is_ready().await {
             probe_response(StatusCode::OK, "ready\n")
         } else {
             probe_response(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         }
     }
+
+    /// Whether all checks pass, or have passed a moment ago.
+    async fn is_ready(&self) -> bool {
+        if self.readiness.checks.is_empty() {
+            return true;
+        }
+        let readiness = self.readiness.clone();
+        let run = self.runs.join(|| async move { readiness.run_unless_recent().await });
+        run.outcome().await.unwrap_or_else(|| {
+            tracing::warn!("the server is not ready: a check panicked");
+            false
+        })
+    }
 }
 
 impl Readiness {
-    /// Whether all checks pass, or have passed a moment ago.
-    async fn are_passed(self: &Arc<Self>) -> bool {
-        if self.options.checks.is_empty() {
-            return true;
-        }
-        if let Some(passed) = self.passed_recently() {
-            return passed;
-        }
-        let readiness = self.clone();
-        let run = self.runs.join(|| async move { readiness.run_unless_recent().await });
-        run.outcome().await == Some(true)
-    }
-
-    /// The outcome of checks that have just run.
-    fn passed_recently(&self) -> Option<bool> {
-        self.last.lock().filter(|(at, _)| at.elapsed() < CHECKED_FOR).map(|(_, passed)| passed)
-    }
-
     async fn run_unless_recent(&self) -> bool {
-        // a run may have ended after the probe has looked
-        if let Some(passed) = self.passed_recently() {
+        if let Some((_, passed)) = self.last.lock().filter(|(at, _)| at.elapsed() < CHECKED_FOR) {
             return passed;
         }
-        let passed = self.run_checks().await;
+        // it is this as well if a check panics
+        *self.last.lock() = Some((Instant::now(), false));
+        let passed = self.run().await;
         *self.last.lock() = Some((Instant::now(), passed));
         passed
     }
 
-    async fn run_checks(&self) -> bool {
+    async fn run(&self) -> bool {
         let deadline = Instant::now() + TIMEOUT;
-        for check in &self.options.checks {
+        for check in &self.checks {
             // the log, not the client, gets to know which one it was
-            let reason = match tokio::time::timeout_at(deadline, run(check)).await {
-                Ok(Some(true)) => continue,
-                Ok(Some(false)) => "failed",
-                Ok(None) => "panicked",
+            let reason = match timeout_at(deadline, (check.run)()).await {
+                Ok(true) => continue,
+                Ok(false) => "failed",
                 Err(_) => "took too long",
             };
             tracing::warn!(check = check.name, reason, "the server is not ready");
@@ -144,23 +130,6 @@ fn probe_response(status: StatusCode, text: &'static str) -> Response<ResponseBo
     response
 }
 
-/// Runs one check; `None` if it panics.
-async fn run(check: &ReadinessCheck) -> Option<bool> {
-    let future = catch_unwind(AssertUnwindSafe(|| (check.run)())).ok()?;
-    let mut future = pin!(future);
-    poll_fn(|cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
-    })
-    .await
-}
-
-impl fmt::Debug for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Health").field("stopping", &self.stopping).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -181,7 +150,7 @@ mod tests {
                 gate.acquire().await.is_ok()
             }
         });
-        let health = Health::new(&options.health);
+        let health = Health::new(options.health.checks);
         for _ in 0..20 {
             tokio::select! {
                 biased;
@@ -200,7 +169,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn checks_have_a_second() {
         let hangs = HttpOptions::default().readiness("hangs", std::future::pending::<bool>);
-        let (health, asked) = (Health::new(&hangs.health), Instant::now());
+        let (health, asked) = (Health::new(hangs.health.checks), Instant::now());
         assert_eq!(health.answer_ready(&Method::GET).await.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(asked.elapsed(), TIMEOUT);
     }

@@ -14,11 +14,12 @@ mod legacy;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod open_files;
+#[cfg(feature = "server-card")]
+mod public_documents;
 mod request_body;
 mod request_connection;
 mod response_body;
 mod serve;
-mod server_card;
 mod service;
 mod sse;
 #[cfg(test)]

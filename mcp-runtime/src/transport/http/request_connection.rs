@@ -2,7 +2,6 @@
 //! response's result.
 
 use std::{
-    fmt,
     net::IpAddr,
     sync::{Arc, OnceLock},
 };
@@ -32,7 +31,6 @@ pub(super) struct RequestConnection {
 }
 
 /// The sender of a request, besides its caller.
-#[derive(Debug)]
 pub(super) struct RequestSender {
     pub(super) peer: Option<Arc<Peer>>,
     /// Whether the peer is the one to charge: a trusted proxy that names no client in a readable way is not.
@@ -42,7 +40,6 @@ pub(super) struct RequestSender {
 }
 
 /// The client's address, and the owner that it stands for; all requests of a connection share one.
-#[derive(Debug)]
 pub(super) struct Peer {
     pub(super) address: IpAddr,
     pub(super) owner: Owner,
@@ -167,11 +164,5 @@ impl ClientConnection for RequestConnection {
 
     fn session(&self) -> Option<&dyn SessionState> {
         None
-    }
-}
-
-impl fmt::Debug for RequestConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestConnection").field("uri", &self.parts.uri).finish_non_exhaustive()
     }
 }

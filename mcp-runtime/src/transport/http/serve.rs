@@ -68,7 +68,7 @@ impl Server {
         self.check_store()?;
         self.warn_of_unused_callers();
         self.keys().warn_of_unread_environment();
-        Ok(HttpService(HttpHandler::new(&self)))
+        Ok(HttpService(HttpHandler::new(&self, None)))
     }
 
     /// This server as a router with everything that it serves over HTTP, to merge into a router with any axum state; see
@@ -78,9 +78,9 @@ impl Server {
     /// Returns the errors of [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
     pub fn into_router<S>(self) -> Result<axum::Router<S>> {
-        let warnings = self.warnings_of_urls();
+        let warning = self.warning_of_urls();
         let service = self.into_service()?;
-        for warning in warnings {
+        if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
         Ok(service.into_router())
@@ -138,10 +138,10 @@ impl Server {
         let serving = self.open().await?;
         self.warn_of_unused_callers();
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
-        let handler = HttpHandler::accepting(&self, connections);
+        let handler = HttpHandler::new(&self, Some(connections));
         crate::core::server::warn_of_unregistered_items();
         self.keys().warn_of_unread_environment();
-        for warning in self.warnings_of_urls() {
+        if let Some(warning) = self.warning_of_urls() {
             tracing::warn!("{warning}");
         }
         for warning in self.warnings_of_address(address) {
@@ -310,34 +310,34 @@ impl Server {
         warnings
     }
 
-    /// Warnings about the URLs that are published to clients.
-    fn warnings_of_urls(&self) -> impl Iterator<Item = String> + use<> {
-        let of_resource = self.warning_of_resource();
-        // the same URL is not worth a second one
-        let documents = self.options().http.documents.as_ref().filter(|_| of_resource.is_none());
-        let of_documents = documents.and_then(|documents| documents.warning()).map(str::to_owned);
-        of_resource.into_iter().chain(of_documents)
-    }
-
-    /// A warning about the path of the published resource, if it seems not to be served. Proxies may add a prefix to the
-    /// path, but not a suffix.
-    fn warning_of_resource(&self) -> Option<String> {
+    /// A warning about a URL that is published to clients, if the endpoint seems not to be there; the same URL is not worth
+    /// a second one.
+    fn warning_of_urls(&self) -> Option<String> {
+        #[cfg(any(feature = "auth", feature = "server-card"))]
+        let options = &self.options().http;
         #[cfg(feature = "auth")]
+        if let Some(metadata) = options.authenticator.as_ref().and_then(|auth| auth.metadata())
+            && let resource = metadata.resource()
+            && !options.is_at(resource)
         {
-            let metadata = self.options().http.authenticator.as_ref()?.metadata()?;
-            let (resource, path) = (metadata.resource(), self.path());
-            let named = resource.parse::<http::Uri>().ok()?;
-            let named = named.path().trim_end_matches('/');
-            if named.ends_with(path.trim_end_matches('/')) {
-                return None;
-            }
-            let served = if named.is_empty() { "/" } else { named };
-            Some(format!(
-                "clients are told that the resource is `{resource}`, and the endpoint is at `{path}`\n\
-                 write the whole URL of the endpoint in `.resource(..)`, or serve it there with `.http(|http| http.path(\"{served}\"))`"
-            ))
+            let named = resource.parse().unwrap_or_else(|_| http::Uri::default());
+            return Some(format!(
+                "clients are told that the resource is `{resource}`, and the endpoint is at `{}`\n\
+                 write the whole URL of the endpoint in `.resource(..)`, or serve it there with `.http(|http| http.path(\"{}\"))`",
+                options.path,
+                named.path()
+            ));
         }
-        #[cfg(not(feature = "auth"))]
+        #[cfg(feature = "server-card")]
+        if let Some(card) = &options.card
+            && !options.is_at(&card.url)
+        {
+            return Some(format!(
+                "the server card says that the endpoint is at `{}`, and its path here is `{}`\n\
+                 write the whole URL of the endpoint in `.info(|info| info.public_url(..))`",
+                card.url, options.path
+            ));
+        }
         None
     }
 
@@ -442,9 +442,7 @@ impl HttpService {
     ///
     /// ```
     /// # fn main() -> mcp_runtime::Result<()> {
-    /// let mcp = mcp_runtime::server!()
-    ///     .info(|info| info.registry_name("com.example/tools").public_url("https://example.com/tools/mcp"))
-    ///     .into_service()?;
+    /// let mcp = mcp_runtime::server!().into_service()?;
     /// let app: axum::Router =
     ///     axum::Router::new().merge(mcp.metadata_router()).nest_service("/tools/mcp", mcp);
     /// # Ok(())
@@ -454,11 +452,8 @@ impl HttpService {
     /// [`into_router`](Self::into_router) contains these routes.
     pub fn metadata_router<S>(&self) -> axum::Router<S> {
         // the card is beside the endpoint, which answers for it
-        self.router(|path, route| match route {
-            Route::Document(_) => path.starts_with("/.well-known/"),
-            #[cfg(feature = "auth")]
-            Route::ResourceMetadata => true,
-            _ => false,
+        self.router(|path, route| {
+            path.starts_with("/.well-known/") && !matches!(route, Route::Mcp | Route::HttpSse)
         })
     }
 
@@ -774,7 +769,7 @@ mod tests {
         let warning = |resource: &str, path: &str| {
             let oauth = crate::auth::Oauth::issuer("https://id.example.com").resource(resource);
             let builder = Server::builder("a", "1").auth(oauth).http(|http| http.path(path));
-            builder.build().unwrap().warning_of_resource()
+            builder.build().unwrap().warning_of_urls()
         };
         assert_eq!(warning("https://example.com/mcp", "/mcp"), None);
         assert_eq!(warning("https://example.com/tools/mcp/", "/mcp"), None, "a proxy may remove the prefix");

@@ -16,9 +16,11 @@ use hyper::body::{Body, Bytes};
 
 #[cfg(feature = "metrics")]
 use super::metrics::metrics_response;
+#[cfg(feature = "server-card")]
+use super::public_documents::PublicDocument;
 use super::response_body::json_response;
 use super::{
-    call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
+    call_response::{StartedResponse, reply_response, request_response, subscription_response},
     cors,
     endpoint::{Endpoint, PostRequest},
     guard::Guard,
@@ -33,11 +35,9 @@ use super::{
 use crate::{
     core::{
         arguments::BoxFuture,
-        config::{HttpOptions, ReadinessCheck},
+        config::ReadinessCheck,
         connection::ClientData,
-        dispatch::{
-            Calls, NotificationStream, Request, StartedRequest, declared_version, unsupported_version,
-        },
+        dispatch::{NotificationStream, Request, declared_version, unsupported_version},
         jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
         observer::RefusedRequest,
         protocol::Revision,
@@ -48,18 +48,19 @@ use crate::{
 };
 
 /// Answers the HTTP requests to one server.
-#[derive(Debug)]
 pub(super) struct HttpHandler {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) routes: Routes,
-    guard: Guard,
+    pub(super) guard: Guard,
+    #[cfg(feature = "server-card")]
+    pub(super) documents: Vec<PublicDocument>,
     /// Serves revisions before 2026-07-28.
     pub(super) legacy: Legacy,
     pub(super) health: Health,
 }
 
 /// The handler of a server's path.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) enum Route {
     /// The MCP endpoint.
     Mcp,
@@ -73,6 +74,7 @@ pub(super) enum Route {
     #[cfg(feature = "auth")]
     ResourceMetadata,
     /// A public document of this number, such as the server card.
+    #[cfg(feature = "server-card")]
     Document(usize),
     /// The metrics, for Prometheus.
     #[cfg(feature = "metrics")]
@@ -80,11 +82,11 @@ pub(super) enum Route {
 }
 
 /// The paths of a server. A mounted [`HttpService`] is the MCP endpoint only.
-#[derive(Debug)]
 pub(super) struct Routes(Vec<(String, Route)>);
 
 impl Routes {
-    fn new(options: &HttpOptions, server: &Server) -> Self {
+    fn new(server: &Server) -> Self {
+        let options = &server.options().http;
         // by far the most requests are for the endpoint
         let mut routes = vec![(options.path.clone(), Route::Mcp)];
         if let Some(path) = &options.sse_path {
@@ -93,8 +95,11 @@ impl Routes {
         if let Some((live, ready)) = &options.health.paths {
             routes.extend([(live.clone(), Route::Live), (ready.clone(), Route::Ready)]);
         }
-        let documents = options.documents.iter().flat_map(|documents| documents.paths()).enumerate();
-        routes.extend(documents.map(|(number, path)| (path.clone(), Route::Document(number))));
+        #[cfg(feature = "server-card")]
+        if let Some(card) = &options.card {
+            let documents = card.documents.iter().enumerate();
+            routes.extend(documents.map(|(number, (path, ..))| (path.clone(), Route::Document(number))));
+        }
         #[cfg(feature = "auth")]
         if let Some(metadata) = options.authenticator.as_ref().and_then(|auth| auth.metadata()) {
             routes.extend(metadata.paths.iter().map(|path| (path.clone(), Route::ResourceMetadata)));
@@ -103,7 +108,6 @@ impl Routes {
         if let Some(path) = &server.options().telemetry.metrics_path {
             routes.push((path.clone(), Route::Metrics));
         }
-        let _without_metrics = server;
         Self(routes)
     }
 
@@ -119,31 +123,27 @@ impl Routes {
 }
 
 impl HttpHandler {
-    /// For requests that come through any HTTP server.
-    pub(super) fn new(server: &Server) -> Arc<Self> {
-        Self::of(server, None)
-    }
-
-    /// For requests on this many connections at once.
-    pub(super) fn accepting(server: &Server, connections: usize) -> Arc<Self> {
-        Self::of(server, Some(connections))
-    }
-
-    fn of(server: &Server, connections: Option<usize>) -> Arc<Self> {
+    /// For requests on this many connections at once, or that come through any HTTP server.
+    pub(super) fn new(server: &Server, connections: Option<usize>) -> Arc<Self> {
         let endpoint = Endpoint::new(server, connections);
-        let (guard, legacy) = (Guard::new(&endpoint.options), Legacy::new(server, &endpoint.options));
-        let routes = Routes::new(&endpoint.options, server);
-        let mut health = endpoint.options.health.clone();
+        let mut checks = endpoint.options.health.checks.clone();
         if !server.made_state().is_made() {
             let endpoint = endpoint.clone();
             let run: Arc<dyn Fn() -> BoxFuture<bool> + Send + Sync> = Arc::new(move || {
                 let endpoint = endpoint.clone();
                 Box::pin(async move { endpoint.make_state().await.is_ok() })
             });
-            health.checks.push(ReadinessCheck { name: "state", run });
+            checks.push(ReadinessCheck { name: "state", run });
         }
-        let health = Health::new(&health);
-        Arc::new(Self { endpoint, routes, guard, legacy, health })
+        Arc::new(Self {
+            routes: Routes::new(server),
+            guard: Guard::new(&endpoint.options),
+            #[cfg(feature = "server-card")]
+            documents: PublicDocument::all(&endpoint.options),
+            legacy: Legacy::new(server, &endpoint.options),
+            health: Health::new(checks),
+            endpoint,
+        })
     }
 
     /// Answers one request; `peer` is the other end of its TCP connection, where the server accepted that.
@@ -202,6 +202,7 @@ impl HttpHandler {
             Route::Ready => return self.health.answer_ready(&parts.method).await,
             _ => {}
         }
+        #[cfg(feature = "server-card")]
         if let Route::Document(number) = route {
             return Box::pin(self.document(connection, &headers, number)).await;
         }
@@ -272,38 +273,8 @@ impl HttpHandler {
         response
     }
 
-    /// Answers a request for a public document: pages of every origin may read it, and it needs no token.
-    #[cold]
-    async fn document(
-        &self,
-        connection: &Arc<RequestConnection>,
-        headers: &ProtocolHeaders<'_>,
-        number: usize,
-    ) -> Response<ResponseBody> {
-        let (endpoint, parts) = (&self.endpoint, connection.parts());
-        let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check_host(parts, headers));
-        let admitted = match checked {
-            Ok(()) => endpoint.take_rate(connection).await,
-            refused => refused,
-        };
-        if let Err(error) = admitted {
-            let response = error.into();
-            self.record(connection, &response);
-            return response;
-        }
-        let Some(documents) = &endpoint.options.documents else {
-            return empty_response(StatusCode::NOT_FOUND);
-        };
-        let mut response = documents.answer(number, parts).map(ResponseBody::complete);
-        charge_response(&mut response, connection, None);
-        if response.status().as_u16() > 400 {
-            self.record(connection, &response);
-        }
-        response
-    }
-
     /// Records a response that refuses the request before its method was examined; others, dispatch records.
-    fn record(&self, connection: &RequestConnection, response: &Response<ResponseBody>) {
+    pub(super) fn record(&self, connection: &RequestConnection, response: &Response<ResponseBody>) {
         if response.extensions().get::<DispatchReply>().is_none() {
             let address = connection.sender().peer.as_ref().map(|peer| peer.address);
             let caller = connection.caller().map(|caller| &**caller);
@@ -474,21 +445,12 @@ impl HttpHandler {
         if !accepts.json && !accepts.stream {
             return HttpError::not_acceptable().into_response(message.id()).into();
         }
-        let mut permit = match permit.into_request_permit(&self.endpoint.budgets, connection) {
-            Ok(permit) => permit,
+        let permit = match permit.into_request_permit(&self.endpoint.budgets, connection) {
+            Ok(permit) => Some(permit),
             Err(error) => return error.into_response(message.id()).into(),
         };
-        match server.start_request(request, None, &mut Vec::new()) {
-            StartedRequest::Ready(reply) => {
-                reply_response(server, connection, request.id, Revision::LATEST, &reply).into()
-            }
-            StartedRequest::Pending(mut running) => {
-                permit.charge(&connection.owner());
-                running.hold(permit);
-                let calls = Calls::single(running, Revision::LATEST);
-                StartedResponse::Pending(HttpResponseFuture::new(&self.endpoint, calls, connection, None))
-            }
-        }
+        let started = server.start_request(request, None, &mut Vec::new());
+        request_response(&self.endpoint, connection, (request.id, Revision::LATEST), started, permit, None)
     }
 }
 
@@ -542,9 +504,11 @@ fn call_endpoint(
     parts: Parts,
     body: IncomingBody,
 ) -> Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>> {
-    let documents = handler.endpoint.options.documents.as_ref();
-    let document = documents.and_then(|documents| documents.find_mounted(parts.uri.path()));
-    let response = handler.handle(parts, body, document.map_or(Route::Mcp, Route::Document), None);
+    #[cfg(feature = "server-card")]
+    let document = handler.mounted_document(parts.uri.path());
+    #[cfg(not(feature = "server-card"))]
+    let document = None;
+    let response = handler.handle(parts, body, document.unwrap_or(Route::Mcp), None);
     Box::pin(async move { Ok(response.await) })
 }
 

@@ -2,6 +2,8 @@
 //! of a stream says which process has sent it and is random, so that it cannot be guessed; an id is valid only within its
 //! session.
 
+use std::time::Duration;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::core::{crypto::random_bytes, protocol::Revision};
@@ -62,14 +64,21 @@ impl<'a> EventId<'a> {
         self.stream.get(1..=PROCESS_LENGTH) == Some(&URL_SAFE_NO_PAD.encode(process))
     }
 
-    /// The empty event that a resumed stream begins with: a client whose connection breaks before the next event resumes
-    /// after the same one. Empty for clients of earlier revisions, which read no empty events.
+    /// The event that a resumed stream begins with: a client whose connection breaks before the next event resumes after
+    /// the same one.
     pub(super) fn priming_event(&self, revision: Revision) -> Vec<u8> {
-        if revision < Revision::V2025_11_25 {
-            return Vec::new();
-        }
-        format!("id: {}.{}\ndata: \n\n", self.stream, self.number).into_bytes()
+        empty_event(self.stream, self.number, None, revision)
     }
+}
+
+/// An event without a message, with the id to resume from and the delay before the client reconnects. Empty for clients of
+/// earlier revisions, which read no empty events.
+pub(super) fn empty_event(stream: &str, number: u64, retry: Option<Duration>, revision: Revision) -> Vec<u8> {
+    if revision < Revision::V2025_11_25 {
+        return Vec::new();
+    }
+    let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
+    format!("id: {stream}.{number}\n{retry}data: \n\n").into_bytes()
 }
 
 #[cfg(test)]

@@ -54,14 +54,20 @@ impl EventLogs {
         Self { logs, table, max_event: share / 2, process }
     }
 
-    /// The name of a new stream; `None` if the operating system provides no randomness.
-    pub(super) fn new_name(&self, kind: StreamKind) -> Option<Box<str>> {
-        kind.new_name(self.process)
-    }
-
     /// Whether an event is one of this process.
     pub(super) fn has_sent(&self, id: &EventId<'_>) -> bool {
         id.is_of(self.process)
+    }
+
+    /// The log of a new stream; `None` if the operating system provides no randomness for its name.
+    pub(super) fn new_log(
+        self: &Arc<Self>,
+        kind: StreamKind,
+        uid: &SessionUid,
+        owner: Owner,
+        expires: u64,
+    ) -> Option<EventLog> {
+        Some(self.log(uid, &kind.new_name(self.process)?, owner, expires))
     }
 
     /// The log of a stream, which is kept until its session expires.
@@ -72,15 +78,18 @@ impl EventLogs {
         owner: Owner,
         expires: u64,
     ) -> EventLog {
-        let name = format!("{}/{stream}", URL_SAFE_NO_PAD.encode(uid));
-        EventLog { logs: self.clone(), name, owner, expires }
+        let key = format!("{}/{stream}", URL_SAFE_NO_PAD.encode(uid));
+        EventLog { logs: self.clone(), stream: stream.into(), key, owner, expires }
     }
 }
 
 /// The log of one stream.
 pub(super) struct EventLog {
     logs: Arc<EventLogs>,
-    name: String,
+    /// The name of the stream.
+    pub(super) stream: Box<str>,
+    /// The name of the log.
+    key: String,
     owner: Owner,
     /// When its session expires.
     expires: u64,
@@ -105,7 +114,7 @@ impl EventLog {
             max_bytes: MAX_BYTES,
             expires_in: Duration::from_secs(self.expires.saturating_sub(unix_time()).max(1)),
         };
-        if logs.lock().append(Instant::now(), table, &self.name, &append) != Appended::Stored {
+        if logs.lock().append(Instant::now(), table, &self.key, &append) != Appended::Stored {
             tracing::debug!("an event has no place in its log");
         }
     }
@@ -113,7 +122,7 @@ impl EventLog {
     /// Reads the events after a number; `None` if the log does not exist.
     pub(super) fn read_after(&self, number: u64) -> Option<Vec<LogEntry>> {
         let mut logs = self.logs.logs.lock();
-        let page = logs.read_after(Instant::now(), &self.name, number, MAX_EVENTS)?;
+        let page = logs.read_after(Instant::now(), &self.key, number, MAX_EVENTS)?;
         Some(page.entries)
     }
 }

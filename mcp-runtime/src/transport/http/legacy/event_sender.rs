@@ -1,6 +1,6 @@
 //! The sending half of an event stream whose events are written by its sender, since they have ids or names.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use crate::{
     core::{
@@ -22,6 +22,14 @@ impl Drop for EventChannel {
     }
 }
 
+impl Deref for EventSender {
+    type Target = Outbound;
+
+    fn deref(&self) -> &Outbound {
+        &self.0.0
+    }
+}
+
 impl EventSender {
     /// A sender, and the body of its response; `unread`: bytes that clients have not read yet; the response
     /// breaks off when `end` completes. `permit` is that of a stream that was opened with GET: the body holds it, since
@@ -38,27 +46,6 @@ impl EventSender {
             Self(Arc::new(EventChannel(outbound))),
             ResponseBody::from_events(receiver, Some(end)).holding(permit),
         )
-    }
-
-    /// Sends events as soon as the client keeps up; `false` if it has disconnected, or leaves too much unread. `held` is the
-    /// permit that the events have held so far.
-    pub(super) async fn send(&self, events: Vec<u8>, held: Option<Permit>) -> bool {
-        self.0.0.send(events, held).await
-    }
-
-    /// Waits until the client keeps up; `false` if it has disconnected.
-    pub(super) async fn wait_for_capacity(&self) -> bool {
-        self.0.0.wait_for_capacity().await
-    }
-
-    /// Sends a short event whether or not the client keeps up.
-    pub(super) fn send_now(&self, event: Vec<u8>) {
-        self.0.0.put_short(event);
-    }
-
-    /// Waits until the client has disconnected.
-    pub(super) async fn wait_until_disconnected(&self) {
-        self.0.0.abandoned().await;
     }
 
     /// Whether both are clones of one sender.

@@ -110,7 +110,7 @@ impl Sessions {
         let missed = MissedEvents::new(id.stream, events, unread, &owner);
         let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
         let (sender, body) = EventSender::new(unread, owner, Some(permit), end);
-        sender.send_now(id.priming_event(session.revision));
+        sender.put_short(id.priming_event(session.revision));
         spawn(async move {
             missed.send(&sender).await;
         });
@@ -130,7 +130,7 @@ impl Sessions {
         let (sender, body) = EventSender::new(unread, owner.clone(), Some(permit), end);
         let mut replayed = None;
         if let Some((id, events)) = missed {
-            sender.send_now(id.priming_event(session.revision));
+            sender.put_short(id.priming_event(session.revision));
             let missed = MissedEvents::new(id.stream, events, unread, &owner);
             replayed = Some(missed.ok_or_else(HttpError::too_many_unread_bytes)?);
         }
@@ -162,7 +162,7 @@ fn resume_running(
     let missed = stream.read_missed(&unread, &owner, id.number);
     let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
     let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
-    sender.send_now(id.priming_event(session.revision));
+    sender.put_short(id.priming_event(session.revision));
     spawn(async move { stream.resume(&sender, missed, (&unread, &owner)).await });
     Ok(event_stream_response(body))
 }

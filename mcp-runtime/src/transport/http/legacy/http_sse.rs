@@ -42,11 +42,11 @@ const MAX_QUEUED: usize = 16;
 const NAME_PARAMETER: &str = "sessionId=";
 
 /// The streams that the clients of one endpoint have opened, by name; clones share them.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 pub(in crate::transport::http) struct SseStreams(Arc<Mutex<HashMap<Box<str>, SseStream>>>);
 
 /// One open stream.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct SseStream {
     /// The client's messages.
     messages: mpsc::Sender<RequestBody>,
@@ -211,6 +211,6 @@ async fn serve(
     tokio::select! {
         () = scheduler.supervise(read, std::future::ready(()), shutdown_timeout) => {}
         () = write => {}
-        () = sender.wait_until_disconnected() => {}
+        () = sender.abandoned() => {}
     }
 }

@@ -36,7 +36,6 @@ use crate::core::admission::Owner;
 use crate::core::{config::HttpOptions, server::Server};
 
 /// Serves legacy revisions.
-#[derive(Debug)]
 pub(super) struct Legacy {
     /// Absent in stateless mode.
     sessions: Option<Arc<Sessions>>,

@@ -10,16 +10,19 @@ use super::{
     Legacy,
     legacy_connection::{LegacyClient, SessionConnection},
     session_id::Session,
+    sessions::Sessions,
 };
 use crate::{
     core::{
-        connection::{ClientConnection, RequestContext},
-        dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized, is_limited},
+        connection::{ClientData, RequestContext},
+        dispatch::{Batch, OpenRequests, Request, is_initialized, is_limited},
         jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
         protocol::{INVALID_PARAMS, Revision},
     },
     transport::http::{
-        call_response::{HttpResponseFuture, StartedResponse, calls_response, reply_response},
+        call_response::{
+            HttpResponseFuture, StartedResponse, calls_response, reply_response, request_response,
+        },
         endpoint::{Endpoint, PostRequest},
         headers::SESSION_ID,
         http_error::HttpError,
@@ -28,10 +31,28 @@ use crate::{
 };
 
 /// The session and revision of a message.
-struct MessageOrigin {
+struct MessageOrigin<'s> {
     /// Absent in stateless mode.
-    session: Option<Arc<Session>>,
+    session: Option<(&'s Arc<Sessions>, Arc<Session>)>,
     revision: Revision,
+}
+
+impl<'s> MessageOrigin<'s> {
+    fn open_requests(&self) -> Option<OpenRequests<'s>> {
+        self.session.as_ref().map(|(sessions, session)| sessions.open_requests(session.uid))
+    }
+
+    /// Records that a client has sent `notifications/initialized`.
+    fn mark_initialized(&self) {
+        if let Some((sessions, session)) = &self.session {
+            sessions.records.mark_initialized(session);
+        }
+    }
+
+    /// Whether the session has ended while the requests of a message were started.
+    fn has_ended_meanwhile(&self) -> bool {
+        self.session.as_ref().is_some_and(|(sessions, session)| sessions.has_ended_meanwhile(session))
+    }
 }
 
 impl Legacy {
@@ -58,20 +79,20 @@ impl Legacy {
             Ok(origin) => origin,
             Err(error) => return error.into_response(id).into(),
         };
-        let clients = self.open_requests(&origin);
+        let clients = origin.open_requests();
         if message.is_response() {
             return match clients.is_some_and(|clients| clients.deliver_response(message)) {
                 true => empty_response(StatusCode::ACCEPTED).into(),
                 false => HttpError::unexpected_response().into(),
             };
         }
-        let (client, context) = self.context(endpoint, &origin, &post);
+        let (client, context) = context(endpoint, &origin, &post);
         let Some(request) = Request::from_message(message, origin.revision, &context) else {
             if let Some(clients) = clients {
                 clients.handle_notification(message);
             }
             if is_initialized(message) {
-                self.mark_initialized(&origin);
+                origin.mark_initialized();
             }
             return empty_response(StatusCode::ACCEPTED).into();
         };
@@ -85,36 +106,21 @@ impl Legacy {
             Err(_) if !is_limited(request.method) => None,
             Err(error) => return error.into_response(id).into(),
         };
-        let server = &endpoint.server;
-        let started = server.start_request(request, clients, &mut Vec::new());
-        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
-            && sessions.has_ended_meanwhile(session)
-        {
+        let started = endpoint.server.start_request(request, clients, &mut Vec::new());
+        if origin.has_ended_meanwhile() {
             return HttpError::unknown_session().into_response(id).into();
         }
-        match started {
-            StartedRequest::Ready(reply) => {
-                reply_response(server, connection, request.id, origin.revision, &reply).into()
-            }
-            StartedRequest::Pending(mut running) => {
-                if let Some(mut permit) = permit {
-                    permit.charge(&connection.owner());
-                    running.hold(permit);
-                }
-                let calls = Calls::single(running, origin.revision);
-                StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(client)))
-            }
-        }
+        request_response(endpoint, connection, (request.id, origin.revision), started, permit, Some(client))
     }
 
     /// The session of a message, unless the server is stateless, and its revision.
-    fn origin(&self, post: &PostRequest<'_>) -> Result<MessageOrigin, HttpError> {
+    fn origin(&self, post: &PostRequest<'_>) -> Result<MessageOrigin<'_>, HttpError> {
         let PostRequest { headers, caller, .. } = post;
         match &self.sessions {
             Some(sessions) => {
                 let session = sessions.find(headers, caller.as_deref())?;
                 let revision = session.revision;
-                Ok(MessageOrigin { session: Some(session), revision })
+                Ok(MessageOrigin { session: Some((sessions, session)), revision })
             }
             // the header did not exist before 2025-06-18
             None => {
@@ -136,43 +142,6 @@ impl Legacy {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Records that a client has sent `notifications/initialized`.
-    fn mark_initialized(&self, origin: &MessageOrigin) {
-        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session) {
-            sessions.records.mark_initialized(session);
-        }
-    }
-
-    fn open_requests(&self, origin: &MessageOrigin) -> Option<OpenRequests<'_>> {
-        Some(self.sessions.as_ref()?.open_requests(origin.session.as_ref()?.uid))
-    }
-
-    /// The client of a message, and the context of its requests.
-    fn context(
-        &self,
-        endpoint: &Arc<Endpoint>,
-        origin: &MessageOrigin,
-        post: &PostRequest<'_>,
-    ) -> (LegacyClient, RequestContext) {
-        let request = post.connection;
-        let data = origin.session.as_ref().map(|session| session.client.clone()).unwrap_or_default();
-        let mut connection: Arc<dyn ClientConnection> = request.clone();
-        let mut client = LegacyClient(None);
-        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session) {
-            let of_session = Arc::new(SessionConnection {
-                request: request.clone(),
-                sessions: sessions.clone(),
-                session: session.clone(),
-                shutdown: endpoint.shutdown.clone(),
-                stream: OnceLock::new(),
-            });
-            client.0 = Some(of_session.clone());
-            connection = of_session;
-        }
-        let context = endpoint.context(request, connection, post.caller.clone(), data);
-        (client, context)
     }
 
     fn initialize(
@@ -240,7 +209,7 @@ impl Legacy {
         &self,
         endpoint: &Arc<Endpoint>,
         messages: &[&RawValue],
-        origin: &MessageOrigin,
+        origin: &MessageOrigin<'_>,
         post: PostRequest<'_>,
     ) -> StartedResponse {
         let messages = Batch::parse(messages);
@@ -251,7 +220,7 @@ impl Legacy {
         if !accepts.json && !accepts.stream && messages.expects_replies() {
             return HttpError::not_acceptable().into();
         }
-        let (client, context) = self.context(endpoint, origin, &post);
+        let (client, context) = context(endpoint, origin, &post);
         let PostRequest { connection, permit, .. } = post;
         // the first request takes the permit of the message
         let permits = match messages.limited_requests() {
@@ -265,10 +234,10 @@ impl Legacy {
             }),
         };
         if messages.contains_initialized() {
-            self.mark_initialized(origin);
+            origin.mark_initialized();
         }
         let server = &endpoint.server;
-        let open = self.open_requests(origin);
+        let open = origin.open_requests();
         let started = permits
             .map(|permits| server.start_batch(&messages, &context, open, &mut Vec::new(), Ok(permits)));
         let mut unexpected_response = false;
@@ -283,9 +252,7 @@ impl Legacy {
             Ok(started) => started,
             Err(error) => return error.into(),
         };
-        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
-            && sessions.has_ended_meanwhile(session)
-        {
+        if origin.has_ended_meanwhile() {
             return HttpError::unknown_session().into();
         }
         let mut calls = started.calls;
@@ -301,4 +268,26 @@ impl Legacy {
         }
         StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(client)))
     }
+}
+
+/// The client of a message, and the context of its requests.
+fn context(
+    endpoint: &Endpoint,
+    origin: &MessageOrigin<'_>,
+    post: &PostRequest<'_>,
+) -> (LegacyClient, RequestContext) {
+    let request = post.connection;
+    let Some((sessions, session)) = &origin.session else {
+        let context = endpoint.context(request, request.clone(), post.caller.clone(), ClientData::default());
+        return (LegacyClient(None), context);
+    };
+    let client = Arc::new(SessionConnection {
+        request: request.clone(),
+        sessions: Arc::clone(sessions),
+        session: session.clone(),
+        shutdown: endpoint.shutdown.clone(),
+        stream: OnceLock::new(),
+    });
+    let context = endpoint.context(request, client.clone(), post.caller.clone(), session.client.clone());
+    (LegacyClient(Some(client)), context)
 }

@@ -1,13 +1,13 @@
 //! An event stream of a session that outlives its HTTP responses: its events are numbered and logged, so that a client
 //! whose connection broke can resume it.
 
-use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use http::Response;
 use tokio::sync::Notify;
 
 use super::{
-    event_id::StreamKind,
+    event_id::{StreamKind, empty_event},
     event_log::{EventLog, EventLogs, MissedEvents, write_event_id},
     event_sender::EventSender,
     session_table::{SessionData, SessionGuard},
@@ -38,16 +38,10 @@ pub(in crate::transport::http) struct ResumableStream {
     guard: SessionGuard<Arc<ResumableStream>>,
     pub(super) revision: Revision,
     /// Absent if events have no ids, so that the stream cannot be resumed.
-    log: Option<StreamLog>,
+    log: Option<EventLog>,
     state: Mutex<ResumableState>,
     /// Notified when a sender is attached, or is to be closed.
     pub(super) changed: Notify,
-}
-
-/// The name of a stream, and its log.
-struct StreamLog {
-    name: Box<str>,
-    events: EventLog,
 }
 
 #[derive(Default)]
@@ -61,16 +55,6 @@ struct ResumableState {
     ended: bool,
 }
 
-/// The outcome of attaching a sender.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum AttachOutcome {
-    Attached,
-    /// There are events that its client has not received yet.
-    Behind,
-    /// The stream has ended.
-    Ended,
-}
-
 impl ResumableStream {
     /// A new stream of a session that expires at that time; `None` if the operating system provides no randomness for its
     /// name. It cannot be resumed without logs.
@@ -81,11 +65,7 @@ impl ResumableStream {
         logs: Option<&Arc<EventLogs>>,
     ) -> Option<Arc<Self>> {
         let log = match logs {
-            Some(logs) => {
-                let name = logs.new_name(kind)?;
-                let events = logs.log(&guard.uid, &name, guard.owner.clone(), expires);
-                Some(StreamLog { name, events })
-            }
+            Some(logs) => Some(logs.new_log(kind, &guard.uid, guard.owner.clone(), expires)?),
             None => None,
         };
         Some(Arc::new(Self { guard, revision, log, state: Mutex::default(), changed: Notify::new() }))
@@ -102,7 +82,7 @@ impl ResumableStream {
     /// Allows clients to resume the stream until the registration is dropped.
     pub(super) fn register(self: &Arc<Self>) -> StreamRegistration {
         if let Some(log) = &self.log {
-            self.session().streams().insert(log.name.clone(), self.clone());
+            self.session().streams().insert(log.stream.clone(), self.clone());
         }
         StreamRegistration(self.clone())
     }
@@ -115,11 +95,8 @@ impl ResumableStream {
 
     /// An event without a message, with the id to resume from and the delay before the client reconnects.
     fn empty_event(&self, retry: Option<Duration>) -> Vec<u8> {
-        let Some(log) = self.log.as_ref().filter(|_| self.revision >= Revision::V2025_11_25) else {
-            return Vec::new();
-        };
-        let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
-        format!("id: {}.{}\n{retry}data: \n\n", log.name, self.state().last).into_bytes()
+        let Some(log) = &self.log else { return Vec::new() };
+        empty_event(&log.stream, self.state().last, retry, self.revision)
     }
 
     /// The text of an event; empty if it has no message.
@@ -129,7 +106,7 @@ impl ResumableStream {
         }
         let mut out = Vec::with_capacity(message.len() + 64);
         if let Some(log) = &self.log {
-            write_event_id(&mut out, &log.name, number);
+            write_event_id(&mut out, &log.stream, number);
         }
         write_event(&mut out, message);
         out
@@ -142,7 +119,7 @@ impl ResumableStream {
             let mut state = self.state();
             state.last += 1;
             if let Some(log) = &self.log {
-                log.events.append(state.last, &message);
+                log.append(state.last, &message);
             }
             (self.write(state.last, &message), state.sender.clone())
         };
@@ -162,7 +139,7 @@ impl ResumableStream {
     pub(super) async fn wait_until_disconnected(&self) {
         match self.sender() {
             Some(sender) => {
-                sender.wait_until_disconnected().await;
+                sender.abandoned().await;
                 self.detach(&sender);
             }
             None => std::future::pending().await,
@@ -177,19 +154,19 @@ impl ResumableStream {
         }
     }
 
-    /// Attaches a sender whose client has received the events up to number `received`; the previous response ends.
-    pub(super) fn attach(&self, sender: &EventSender, received: u64) -> AttachOutcome {
+    /// Attaches a sender whose client has received the events up to number `received`, unless the stream has ended; the
+    /// previous response ends. `false` if there are events that the client has not received yet.
+    pub(super) fn attach(&self, sender: &EventSender, received: u64) -> bool {
         let mut state = self.state();
         if state.last > received {
-            return AttachOutcome::Behind;
+            return false;
         }
-        if state.ended {
-            return AttachOutcome::Ended;
+        if !state.ended {
+            state.sender = Some(sender.clone());
+            drop(state);
+            self.changed.notify_one();
         }
-        state.sender = Some(sender.clone());
-        drop(state);
-        self.changed.notify_one();
-        AttachOutcome::Attached
+        true
     }
 
     /// Requests that the response be closed; the client reconnects after `retry`.
@@ -211,7 +188,7 @@ impl ResumableStream {
         };
         let Some(sender) = sender else { return };
         if !retry_known {
-            sender.send_now(self.empty_event(retry));
+            sender.put_short(self.empty_event(retry));
         }
     }
 
@@ -231,7 +208,7 @@ impl ResumableStream {
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None, end);
         let registration = self.register();
         let retry_known = self.is_closing();
-        sender.send_now(self.priming_event());
+        sender.put_short(self.priming_event());
         self.attach(&sender, 0);
         let outbound = connection.outbound().clone();
         spawn(store_messages(self.clone(), registration, Receiver::new(outbound.clone())));
@@ -257,9 +234,9 @@ impl ResumableStream {
         let log = self.log.as_ref()?;
         let (events, last) = {
             let state = self.state();
-            (log.events.read_after(received).unwrap_or_default(), state.last)
+            (log.read_after(received).unwrap_or_default(), state.last)
         };
-        Some((MissedEvents::new(&log.name, events, unread, owner)?, last))
+        Some((MissedEvents::new(&log.stream, events, unread, owner)?, last))
     }
 
     /// Sends the events that a client has missed, and attaches its sender unless the stream has ended.
@@ -270,7 +247,7 @@ impl ResumableStream {
         (unread, owner): (&Arc<Shares>, &Owner),
     ) {
         // events that the log has evicted cannot be sent any more
-        while missed.send(sender).await && self.attach(sender, last) == AttachOutcome::Behind {
+        while missed.send(sender).await && !self.attach(sender, last) {
             // without room the response ends here, and the client comes back for the rest
             let Some(read) = self.read_missed(unread, owner, last) else { return };
             (missed, last) = read;
@@ -343,12 +320,6 @@ async fn store_messages(
     }
 }
 
-impl fmt::Debug for ResumableStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResumableStream").finish_non_exhaustive()
-    }
-}
-
 /// Allows clients to resume a stream; dropping it ends the stream.
 pub(super) struct StreamRegistration(Arc<ResumableStream>);
 
@@ -356,7 +327,7 @@ impl Drop for StreamRegistration {
     fn drop(&mut self) {
         self.0.end();
         if let Some(log) = &self.0.log {
-            let removed = self.0.session().streams().remove(&log.name);
+            let removed = self.0.session().streams().remove(&log.stream);
             drop(removed);
         }
     }

@@ -31,7 +31,6 @@ const MAX_INFO: usize = 128;
 const PURPOSE: &str = "mcp-runtime session id 1";
 
 /// The content of a session id.
-#[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) uid: SessionUid,
     pub(crate) revision: Revision,
@@ -45,7 +44,6 @@ pub(crate) struct Session {
 }
 
 /// Issues and opens session ids.
-#[derive(Debug)]
 pub(crate) struct SessionIds {
     seal: Seal,
     lifetime: u64,
@@ -64,7 +62,6 @@ const RANDOM_OFFSET: usize = 8;
 const MAX_CACHED: usize = 1024;
 
 /// Opened ids, by a random part of each.
-#[derive(Debug)]
 struct SessionCache {
     sessions: RecentMap<[u8; RANDOM], CachedSession>,
     /// That of the keys which opened them.
@@ -78,7 +75,6 @@ impl SessionCache {
 }
 
 /// An id in the cache.
-#[derive(Debug)]
 struct CachedSession {
     id: Box<[u8]>,
     caller: Option<(String, String)>,

@@ -18,7 +18,6 @@ use crate::core::{
 const UNUSED_LIFETIME: u64 = 10 * 60;
 
 /// The records of one endpoint's sessions. Times are in seconds since 1970.
-#[derive(Debug)]
 pub(crate) struct SessionRecords {
     /// Whether only this process opens the ids of its sessions, so that it knows which of them are used.
     exclusive: bool,
@@ -27,7 +26,6 @@ pub(crate) struct SessionRecords {
     table: RwLock<OwnedTable<SessionUid, Record, u64>>,
 }
 
-#[derive(Debug)]
 struct Record {
     stage: Stage,
     /// Whether the client has sent `notifications/initialized`.
@@ -155,22 +153,13 @@ impl SessionRecords {
         ended
     }
 
-    /// The sessions that have expired since the last call of this; always empty if other processes open the ids as well,
-    /// since none of them knows when a session was last used.
-    pub(crate) fn take_expired(&self, now: u64) -> Vec<EndedSession> {
+    /// The sessions that have expired since the last call of this, or, if the process ends, all others too; always none if
+    /// other processes open the ids as well, since none of them knows when a session was last used.
+    pub(crate) fn take_ended(&self, now: u64, process_ends: bool) -> Vec<EndedSession> {
         let mut table = self.table.write();
-        let expired = std::iter::from_fn(|| table.pop_expired(now));
-        expired.filter_map(|record| record.end(now)).filter(|_| self.exclusive).collect()
-    }
-
-    /// The sessions that end with this process: all, unless other processes open their ids. Their records are removed.
-    pub(crate) fn take_all(&self, now: u64) -> Vec<EndedSession> {
-        if !self.exclusive {
-            return Vec::new();
-        }
-        let mut table = self.table.write();
-        let records = std::iter::from_fn(|| table.pop_expired(u64::MAX));
-        records.filter_map(|record| record.end(now)).collect()
+        let limit = if process_ends && self.exclusive { u64::MAX } else { now };
+        let ended = std::iter::from_fn(|| table.pop_expired(limit));
+        ended.filter_map(|record| record.end(now)).filter(|_| self.exclusive).collect()
     }
 
     #[cfg(test)]
@@ -273,14 +262,14 @@ mod tests {
         records.mark_used(&session(5, true, 2000));
         assert!(records.end(&session(4, true, 1000), &owner("ada"), 150), "by its client");
         let lasted = |seconds| EndedSession { revision, lasted: Duration::from_secs(seconds) };
-        assert_eq!(records.take_expired(699), []);
-        assert_eq!(records.take_expired(700), [lasted(600)], "never used");
-        assert_eq!(records.take_expired(1001), [lasted(900), lasted(900)]);
-        assert_eq!(records.take_all(1100), [lasted(1000)]);
-        assert_eq!(records.take_all(1100), []);
+        assert_eq!(records.take_ended(699, false), []);
+        assert_eq!(records.take_ended(700, false), [lasted(600)], "never used");
+        assert_eq!(records.take_ended(1001, false), [lasted(900), lasted(900)]);
+        assert_eq!(records.take_ended(1100, true), [lasted(1000)]);
+        assert_eq!(records.take_ended(1100, true), []);
         // its sessions outlive the process
         let shared = SessionRecords::new(Quota::half(20), false);
         shared.start([1; 16], revision, &owner("ada"), 100);
-        assert_eq!((shared.take_expired(800), shared.take_all(800)), (Vec::new(), Vec::new()));
+        assert_eq!((shared.take_ended(800, false), shared.take_ended(800, true)), (Vec::new(), Vec::new()));
     }
 }

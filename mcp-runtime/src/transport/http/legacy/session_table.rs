@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt,
     sync::Arc,
 };
 
@@ -18,7 +17,6 @@ use crate::core::{
 use tokio_util::sync::CancellationToken;
 
 /// The data of one session, which its streams share.
-#[derive(Debug)]
 pub(crate) struct SessionData<S> {
     /// The changes that it is notified of.
     filter: Arc<Filter>,
@@ -223,12 +221,6 @@ impl<S> SessionTable<S> {
     }
 }
 
-impl<S> fmt::Debug for SessionTable<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionTable").finish_non_exhaustive()
-    }
-}
-
 impl<S> SessionData<S> {
     /// The changes that the session is notified of.
     pub(crate) fn filter(&self) -> &Arc<Filter> {
@@ -253,12 +245,6 @@ impl<S> SessionGuard<S> {
     /// The hub that publishes the changes.
     pub(crate) fn hub(&self) -> &Hub {
         &self.table.hub
-    }
-}
-
-impl<S> fmt::Debug for SessionGuard<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SessionGuard")
     }
 }
 

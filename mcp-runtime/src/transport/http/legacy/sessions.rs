@@ -2,7 +2,6 @@
 //! the little that is stored besides.
 
 use std::{
-    fmt,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -51,12 +50,6 @@ pub(super) struct Sessions {
     pub(super) event_logs: Option<Arc<EventLogs>>,
 }
 
-impl fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sessions")
-    }
-}
-
 impl Sessions {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Arc<Self> {
         Arc::new(Self {
@@ -92,7 +85,7 @@ impl Sessions {
         let failed = || ProtocolError::internal("a session cannot be started now");
         let (nonce, now) = (random_bytes().map_err(|_| failed())?, unix_time());
         let Handshake { revision, client } = handshake;
-        record_ended(server, self.records.take_expired(now));
+        record_ended(server, self.records.take_ended(now, false));
         let recorded = self.records.start(uid_of(&nonce), *revision, owner, now);
         self.ids.issue(nonce, recorded, *revision, client, caller, now).ok_or_else(failed)
     }
@@ -187,7 +180,7 @@ impl Sessions {
                 }
             }
         }
-        record_ended(server, self.records.take_expired(unix_time()));
+        record_ended(server, self.records.take_ended(unix_time(), false));
         let recorded = self.records.end(&session, &connection.owner(), unix_time());
         if !recorded && self.ended.is_none() {
             return Ok(method_not_allowed("POST"));
@@ -204,9 +197,7 @@ impl Sessions {
     pub(super) fn stop(&self, server: &Server) {
         self.pending.close_all();
         self.table.refuse_streams();
-        let now = unix_time();
-        record_ended(server, self.records.take_expired(now));
-        record_ended(server, self.records.take_all(now));
+        record_ended(server, self.records.take_ended(unix_time(), true));
     }
 }
 

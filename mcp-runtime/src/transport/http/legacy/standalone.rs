@@ -11,10 +11,10 @@ use crate::core::connection::Principal;
 use crate::core::sync::{Mutex, MutexGuard};
 
 /// The standalone streams of one session.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct StandaloneStreams(Mutex<StandaloneState>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct StandaloneState {
     /// Present while a stream is open.
     subscriber: Option<Subscriber>,
@@ -23,7 +23,6 @@ struct StandaloneState {
     serial: u64,
 }
 
-#[derive(Debug)]
 struct StreamEntry {
     serial: u64,
     connected: bool,

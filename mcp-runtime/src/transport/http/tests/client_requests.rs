@@ -20,7 +20,7 @@ fn handler(builder: ServerBuilder) -> Arc<HttpHandler> {
         }
         request_roots(&call.context).await
     });
-    HttpHandler::new(&builder.add(roots).add(chatty).build().unwrap())
+    HttpHandler::new(&builder.add(roots).add(chatty).build().unwrap(), None)
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ fn handler(client: &Arc<OnceLock<Client>>, dropped: &Arc<AtomicBool>) -> Arc<Htt
             std::future::pending::<&str>().await
         }
     });
-    HttpHandler::new(&server().add(tool).build().expect("a server"))
+    HttpHandler::new(&server().add(tool).build().expect("a server"), None)
 }
 
 #[tokio::test]
@@ -68,8 +68,8 @@ async fn a_session_that_a_server_of_another_version_has_ended_has_ended() {
     let other = server().shared(memory.clone()).build().expect("a server");
     other.store().become_other_version();
     let this = server().shared(memory).build().expect("a server");
-    let session = Client::with_session(&HttpHandler::new(&other), "2025-11-25").await;
-    let here = Client { handler: HttpHandler::new(&this), ..session.clone() };
+    let session = Client::with_session(&HttpHandler::new(&other, None), "2025-11-25").await;
+    let here = Client { handler: HttpHandler::new(&this, None), ..session.clone() };
     assert_eq!(here.request(1, "tools/list", &json!({})).await.status(), StatusCode::OK);
     assert_eq!(session.delete().await, StatusCode::NO_CONTENT);
     assert_eq!(here.request(2, "tools/list", &json!({})).await.status(), StatusCode::NOT_FOUND);

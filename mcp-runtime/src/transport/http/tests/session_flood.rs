@@ -54,6 +54,7 @@ fn handler() -> Arc<HttpHandler> {
             })
             .build()
             .unwrap(),
+        None,
     )
 }
 

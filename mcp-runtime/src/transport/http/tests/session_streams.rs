@@ -65,7 +65,7 @@ fn handler(gate: &Gate, builder: ServerBuilder) -> Arc<HttpHandler> {
             request_roots(&call.context).await
         }
     });
-    HttpHandler::new(&builder.add(hold).add(poll).add(late).build().unwrap())
+    HttpHandler::new(&builder.add(hold).add(poll).add(late).build().unwrap(), None)
 }
 
 impl Client {
@@ -427,7 +427,7 @@ async fn a_call_whose_stream_its_client_does_not_read_can_be_cancelled() {
                 std::future::pending::<()>().await;
             }
         });
-        let handler = HttpHandler::new(&server().add(chatty).build().unwrap());
+        let handler = HttpHandler::new(&server().add(chatty).build().unwrap(), None);
         let client = Client::with_session(&handler, "2025-11-25").await;
         let mut unread = BodyReader::new(client.call(1, "chatty").await);
         for _ in 0..500 {

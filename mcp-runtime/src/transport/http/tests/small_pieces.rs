@@ -40,7 +40,7 @@ async fn send(handler: &Arc<HttpHandler>, bytes: usize, size: usize) -> Response
 
 #[tokio::test]
 async fn a_body_of_many_pieces_is_charged_in_a_few_steps() {
-    let handler = HttpHandler::new(&server().build().expect("a server"));
+    let handler = HttpHandler::new(&server().build().expect("a server"), None);
     for (bytes, size) in [(3_000, 1), (100_000, 40), (1_000_000, 64)] {
         let before = handler.endpoint.budgets.bodies.taken();
         assert_eq!(send(&handler, bytes, size).await.status(), StatusCode::OK);
@@ -52,7 +52,7 @@ async fn a_body_of_many_pieces_is_charged_in_a_few_steps() {
 
 #[tokio::test]
 async fn a_body_of_too_many_small_pieces_is_refused() {
-    let handler = HttpHandler::new(&server().build().expect("a server"));
+    let handler = HttpHandler::new(&server().build().expect("a server"), None);
     for (bytes, size) in [(20_000, 1), (3_000_000, 10)] {
         assert_eq!(send(&handler, bytes, size).await.status(), StatusCode::BAD_REQUEST);
     }

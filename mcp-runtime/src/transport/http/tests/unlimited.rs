@@ -33,7 +33,7 @@ async fn a_server_with_maximal_limits_serves_and_stops() {
         .add(tool)
         .build()
         .expect("a server");
-    let client = Client::with_session(&HttpHandler::new(&server), "2025-11-25").await;
+    let client = Client::with_session(&HttpHandler::new(&server, None), "2025-11-25").await;
     let reply = BodyReader::new(client.call(1, "echo").await).json().await;
     assert_eq!(tool_text(&reply), "done");
 

@@ -32,7 +32,7 @@ pub(super) fn card(info: &ServerInfo, name: &str, url: &str, options: &HttpOptio
         .str("description", &description(info, name))
         .opt_str("title", title.as_deref())
         .opt_str("websiteUrl", info.website.as_deref().filter(|website| is_url(website)));
-    if let Some(url) = &info.repository {
+    if let Some(url) = &info.card.repository {
         card.object("repository", |repository| {
             repository.str("url", url).str("source", &source(url));
         });

@@ -5,24 +5,38 @@
 //! See [SEP-2127](https://modelcontextprotocol.io/seps/2127-mcp-server-cards).
 
 mod card;
-mod public_documents;
-
-use std::sync::Arc;
 
 use http::Uri;
 
-use self::{
-    card::{card, catalog},
-    public_documents::PublicDocuments,
-};
-use crate::core::config::{Documents, HttpOptions, ServerInfo};
+use self::card::{card, catalog};
+use super::{HttpOptions, Options, ServerInfo};
 
 /// Where the catalog of a host is.
 const CATALOG_PATH: &str = "/.well-known/ai-catalog.json";
 /// Where registries of agentic resources look for the same document.
 const ARD_PATH: &str = "/.well-known/ard.json";
 /// The suffix that makes the URL of a card from that of its endpoint.
-const CARD_SUFFIX: &str = "/server-card";
+pub(crate) const CARD_SUFFIX: &str = "/server-card";
+
+/// What a program says about its server for the card alone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CardInfo {
+    /// The name in registries.
+    registry_name: Option<String>,
+    /// The URL of the endpoint over HTTP.
+    public_url: Option<String>,
+    /// The URL of the server's source.
+    repository: Option<String>,
+}
+
+/// The card of a server, and the catalog at both of its paths.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerCard {
+    /// The URL of the endpoint.
+    pub(crate) url: String,
+    /// The path, the media type and the text of each document, that of the card first.
+    pub(crate) documents: [(String, &'static str, Vec<u8>); 3],
+}
 
 impl ServerInfo {
     /// Sets the name of the server in registries, in reverse DNS: `io.github.me/notes`. With it, and with a
@@ -34,7 +48,7 @@ impl ServerInfo {
     ///     .info(|info| info.registry_name("com.example/notes").public_url("https://example.com/mcp"));
     /// ```
     pub fn registry_name(mut self, name: impl Into<String>) -> Self {
-        self.registry_name = Some((name.into(), make_documents));
+        self.card.registry_name = Some(name.into());
         self
     }
 
@@ -43,7 +57,7 @@ impl ServerInfo {
     ///
     /// It is `https:`, or a URL of this machine.
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
-        self.public_url = Some(url.into());
+        self.card.public_url = Some(url.into());
         self
     }
 
@@ -53,59 +67,58 @@ impl ServerInfo {
     /// let server = mcp_runtime::server!().info(|info| info.repository("https://github.com/me/notes"));
     /// ```
     pub fn repository(mut self, url: impl Into<String>) -> Self {
-        self.repository = Some(url.into());
+        self.card.repository = Some(url.into());
         self
     }
 }
 
-/// The card and the catalog; `None` without a public URL, or if they are switched off.
-///
-/// # Errors
-/// The values that a card cannot contain.
-fn make_documents(
-    info: &ServerInfo,
-    options: &HttpOptions,
-) -> Result<Option<Arc<dyn Documents>>, Vec<String>> {
-    let name = info.registry_name.as_ref().map_or("", |(name, _)| name);
-    let mut problems = Vec::new();
-    if !is_registry_name(name) {
-        problems.push(format!(
-            "`{name}` is not a name for registries\nwrite it in reverse DNS, such as `com.example/notes`"
-        ));
+impl ServerCard {
+    /// The card of a server with these options; `None` without a name or a public URL.
+    ///
+    /// # Errors
+    /// The values that a card cannot contain.
+    pub(crate) fn new(info: &ServerInfo, options: &Options) -> Result<Option<Self>, Vec<String>> {
+        let Some(name) = &info.card.registry_name else { return Ok(None) };
+        let mut problems = Vec::new();
+        if !is_registry_name(name) {
+            problems.push(format!(
+                "`{name}` is not a name for registries\nwrite it in reverse DNS, such as `com.example/notes`"
+            ));
+        }
+        if is_range(&info.version) {
+            problems.push(format!(
+                "the server's version `{}` is a range, which registries refuse\nwrite the version of this program",
+                info.version
+            ));
+        }
+        if let Some(repository) = info.card.repository.as_deref().filter(|url| !is_repository(url)) {
+            problems.push(format!(
+                "`{repository}` is not the URL of a repository\nwrite one such as `https://github.com/me/notes`"
+            ));
+        }
+        let http = &options.http;
+        let url = public_url(info, http);
+        problems.extend(url.and_then(|url| problem_of_url(url, info.card.public_url.is_some())));
+        let Some(url) = url.filter(|_| problems.is_empty()) else {
+            return if problems.is_empty() { Ok(None) } else { Err(problems) };
+        };
+        let card_path = format!("{}{CARD_SUFFIX}", http.path.trim_end_matches('/'));
+        if let Some(path) =
+            [&card_path, CATALOG_PATH, ARD_PATH].into_iter().find(|path| options.has_http_path(path))
+        {
+            return Err(vec![format!(
+                "`{path}` is a path of the server card and of something else\nwrite another"
+            )]);
+        }
+        let card_url = format!("{}{CARD_SUFFIX}", url.trim_end_matches('/'));
+        let catalog = catalog(info, name, &card_url);
+        let documents = [
+            (card_path, "application/mcp-server-card+json", card(info, name, url, http)),
+            (CATALOG_PATH.to_owned(), "application/ai-catalog+json", catalog.clone()),
+            (ARD_PATH.to_owned(), "application/json", catalog),
+        ];
+        Ok(Some(Self { url: url.to_owned(), documents }))
     }
-    if is_range(&info.version) {
-        problems.push(format!(
-            "the server's version `{}` is a range, which registries refuse\nwrite the version of this program",
-            info.version
-        ));
-    }
-    if let Some(repository) = info.repository.as_deref().filter(|url| !is_repository(url)) {
-        problems.push(format!(
-            "`{repository}` is not the URL of a repository\nwrite one such as `https://github.com/me/notes`"
-        ));
-    }
-    let url = public_url(info, options);
-    problems.extend(url.and_then(|url| problem_of_url(url, info.public_url.is_some())));
-    let Some(url) = url.filter(|_| options.serves_card && problems.is_empty()) else {
-        return if problems.is_empty() { Ok(None) } else { Err(problems) };
-    };
-    let base = url.trim_end_matches('/');
-    let card_url = format!("{base}{CARD_SUFFIX}");
-    let path = format!("{}{CARD_SUFFIX}", options.path.trim_end_matches('/'));
-    let paths = [path, CATALOG_PATH.to_owned(), ARD_PATH.to_owned()];
-    if let Some(path) = paths.iter().find(|path| options.has_path(path)) {
-        return Err(vec![format!(
-            "`{path}` is a path of the server card and of something else\n\
-             write another, or `.http(|http| http.without_server_card())`"
-        )]);
-    }
-    let catalog = catalog(info, name, &card_url);
-    let documents = [
-        ("application/mcp-server-card+json", card(info, name, url, options)),
-        ("application/ai-catalog+json", catalog.clone()),
-        ("application/json", catalog),
-    ];
-    Ok(Some(Arc::new(PublicDocuments::new(paths, documents, warning_of_path(url, options)))))
 }
 
 /// The URL of the endpoint, as clients outside know it.
@@ -118,7 +131,7 @@ fn public_url<'a>(info: &'a ServerInfo, options: &'a HttpOptions) -> Option<&'a 
         let _without_auth = options;
         None
     };
-    info.public_url.as_deref().or(resource)
+    info.card.public_url.as_deref().or(resource)
 }
 
 /// Why a card cannot name this URL, if that is so.
@@ -143,20 +156,6 @@ fn problem_of_url(text: &str, is_set: bool) -> Option<String> {
         "http" if is_local() => None,
         _ => problem("it is an `https:` URL, unless its host is this machine"),
     }
-}
-
-/// A warning to operators if the endpoint seems not to be at its public URL. Proxies may add a prefix to the path, but not a
-/// suffix.
-fn warning_of_path(url: &str, options: &HttpOptions) -> Option<String> {
-    let uri: Uri = url.parse().ok()?;
-    let public = uri.path().trim_end_matches('/');
-    (!public.ends_with(options.path.trim_end_matches('/'))).then(|| {
-        format!(
-            "the server card says that the endpoint is at `{url}`, and its path here is `{}`\n\
-             write the whole URL of the endpoint in `.info(|info| info.public_url(..))`",
-            options.path
-        )
-    })
 }
 
 /// `namespace/name` with exactly one slash, as the schema of cards has it.

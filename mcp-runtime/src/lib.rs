@@ -36,8 +36,6 @@ pub mod client;
 #[doc(hidden)]
 pub mod client;
 mod core;
-#[cfg(feature = "_tls")]
-mod fetch;
 #[cfg(any(test, feature = "_fuzzing"))]
 #[doc(hidden)]
 #[path = "tests/fuzzing/mod.rs"]
@@ -70,6 +68,8 @@ mod missing_features;
 pub mod prelude;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "_tls")]
+use mcp_runtime_fetch as fetch;
 use mcp_runtime_schema as schema;
 #[cfg(feature = "config")]
 mod settings;

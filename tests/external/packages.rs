@@ -9,7 +9,8 @@ use std::{
 use mcp_tests::programs;
 
 /// In the order in which they are published: each depends on those before it.
-const PUBLISHED: [&str; 4] = ["mcp-runtime-macros", "mcp-runtime-schema", "mcp-runtime", "mcp-dev"];
+const PUBLISHED: [&str; 5] =
+    ["mcp-runtime-macros", "mcp-runtime-schema", "mcp-runtime-fetch", "mcp-runtime", "mcp-dev"];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

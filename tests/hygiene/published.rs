@@ -1,11 +1,13 @@
-//! Four packages are published, with what the registry asks for.
+//! The packages that are published, with what the registry asks for.
 
 use std::{fs, process::Command};
 
 use mcp_tests::programs::workspace_dir;
 use serde_json::{Value, from_slice, from_str};
 
-const PUBLISHED: [&str; 4] = ["mcp-runtime-macros", "mcp-runtime-schema", "mcp-runtime", "mcp-dev"];
+/// In the order in which they are published: each depends only on those before it.
+const PUBLISHED: [&str; 5] =
+    ["mcp-runtime-macros", "mcp-runtime-schema", "mcp-runtime-fetch", "mcp-runtime", "mcp-dev"];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -35,7 +37,7 @@ fn keywords_of_crates_are_those_that_the_registry_takes() {
 }
 
 #[test]
-fn four_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
+fn these_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
     let workspace = workspace_dir();
     let mut metadata = Command::new(env!("CARGO"));
     metadata.current_dir(workspace).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
@@ -60,6 +62,8 @@ fn four_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
             assert!(is_keyword(keyword), "{}: the registry refuses the keyword `{keyword}`", package["name"]);
         }
         assert_eq!(package["version"], VERSION, "{}", package["name"]);
+        let before = PUBLISHED.iter().take_while(|name| package["name"] != **name);
+        let before: Vec<_> = before.collect();
         for dependency in package["dependencies"].as_array().expect("dependencies") {
             // what is not in the registry at this version cannot be published
             let is_ours = dependency["path"].is_string();
@@ -67,6 +71,15 @@ fn four_packages_are_published_and_each_has_what_the_registry_shows_of_it() {
                 !is_ours || dependency["req"].as_str().is_some_and(|req| req.ends_with(VERSION)),
                 "{dependency}"
             );
+            let is_first = before.iter().any(|name| dependency["name"] == ***name);
+            assert!(
+                !is_ours || is_first,
+                "{} is published before what it needs: {dependency}",
+                package["name"]
+            );
         }
     }
+    let workflow = fs::read_to_string(workspace.join(".github/workflows/release.yml")).expect("the workflow");
+    let order = format!("for package in {}; do", PUBLISHED.join(" "));
+    assert!(workflow.contains(&order), "the workflow of releases does not have `{order}`");
 }

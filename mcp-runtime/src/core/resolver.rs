@@ -5,6 +5,7 @@
 use std::{
     fmt, io,
     net::{IpAddr, SocketAddr, ToSocketAddrs as _},
+    pin::Pin,
     sync::{Arc, LazyLock},
     thread,
 };
@@ -15,6 +16,20 @@ use crate::core::admission::{Owner, Turns};
 
 /// Look-ups that run at once, in the whole process.
 const MAX_LOOK_UPS: usize = 16;
+
+tokio::task_local! {
+    /// Who looks names up, if that is not the program: set while a request of theirs is sent.
+    static PAYER: Owner;
+}
+
+/// The function of a [`Resolver`].
+type Resolve =
+    dyn Fn(&str) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>> + Send + Sync;
+
+/// Runs what looks names up for an owner, of whose look-ups these are some.
+pub(crate) async fn look_up_for<F: Future>(owner: &Owner, request: F) -> F::Output {
+    PAYER.scope(owner.clone(), request).await
+}
 
 type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
@@ -42,6 +57,15 @@ impl Resolver {
     /// One that looks names up by this function, with turns of its own.
     pub(crate) fn new(look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static) -> Self {
         Self { look_up: Arc::new(look_up), turns: Turns::new(MAX_LOOK_UPS, 50) }
+    }
+
+    /// The resolver as a function. Its look-ups are the program's, except inside of [`look_up_for`].
+    pub(crate) fn into_function(self) -> Arc<Resolve> {
+        Arc::new(move |name| {
+            let payer = PAYER.try_with(Owner::clone).unwrap_or_else(|_| Owner::local());
+            let (resolver, name) = (self.clone(), name.to_owned());
+            Box::pin(async move { resolver.addresses(&payer, &name).await })
+        })
     }
 
     /// The addresses of a name, when it is the owner's turn; their ports are zero.

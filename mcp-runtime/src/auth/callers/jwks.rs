@@ -311,7 +311,7 @@ impl KnownKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::Reach;
+    use crate::{core::resolver::Resolver, fetch::Reach};
 
     #[test]
     fn metadata_is_looked_for_where_clients_look_for_it() {
@@ -334,7 +334,7 @@ mod tests {
         let issuer = "http://127.0.0.1:1".to_owned();
         let endpoint = Arc::new(IssuerEndpoint {
             issuer,
-            fetcher: Fetcher::new(Reach::Loopback),
+            fetcher: Fetcher::new(Reach::Loopback, Resolver::system().into_function()),
             observers: Arc::new([]),
         });
         let times = KeyTimes {

@@ -26,6 +26,7 @@ use crate::{
         crypto::KeyRing,
         observer::Observers,
         reason::Refusal,
+        resolver::Resolver,
         store::SingleUse,
     },
     fetch::{Fetcher, Reach},
@@ -406,7 +407,7 @@ impl Oauth {
             (false, Ok(url)) => Reach::of(&url),
             (false, Err(_)) => Reach::Public,
         };
-        let fetcher = Fetcher::new(reach);
+        let fetcher = Fetcher::new(reach, Resolver::system().into_function());
         problems.extend(self.check_introspection());
         let urls = [Some(&self.issuer), self.jwks_uri.as_ref(), self.introspection_url.as_ref()];
         for url in urls.into_iter().flatten() {

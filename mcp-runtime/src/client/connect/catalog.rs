@@ -15,7 +15,7 @@ use url::Url;
 
 use super::client_builder::ClientOptions;
 use crate::{
-    client::Error,
+    client::{Error, link::http_link::network},
     core::{sync::Mutex, visible_text::in_one_line},
     fetch::{FetchedDocument, Fetcher, Reach, tls_config},
 };
@@ -114,7 +114,7 @@ pub(super) async fn find_endpoint(
 ) -> Result<Option<FoundEndpoint>, Error> {
     let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
     // the program has named this host
-    let own = Fetcher::of_client(Reach::Any, tls.clone());
+    let own = Fetcher::of_client(network(Reach::Any, tls.clone()));
     let mut catalog = None;
     for path in CATALOG_PATHS {
         let url = host.join(path).map_err(Error::not_connected)?;
@@ -140,7 +140,7 @@ pub(super) async fn find_endpoint(
     }
     // its targets may be as far from this client as the host is
     let reach = Reach::of(host);
-    let foreign = Fetcher::of_client(reach, tls);
+    let foreign = Fetcher::of_client(network(reach, tls));
     let check = |text: &str, what: &str| -> Result<(Url, bool), Error> {
         let url = host
             .join(text)

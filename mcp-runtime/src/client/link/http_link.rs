@@ -11,6 +11,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use rustls::ClientConfig;
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
@@ -40,9 +41,13 @@ use crate::{
     core::{
         jsonrpc::{parse, parse_batch},
         protocol::Revision,
+        resolver::Resolver,
         sync::RwLock,
     },
-    fetch::{ExchangeError, HttpClient, HttpRequest, HttpResponse, tls_config},
+    fetch::{
+        ExchangeError, HttpClient, HttpRequest, HttpResponse, IdleConnections, Network, Proxies, Reach,
+        tls_config,
+    },
 };
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -163,10 +168,8 @@ impl HttpLink {
             return Err(Error::invalid(format!("`{url}` is not an `http:` or `https:` URL")));
         }
         let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
-        let http = match options.reach {
-            Some(reach) => HttpClient::within(reach, &tls, CONNECT_TIMEOUT),
-            None => HttpClient::new(&tls, CONNECT_TIMEOUT),
-        };
+        let network = network(options.reach.unwrap_or(Reach::Any), tls.clone());
+        let http = HttpClient::new(network, CONNECT_TIMEOUT, IdleConnections::default());
         Ok(Self(Arc::new(HttpShared {
             http,
             url: parsed,
@@ -783,6 +786,12 @@ fn pause_before_stream(retry: Option<Duration>, pause: Duration, shortest: Durat
 }
 
 /// The value of `Content-Type`, if it is text of a length that is worth showing.
+/// These addresses, as clients connect to them: through the proxies of the environment.
+pub(in crate::client) fn network(reach: Reach, tls: Arc<ClientConfig>) -> Network {
+    let (look_up, proxies) = (Resolver::system().into_function(), Proxies::of_environment());
+    Network { reach, look_up, tls, proxies }
+}
+
 fn content_type(response: &HttpResponse) -> Option<String> {
     let value = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
     Some(value.chars().take(MAX_CONTENT_TYPE).collect())

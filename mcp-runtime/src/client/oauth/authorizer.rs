@@ -44,7 +44,10 @@ use super::{
 use crate::{
     client::{
         Error,
-        link::{bearer_challenge::Challenge, http_link::Login},
+        link::{
+            bearer_challenge::Challenge,
+            http_link::{Login, network},
+        },
         operation::Operation,
     },
     core::{blocking, crypto::random_id},
@@ -365,7 +368,7 @@ impl Authorizer {
     }
 
     fn fetcher(&self, reach: Reach) -> Fetcher {
-        Fetcher::of_client(reach, self.tls.clone())
+        Fetcher::of_client(network(reach, self.tls.clone()))
     }
 
     /// Locks the stored entry for one call at a time; the first call loads it from the store. The error is that of an

@@ -20,10 +20,10 @@ use crate::{
     core::{
         admission::{Owner, Turns},
         crypto::random_bytes,
-        resolver::Resolver,
+        resolver::{Resolver, look_up_for},
         sync::Mutex,
     },
-    fetch::{ExchangeFailure, HttpClient, HttpRequest, IdleConnections, Reach},
+    fetch::{ExchangeFailure, HttpClient, HttpRequest, IdleConnections, Network, Proxies, Reach, tls_config},
 };
 
 /// How long an endpoint may take to accept a message.
@@ -168,10 +168,16 @@ impl Endpoints {
         let host = host_of(url);
         let _turn = self.turns.wait(owner, host).await;
         let clients = || {
-            let idle = [1, 0].map(|per_host| IdleConnections { per_host, time: IDLE });
-            let [keeping, closing] =
-                HttpClient::guarded(self.reach, &self.resolver, &self.roots, CONNECT_LIMIT, idle)?;
-            Ok(Clients { keeping, closing })
+            let network = Network {
+                reach: self.reach,
+                look_up: self.resolver.clone().into_function(),
+                tls: tls_config(&self.roots)?,
+                proxies: Proxies::none(),
+            };
+            let client = |per_host| {
+                HttpClient::new(network.clone(), CONNECT_LIMIT, IdleConnections { per_host, time: IDLE })
+            };
+            Ok(Clients { keeping: client(1), closing: client(0) })
         };
         let clients = self.clients.get_or_init(clients).as_ref().map_err(|error| {
             tracing::error!(%error, "webhooks cannot be sent");
@@ -184,7 +190,7 @@ impl Endpoints {
         let request = HttpRequest::of_parts(Method::POST, url.clone(), headers, message.body.to_vec());
         let exchanged = async {
             let mut response =
-                client.send_for(owner, request).await.map_err(|error| match error.failure() {
+                look_up_for(owner, client.send(request)).await.map_err(|error| match error.failure() {
                     ExchangeFailure::Tls => DeliveryFailure::Tls,
                     ExchangeFailure::Timeout => DeliveryFailure::Timeout,
                     ExchangeFailure::Other => DeliveryFailure::Connection,

@@ -5,17 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::connector::{AddressRule, is_loopback_host};
-
 /// Which addresses are connected to, and by which schemes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Reach {
+pub enum Reach {
     /// Public addresses, by `https:`.
     #[default]
     Public,
     /// Those of private networks as well.
-    #[cfg(feature = "client-oauth")]
     Private,
     /// This machine's loopback besides public addresses, also by `http:`.
     Loopback,
@@ -26,18 +23,16 @@ pub(crate) enum Reach {
 impl Reach {
     /// The addresses that a server at that URL may refer to, as far as the URL says: a server on this machine may name
     /// others on it.
-    pub(crate) fn of(url: &Url) -> Self {
+    pub fn of(url: &Url) -> Self {
         if is_loopback_host(url) { Self::Loopback } else { Self::Public }
     }
 
     /// The addresses that a server at that URL may refer to, given the address that was connected to. `peer` is `None`
     /// where a proxy made the connection.
-    #[cfg(feature = "client-oauth")]
-    pub(crate) fn of_server(url: &Url, peer: Option<IpAddr>) -> Self {
+    pub fn of_server(url: &Url, peer: Option<IpAddr>) -> Self {
         peer.or_else(|| literal(url)).map_or_else(|| Self::of(url), Self::of_address)
     }
 
-    #[cfg(feature = "client-oauth")]
     fn of_address(address: IpAddr) -> Self {
         match address.to_canonical() {
             address if address.is_loopback() => Self::Loopback,
@@ -46,23 +41,19 @@ impl Reach {
         }
     }
 
-    /// Which addresses are connected to.
-    pub(super) fn rule(self) -> AddressRule {
+    /// Whether an address is connected to.
+    pub(super) fn admits(self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
         match self {
-            Self::Any => |_| true,
-            Self::Loopback => |address| address.is_loopback() || is_public(address),
-            #[cfg(feature = "client-oauth")]
-            Self::Private => |address| is_private(address) || is_public(address),
-            Self::Public => is_public,
+            Self::Any => true,
+            Self::Loopback => address.is_loopback() || is_public(address),
+            Self::Private => is_private(address) || is_public(address),
+            Self::Public => is_public(address),
         }
     }
 
-    fn admits(self, address: IpAddr) -> bool {
-        self.rule()(address.to_canonical())
-    }
-
     /// Whether the text of a URL is refused, and why. Names are checked when they are resolved.
-    pub(crate) fn refusal(self, url: &Url) -> Option<&'static str> {
+    pub fn refusal(self, url: &Url) -> Option<&'static str> {
         let is_plain = url.scheme() == "http"
             && match self {
                 Self::Any => true,
@@ -82,6 +73,16 @@ impl Reach {
             }
             _ => None,
         }
+    }
+}
+
+/// Whether a URL's host is this machine's loopback, by name or address.
+pub(super) fn is_loopback_host(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
+        None => false,
     }
 }
 
@@ -203,7 +204,6 @@ mod tests {
         assert!(!Reach::Loopback.admits("10.0.0.1".parse().unwrap()));
     }
 
-    #[cfg(feature = "client-oauth")]
     #[test]
     fn a_server_of_a_private_network_may_name_others_of_private_networks_and_no_more() {
         for (server, reach) in [

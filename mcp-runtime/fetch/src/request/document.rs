@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
@@ -14,20 +15,20 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::{
-    connector::Proxies,
+    connector::{LookUp, Network},
     http_client::{ExchangeError, HttpClient, HttpRequest, IdleConnections},
+    proxies::Proxies,
     reach::Reach,
-    tls::tls_config,
 };
+use crate::tls_config;
 
 /// The largest document that is read.
-pub(crate) const MAX_DOCUMENT: usize = 1 << 20;
+pub const MAX_DOCUMENT: usize = 1 << 20;
 
 /// Why a document is not available.
 #[derive(Debug)]
-pub(crate) enum FetchError {
+pub enum FetchError {
     /// The server has none there, or refuses it.
-    #[cfg(feature = "auth")]
     Status(u16),
     /// It exceeds [`MAX_DOCUMENT`].
     TooLarge,
@@ -40,7 +41,6 @@ pub(crate) enum FetchError {
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            #[cfg(feature = "auth")]
             Self::Status(status) => write!(f, "the status is {status}"),
             Self::TooLarge => write!(f, "the document is larger than {MAX_DOCUMENT} bytes"),
             Self::Refused(text) | Self::Failed(text) => f.write_str(text),
@@ -49,18 +49,29 @@ impl fmt::Display for FetchError {
 }
 
 /// A document, and what the server said with it.
-pub(crate) struct FetchedDocument {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
+pub struct FetchedDocument {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// The headers of the response.
+    pub headers: HeaderMap,
+    /// The document.
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for FetchedDocument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // the rest may be secret
+        f.debug_struct("FetchedDocument").field("status", &self.status).finish_non_exhaustive()
+    }
 }
 
 /// Fetches documents of one authorization server. It connects to nothing before its first request.
-pub(crate) struct Fetcher {
+pub struct Fetcher {
     reach: Reach,
+    look_up: LookUp,
+    proxies: Proxies,
     /// For one document, from the look-up of its host to its last byte.
     limit: Duration,
-    uses_proxies: bool,
     tls: Option<Arc<ClientConfig>>,
     client: OnceLock<Result<HttpClient, String>>,
 }
@@ -73,47 +84,35 @@ impl fmt::Debug for Fetcher {
 
 impl Fetcher {
     /// A server's: a server does not read its environment, and a proxy would resolve names itself.
-    pub(crate) fn new(reach: Reach) -> Self {
-        let limit = Duration::from_secs(5);
-        Self { reach, limit, uses_proxies: false, tls: None, client: OnceLock::new() }
+    #[must_use]
+    pub fn new(reach: Reach, look_up: LookUp) -> Self {
+        let (limit, proxies) = (Duration::from_secs(5), Proxies::none());
+        Self { reach, look_up, proxies, limit, tls: None, client: OnceLock::new() }
     }
 
-    /// A client's, which goes through the proxies of the environment as its other requests do.
-    pub(crate) fn of_client(reach: Reach, tls: Arc<ClientConfig>) -> Self {
+    /// A client's, which connects as its other requests do.
+    #[must_use]
+    pub fn of_client(network: Network) -> Self {
+        let Network { reach, look_up, tls, proxies } = network;
         let limit = Duration::from_secs(30);
-        Self { reach, limit, uses_proxies: true, tls: Some(tls), client: OnceLock::new() }
+        Self { reach, look_up, proxies, limit, tls: Some(tls), client: OnceLock::new() }
     }
 
     fn client(&self) -> Result<&HttpClient, FetchError> {
         let client = self.client.get_or_init(|| {
             let tls = self.tls.clone().map_or_else(|| tls_config(&[]), Ok)?;
-            Ok(HttpClient::with(
-                self.reach.rule(),
-                tls,
-                self.proxies(),
-                self.limit,
-                IdleConnections::default(),
-            ))
+            let Self { reach, look_up, proxies, .. } = self;
+            let network = Network { reach: *reach, look_up: look_up.clone(), tls, proxies: proxies.clone() };
+            Ok(HttpClient::new(network, self.limit, IdleConnections::default()))
         });
         client.as_ref().map_err(|error| FetchError::Failed(error.clone()))
-    }
-
-    #[cfg(feature = "client")]
-    fn proxies(&self) -> Proxies {
-        if self.uses_proxies { Proxies::of_environment() } else { Proxies::none() }
-    }
-
-    #[cfg(not(feature = "client"))]
-    fn proxies(&self) -> Proxies {
-        debug_assert!(!self.uses_proxies);
-        Proxies::none()
     }
 
     /// Checks that a URL may be connected to, as far as its text says. Names are checked when they are resolved.
     ///
     /// # Errors
     /// It is not `https:`, or has credentials or an address that is not admitted.
-    pub(crate) fn check_url(&self, text: &str) -> Result<Url, FetchError> {
+    pub fn check_url(&self, text: &str) -> Result<Url, FetchError> {
         let refused = |why: &str| FetchError::Refused(format!("`{}` {why}", shortened(text)));
         let url: Url = text.parse().map_err(|_| refused("is not a URL"))?;
         match self.reach.refusal(&url) {
@@ -126,7 +125,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// The server cannot be reached, or its reply is too large or too late.
-    pub(crate) async fn send(
+    pub async fn send(
         &self,
         method: Method,
         url: Url,
@@ -158,8 +157,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// There is none, or it cannot be fetched.
-    #[cfg(feature = "auth")]
-    pub(crate) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, FetchError> {
+    pub async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, FetchError> {
         parsed(&self.send(Method::GET, self.check_url(url)?, HeaderMap::new(), "").await?)
     }
 
@@ -167,14 +165,12 @@ impl Fetcher {
     ///
     /// # Errors
     /// The server refuses it, or cannot be reached.
-    #[cfg(feature = "auth")]
-    pub(crate) async fn post_form<T: DeserializeOwned>(
+    pub async fn post_form<T: DeserializeOwned>(
         &self,
         url: &str,
         fields: &[(&str, &str)],
         (client_id, secret): (&str, &str),
     ) -> Result<T, FetchError> {
-        use base64::{Engine as _, engine::general_purpose::STANDARD};
         let url = self.check_url(url)?;
         let encoder = || url::form_urlencoded::Serializer::new(String::new());
         let body = encoder().extend_pairs(fields).finish();
@@ -192,7 +188,6 @@ impl Fetcher {
 }
 
 /// The value of a successful reply.
-#[cfg(feature = "auth")]
 fn parsed<T: DeserializeOwned>(document: &FetchedDocument) -> Result<T, FetchError> {
     if !document.status.is_success() {
         return Err(FetchError::Status(document.status.as_u16()));
@@ -207,7 +202,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-#[cfg(all(test, feature = "auth"))]
+#[cfg(test)]
 mod tests {
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -215,6 +210,12 @@ mod tests {
     };
 
     use super::*;
+
+    /// A server's fetcher, which looks up no name.
+    fn server() -> Fetcher {
+        let none: LookUp = Arc::new(|_| Box::pin(async { Ok(Vec::new()) }));
+        Fetcher::new(Reach::Loopback, none)
+    }
 
     /// Sends this, and then a byte again and again.
     async fn serve(head: &'static str) -> Url {
@@ -242,7 +243,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\n\r\n[",
         ] {
             let url = serve(head).await;
-            let fetcher = Fetcher { limit: Duration::from_millis(200), ..Fetcher::new(Reach::Loopback) };
+            let fetcher = Fetcher { limit: Duration::from_millis(200), ..server() };
             let sent = fetcher.send(Method::GET, url, HeaderMap::new(), "").await;
             let Err(FetchError::Failed(why)) = sent else { panic!("{head:?}: {:?}", sent.err()) };
             // the server that begins with a blank does not speak HTTP
@@ -253,7 +254,7 @@ mod tests {
     #[tokio::test]
     async fn a_document_that_is_said_to_be_too_large_is_not_read() {
         let url = serve("HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n").await;
-        let sent = Fetcher::new(Reach::Loopback).send(Method::GET, url, HeaderMap::new(), "").await;
+        let sent = server().send(Method::GET, url, HeaderMap::new(), "").await;
         assert!(matches!(sent, Err(FetchError::TooLarge)), "{:?}", sent.err());
     }
 }

@@ -8,7 +8,10 @@ use rustls_platform_verifier::Verifier;
 use super::tls_provider::provider;
 
 /// The configuration with the roots of the operating system, which take a while to read, and these.
-pub(crate) fn tls_config(roots: &[CertificateDer<'static>]) -> Result<Arc<ClientConfig>, String> {
+///
+/// # Errors
+/// The roots of the operating system cannot be read, or these are not certificates.
+pub fn tls_config(roots: &[CertificateDer<'static>]) -> Result<Arc<ClientConfig>, String> {
     static TLS: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let config = if roots.is_empty() { TLS.get_or_init(|| configure(&[])).clone() } else { configure(roots) };
     config.map_err(|error| format!("no TLS: {error}"))

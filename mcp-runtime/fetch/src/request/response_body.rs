@@ -1,10 +1,13 @@
-//! Bodies that were compressed with gzip, decompressed as they are read: in pieces of a limited size, however much one byte
-//! of the body stands for.
+//! Bodies of responses. Those that were compressed with gzip are decompressed as they are read: in pieces of a limited size,
+//! however much one byte of the body stands for.
 
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
-use hyper::body::Bytes;
+use http::{HeaderMap, header};
+use hyper::body::{Body as _, Bytes, Incoming};
+
+use super::http_client::{ExchangeError, receive};
 
 /// The largest piece.
 const PIECE: usize = 64 << 10;
@@ -12,8 +15,54 @@ const PIECE: usize = 64 << 10;
 /// Pieces that are decompressed at a time.
 const TURN: usize = 16;
 
+/// The body of a response.
+pub(super) struct ResponseBody {
+    incoming: Incoming,
+    /// The decoder of a compressed body.
+    decoder: Option<Box<BodyDecoder>>,
+}
+
+impl ResponseBody {
+    pub(super) fn new(headers: &HeaderMap, incoming: Incoming) -> Self {
+        Self { incoming, decoder: is_gzip(headers).then(|| Box::new(BodyDecoder::new())) }
+    }
+
+    /// Its length, if the head says it. That of a compressed one is not known.
+    pub(super) fn length(&self) -> Option<u64> {
+        if self.decoder.is_some() { None } else { self.incoming.size_hint().exact() }
+    }
+
+    /// The next part; `None` at the end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, ExchangeError> {
+        let Some(mut decoder) = self.decoder.take() else { return receive(&mut self.incoming).await };
+        let piece = loop {
+            match decoder.next() {
+                Ok(DecodedPiece::Bytes(piece)) => break Ok(Some(piece)),
+                Ok(DecodedPiece::End) => break Ok(None),
+                Ok(DecodedPiece::Incomplete) => match receive(&mut self.incoming).await {
+                    Ok(chunk) => decoder.receive(chunk),
+                    Err(error) => break Err(error),
+                },
+                Err(_) => break Err(ExchangeError::text("the compressed body is broken")),
+            }
+        };
+        if decoder.is_long() {
+            // one chunk may stand for a thousand times as much
+            tokio::task::yield_now().await;
+        }
+        self.decoder = Some(decoder);
+        piece
+    }
+}
+
+fn is_gzip(headers: &HeaderMap) -> bool {
+    let coding =
+        headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    ["gzip", "x-gzip"].iter().any(|gzip| coding.trim().eq_ignore_ascii_case(gzip))
+}
+
 /// Decompresses the chunks of one body.
-pub(super) struct BodyDecoder {
+struct BodyDecoder {
     decoder: GzDecoder<ReceivedChunks>,
     piece: Vec<u8>,
     /// Pieces since the last chunk.
@@ -21,7 +70,7 @@ pub(super) struct BodyDecoder {
 }
 
 /// The next step of the reader.
-pub(super) enum DecodedPiece {
+enum DecodedPiece {
     Bytes(Bytes),
     /// The next chunk must be received.
     Incomplete,
@@ -58,17 +107,17 @@ impl BufRead for ReceivedChunks {
 }
 
 impl BodyDecoder {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { decoder: GzDecoder::new(ReceivedChunks::default()), piece: vec![0; PIECE], pieces: 0 }
     }
 
     /// Whether the last chunk takes so long that other tasks must get their turn; true once per fixed number of pieces.
-    pub(super) fn is_long(&self) -> bool {
+    fn is_long(&self) -> bool {
         self.pieces % TURN == TURN - 1
     }
 
     /// Takes the next chunk of the body; `None` is its end.
-    pub(super) fn receive(&mut self, chunk: Option<Bytes>) {
+    fn receive(&mut self, chunk: Option<Bytes>) {
         self.pieces = 0;
         let chunks = self.decoder.get_mut();
         match chunk {
@@ -81,7 +130,7 @@ impl BodyDecoder {
     ///
     /// # Errors
     /// It is not gzip, or was cut off.
-    pub(super) fn next(&mut self) -> io::Result<DecodedPiece> {
+    fn next(&mut self) -> io::Result<DecodedPiece> {
         self.pieces += 1;
         match self.decoder.read(&mut self.piece) {
             Ok(0) => Ok(DecodedPiece::End),

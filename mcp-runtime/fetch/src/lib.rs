@@ -1,0 +1,18 @@
+//! HTTP requests that `mcp-runtime` makes: those of clients, and those for what authorization servers publish and say of
+//! tokens; and the TLS of these connections and of those to Redis. Nothing here changes what other crates of the program
+//! do: no feature of a crate is enabled that chooses how TLS works for all of its users.
+//!
+//! [`Fetcher`] is for documents whose URLs come from other documents: it limits their size and time and the addresses
+//! that are connected to, and follows no redirect.
+
+#[cfg(feature = "http")]
+mod request;
+mod tls;
+mod tls_provider;
+
+#[cfg(feature = "http")]
+pub use request::{
+    ExchangeError, ExchangeFailure, FetchError, FetchedDocument, Fetcher, HttpClient, HttpRequest,
+    HttpResponse, IdleConnections, LookUp, LookUpFuture, MAX_DOCUMENT, Network, Proxies, Reach,
+};
+pub use tls::tls_config;

@@ -1,0 +1,290 @@
+//! A small HTTP/1.1 client: whole requests, and responses that are read as they come, decompressed if they are gzip.
+//! Redirects are responses.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+    vec,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, response::Parts};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioTimer},
+};
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::{
+    connector::{Connector, Network, PeerAddress},
+    proxies::Proxies,
+    response_body::ResponseBody,
+};
+
+/// How many connections are kept without a request, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct IdleConnections {
+    /// To one host.
+    pub per_host: usize,
+    /// How long one is kept.
+    pub time: Duration,
+}
+
+impl Default for IdleConnections {
+    fn default() -> Self {
+        Self { per_host: usize::MAX, time: Duration::from_secs(90) }
+    }
+}
+
+/// Sends requests, on connections that it keeps.
+#[derive(Clone)]
+pub struct HttpClient {
+    client: Client<Connector, WholeBody>,
+    proxies: Proxies,
+}
+
+impl HttpClient {
+    /// `limit` is for opening one connection.
+    #[must_use]
+    pub fn new(network: Network, limit: Duration, idle: IdleConnections) -> Self {
+        let proxies = network.proxies.clone();
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle.time);
+        builder.pool_max_idle_per_host(idle.per_host);
+        Self { client: builder.build(Connector::new(network, limit)), proxies }
+    }
+
+    /// Sends a request, and waits for the head of its response.
+    ///
+    /// # Errors
+    /// There is no response.
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ExchangeError> {
+        let HttpRequest { method, mut url, mut headers, body } = request;
+        if let Some(credentials) = take_credentials(&mut url)? {
+            headers.entry(header::AUTHORIZATION).or_insert(credentials);
+        }
+        url.set_fragment(None);
+        let uri: Uri =
+            url.as_str().parse().map_err(|_| ExchangeError::text("the URL cannot be requested"))?;
+        self.proxies.authorize(&uri, &mut headers);
+        let mut request = http::Request::new(WholeBody(body.into_iter()));
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
+        let response = self.client.request(request).await.map_err(|error| ExchangeError::of(&error))?;
+        let (head, body) = response.into_parts();
+        Ok(HttpResponse { body: ResponseBody::new(&head.headers, body), head })
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("proxies", &self.proxies).finish_non_exhaustive()
+    }
+}
+
+/// Takes a name and a password out of a URL, as a header.
+fn take_credentials(url: &mut Url) -> Result<Option<HeaderValue>, ExchangeError> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(None);
+    }
+    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+    let credentials = [decoded(url.username()), decoded(url.password().unwrap_or_default())].join(&b':');
+    let invalid = |()| ExchangeError::text("the credentials in the URL cannot be sent");
+    url.set_username("").map_err(invalid)?;
+    url.set_password(None).map_err(invalid)?;
+    let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)));
+    let mut value = value.map_err(|_| invalid(()))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+/// A request.
+#[derive(Clone)]
+pub struct HttpRequest {
+    /// Its method.
+    pub method: Method,
+    /// Where it is sent; a name and a password in it become a header.
+    pub url: Url,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Parts, none of which is empty.
+    body: Vec<Bytes>,
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // the rest may be secret
+        f.debug_struct("HttpRequest").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl HttpRequest {
+    /// A request with a whole body.
+    pub fn new(method: Method, url: Url, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
+        Self::of_parts(method, url, headers, vec![body.into()])
+    }
+
+    /// A request whose body is made of parts, which may be those of other requests as well.
+    #[must_use]
+    pub fn of_parts(method: Method, url: Url, headers: HeaderMap, mut body: Vec<Bytes>) -> Self {
+        body.retain(|part| !part.is_empty());
+        Self { method, url, headers, body }
+    }
+}
+
+/// A response, of which the head has come.
+pub struct HttpResponse {
+    head: Parts,
+    body: ResponseBody,
+}
+
+impl fmt::Debug for HttpResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpResponse").field("status", &self.head.status).finish_non_exhaustive()
+    }
+}
+
+impl HttpResponse {
+    /// Its status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    /// Its headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The address that it came from; none if it came through a proxy.
+    #[must_use]
+    pub fn peer(&self) -> Option<std::net::IpAddr> {
+        self.head.extensions.get::<PeerAddress>().map(|peer| peer.0)
+    }
+
+    /// The length of the body, if the head says it. That of a compressed one is not known.
+    #[must_use]
+    pub fn content_length(&self) -> Option<u64> {
+        self.body.length()
+    }
+
+    /// The next part of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// The connection has ended before, or the body is broken.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ExchangeError> {
+        self.body.chunk().await
+    }
+}
+
+/// The next part of a body as it was sent; `None` at its end.
+pub(super) async fn receive(body: &mut Incoming) -> Result<Option<Bytes>, ExchangeError> {
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
+        let Some(frame) = frame.transpose().map_err(|error| ExchangeError::of(&error))? else {
+            return Ok(None);
+        };
+        // the other frames are trailers
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+}
+
+/// Why a request has no response, or a response no end: an error with its causes, without the URL.
+#[derive(Debug)]
+pub struct ExchangeError {
+    text: String,
+    failure: ExchangeFailure,
+}
+
+/// The step that has failed, where that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExchangeFailure {
+    /// TLS could not be agreed upon, or a certificate is refused.
+    Tls,
+    /// The connection was not opened in time.
+    Timeout,
+    /// Any other step.
+    Other,
+}
+
+impl ExchangeFailure {
+    fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        let error_of_connection = error.downcast_ref::<std::io::Error>();
+        // an error of TLS may be inside of one of the connection
+        let inner = error_of_connection.and_then(|error| error.get_ref());
+        if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return Self::Tls;
+        }
+        match error_of_connection.map(std::io::Error::kind) {
+            Some(std::io::ErrorKind::TimedOut) => Self::Timeout,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl ExchangeError {
+    fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        let (mut text, mut failure, mut cause) = (error.to_string(), ExchangeFailure::Other, Some(error));
+        while let Some(error) = cause {
+            let line = error.to_string();
+            // many errors have their cause in their own text
+            if !text.contains(&line) {
+                text.push_str(": ");
+                text.push_str(&line);
+            }
+            if failure == ExchangeFailure::Other {
+                failure = ExchangeFailure::of(error);
+            }
+            cause = error.source();
+        }
+        Self { text, failure }
+    }
+
+    pub(super) fn text(text: &str) -> Self {
+        Self { text: text.to_owned(), failure: ExchangeFailure::Other }
+    }
+
+    /// The step that has failed.
+    #[must_use]
+    pub fn failure(&self) -> ExchangeFailure {
+        self.failure
+    }
+}
+
+impl fmt::Display for ExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The body of a request: the parts that were not sent yet.
+#[derive(Debug)]
+struct WholeBody(vec::IntoIter<Bytes>);
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.next().map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_slice().iter().map(|part| part.len() as u64).sum())
+    }
+}

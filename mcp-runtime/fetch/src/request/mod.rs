@@ -1,0 +1,18 @@
+//! Requests, from the addresses that may be connected to up to whole documents.
+
+mod connector;
+mod document;
+mod http_client;
+#[cfg_attr(not(feature = "client"), path = "no_proxies.rs")]
+mod proxies;
+mod reach;
+#[cfg_attr(not(feature = "client"), path = "plain_body.rs")]
+mod response_body;
+
+pub use connector::{LookUp, LookUpFuture, Network};
+pub use document::{FetchError, FetchedDocument, Fetcher, MAX_DOCUMENT};
+pub use http_client::{
+    ExchangeError, ExchangeFailure, HttpClient, HttpRequest, HttpResponse, IdleConnections,
+};
+pub use proxies::Proxies;
+pub use reach::Reach;

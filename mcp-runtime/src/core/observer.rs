@@ -48,7 +48,6 @@ pub(crate) trait Observer: std::fmt::Debug + Send + Sync {
 
     /// An authorization server was asked. `question`: `keys` or `introspection`; `outcome`: `ok`, `active`, `inactive` or
     /// `error`.
-    #[cfg(feature = "auth")]
     fn issuer_asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
         let _uncounted = (issuer, question, outcome, duration);
     }

@@ -3,6 +3,8 @@
 
 mod link;
 mod target;
+#[cfg_attr(not(feature = "redis-tls"), path = "no_tls.rs")]
+mod tls;
 
 use std::{
     fmt,
@@ -70,19 +72,6 @@ impl Redis {
     pub fn at(url: impl AsRef<str>) -> Self {
         let target = Target::parse(url.as_ref()).map(Arc::new);
         Self { target, link: Arc::default(), prefix: "mcp".into() }
-    }
-
-    /// Trusts these authorities in addition to those of the operating system: certificates in PEM. For a URL with TLS.
-    #[cfg(feature = "redis-tls")]
-    #[must_use]
-    pub fn root_certificates(mut self, pem: &str) -> Self {
-        self.target = self.target.and_then(|target| {
-            let mut target = Arc::unwrap_or_clone(target);
-            target.add_roots(pem)?;
-            Ok(Arc::new(target))
-        });
-        self.link = Arc::default();
-        self
     }
 
     /// Sets what the names of all keys and channels begin with: `mcp` by default, followed by a colon.

@@ -1,8 +1,6 @@
 //! Where Redis is: what a URL says, and the way there. That is TCP, TLS or a socket of Unix; where there are sentinels, one
 //! of them is asked first which server is the primary.
 
-#[cfg(feature = "redis-tls")]
-use std::sync::OnceLock;
 use std::{
     io,
     sync::{
@@ -16,25 +14,23 @@ use redis::{
     AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion,
     RedisConnectionInfo, RedisError, aio::MultiplexedConnection,
 };
-#[cfg(feature = "redis-tls")]
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use tokio::{net::TcpStream, time::timeout};
 
+use super::tls::Tls;
 use crate::core::{admission::Owner, resolver::Resolver, spawn::spawn};
 
 /// How long one sentinel may take, of the time for a connection.
 const SENTINEL: Duration = Duration::from_millis(300);
 
 /// The content of a URL.
-#[cfg_attr(feature = "redis-tls", derive(Clone))]
+#[derive(Clone)]
 pub(super) struct Target {
     place: Place,
     settings: RedisConnectionInfo,
-    #[cfg(feature = "redis-tls")]
-    tls: Option<Tls>,
+    pub(super) tls: Option<Tls>,
 }
 
-#[cfg_attr(feature = "redis-tls", derive(Clone))]
+#[derive(Clone)]
 enum Place {
     Tcp(String, u16),
     #[cfg(unix)]
@@ -42,7 +38,7 @@ enum Place {
     Sentinels(Sentinels),
 }
 
-#[cfg_attr(feature = "redis-tls", derive(Clone))]
+#[derive(Clone)]
 struct Sentinels {
     addresses: Vec<(String, u16)>,
     settings: RedisConnectionInfo,
@@ -50,15 +46,6 @@ struct Sentinels {
     service: String,
     /// The one to ask first: the last one that answered, or the one after it.
     first: Arc<AtomicUsize>,
-}
-
-#[cfg(feature = "redis-tls")]
-#[derive(Clone, Default)]
-struct Tls {
-    /// Authorities in addition to those of the operating system.
-    roots: Vec<CertificateDer<'static>>,
-    /// Made for the first connection, since the authorities of the operating system take a while to read.
-    config: Arc<OnceLock<Result<Arc<rustls::ClientConfig>, String>>>,
 }
 
 /// Why a connection was not opened.
@@ -118,11 +105,7 @@ impl Target {
                  a `#` in a password is written `%23`"
                 .into());
         }
-        if is_tls && !cfg!(feature = "redis-tls") {
-            return Err("the URL of Redis asks for TLS, and this program was built without it\n\
-                 enable the feature `redis-tls`"
-                .into());
-        }
+        let tls = if is_tls { Some(Tls::new()?) } else { None };
         let scheme = if is_tls { "redis" } else { scheme };
         let (place, settings) = match kind {
             "cluster" => {
@@ -149,34 +132,7 @@ impl Target {
             }
         };
         let settings = settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
-        Ok(Self {
-            place,
-            settings,
-            #[cfg(feature = "redis-tls")]
-            tls: is_tls.then(Tls::default),
-        })
-    }
-
-    /// Trusts these authorities as well.
-    ///
-    /// # Errors
-    /// It is not a list of certificates, or the URL does not ask for TLS.
-    #[cfg(feature = "redis-tls")]
-    pub(super) fn add_roots(&mut self, pem: &str) -> Result<(), String> {
-        let Some(tls) = &mut self.tls else {
-            return Err("the URL of Redis does not ask for TLS, for which root certificates are\n\
-                 write `rediss://`"
-                .into());
-        };
-        let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-        match roots {
-            Ok(roots) if !roots.is_empty() => {
-                tls.roots.extend(roots);
-                tls.config = Arc::default();
-            }
-            _ => return Err("the root certificates for Redis are not in PEM".into()),
-        }
-        Ok(())
+        Ok(Self { place, settings, tls })
     }
 
     /// For the log: the host and port, the path, or the sentinels.
@@ -266,42 +222,10 @@ impl Target {
         addresses.iter_mut().for_each(|address| address.set_port(port));
         let stream = TcpStream::connect(&*addresses).await?;
         stream.set_nodelay(true)?;
-        #[cfg(feature = "redis-tls")]
         if let Some(tls) = &self.tls {
             return start(settings, tls.secure(host, stream).await?, config).await;
         }
         start(settings, stream, config).await
-    }
-}
-
-#[cfg(feature = "redis-tls")]
-impl Tls {
-    /// TLS over an open connection.
-    async fn secure(
-        &self,
-        host: &str,
-        stream: TcpStream,
-    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, OpenError> {
-        let config = self.config.get_or_init(|| {
-            let mut config = (*crate::fetch::tls_config(&self.roots)?).clone();
-            // that is for HTTP
-            config.alpn_protocols.clear();
-            Ok(config.into())
-        });
-        let refused = |message| OpenError { message, is_final: true };
-        let config = config.clone().map_err(refused)?;
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| refused("the host of Redis has a name that no certificate can have".into()))?;
-        let secured = tokio_rustls::TlsConnector::from(config).connect(name, stream).await;
-        secured.map_err(|error| {
-            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-            match inner {
-                Some(rustls::Error::InvalidCertificate(why)) => {
-                    refused(format!("the certificate of Redis is refused: {why}"))
-                }
-                _ => OpenError::from(error),
-            }
-        })
     }
 }
 

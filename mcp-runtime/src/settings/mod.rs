@@ -10,10 +10,10 @@ mod reading;
 mod secret;
 mod setting;
 mod sources;
+#[cfg(feature = "install")]
+mod to_install;
 
-#[cfg(feature = "cli")]
-use std::ffi::OsString;
-use std::sync::Arc;
+use std::{ffi::OsString, sync::Arc};
 
 pub use descriptor::{
     AnyMember, Config, ConfigDescriptor, DurationText, MemberOf, SettingField, SettingMembers, config_id,
@@ -25,12 +25,10 @@ pub(crate) use reading::ReadSettings;
 use reading::{ConfigSchema, ConfigType, ReadConfig, check_declarations};
 use sources::{Flags, Surroundings};
 
-#[cfg(any(feature = "cli", feature = "http", feature = "stdio"))]
-use crate::core::server::Server;
 use crate::core::{
     extensions::Extensions,
     item::BuildError,
-    server::{Error, Result, ServerBuilder},
+    server::{Error, Result, Server, ServerBuilder},
 };
 
 impl ServerBuilder {
@@ -78,7 +76,6 @@ impl PendingSettings {
     }
 
     /// Takes the flags of settings from the program's arguments; returns the others. `server` is the server's name.
-    #[cfg(feature = "cli")]
     pub(crate) fn take_flags(&mut self, server: &str, arguments: Vec<OsString>) -> Vec<OsString> {
         let settings: Vec<_> = self.schemas(server).into_iter().flat_map(|schema| schema.settings).collect();
         let (flags, others) = Flags::take(&settings, arguments);
@@ -132,13 +129,11 @@ impl PendingSettings {
     }
 }
 
-#[cfg(any(feature = "cli", feature = "http", feature = "stdio"))]
 impl Server {
     /// Checks whether everything that functions need is there.
     ///
     /// # Errors
     /// Settings are missing or wrong.
-    #[cfg(any(feature = "cli", feature = "http"))]
     pub(crate) fn check_settings(&self) -> Result<()> {
         match self.server_settings().and_then(ReadSettings::problems) {
             Some(problems) => Err(Error::settings(problems)),
@@ -147,7 +142,6 @@ impl Server {
     }
 
     /// Logs what is missing or wrong: the server is served nevertheless, and functions that need it say so.
-    #[cfg(feature = "stdio")]
     pub(crate) fn log_settings(&self) {
         if let Some(problems) = self.server_settings().and_then(ReadSettings::problems) {
             tracing::error!("{problems}");

@@ -12,8 +12,6 @@ use super::{
     setting::{Setting, check_names, has_secret, is_secret, is_table, settings_of, variable_prefix},
     sources::{Flags, SettingsFile, Source, Surroundings, find, placeholder, set, take_unknown_keys_of},
 };
-#[cfg(feature = "install")]
-use crate::core::server::SettingToInstall;
 use crate::{
     core::{
         arguments::object_errors,
@@ -121,13 +119,12 @@ fn collect_declaration_errors(schema: &Value, errors: &mut Vec<String>) {
 }
 
 /// A setting with what was read. Without `Debug`, like everything that holds values: some are secret.
-struct ReadSetting {
-    setting: Setting,
-    value: Option<Value>,
-    source: Source,
+pub(super) struct ReadSetting {
+    pub(super) setting: Setting,
+    pub(super) value: Option<Value>,
+    pub(super) source: Source,
     /// The value of a flag or a variable; never a secret.
-    #[cfg(feature = "install")]
-    given: Option<Value>,
+    pub(super) given: Option<Value>,
 }
 
 /// The result of reading one struct of settings.
@@ -140,17 +137,16 @@ pub(super) enum ReadConfig {
 /// The settings of a server, as they were read.
 pub(crate) struct ReadSettings {
     server: String,
-    prefix: String,
-    file: SettingsFile,
-    settings: Vec<ReadSetting>,
+    pub(super) prefix: String,
+    pub(super) file: SettingsFile,
+    pub(super) settings: Vec<ReadSetting>,
     schema: Value,
     secrets: SecretTexts,
     /// The errors of flags and file as a whole.
     common: Vec<String>,
     has_wrong_flags: bool,
     /// The values that are invalid, and not only missing.
-    #[cfg(feature = "install")]
-    wrong: Vec<String>,
+    pub(super) wrong: Vec<String>,
     pub(super) problems: Option<Arc<str>>,
 }
 
@@ -178,7 +174,6 @@ impl ReadSettings {
             secrets: SecretTexts::new(),
             common,
             has_wrong_flags: !flags.problems.is_empty(),
-            #[cfg(feature = "install")]
             wrong: Vec::new(),
             problems: None,
         };
@@ -216,17 +211,10 @@ impl ReadSettings {
                 self.secrets.add(value);
                 add_secret_keys(&mut self.secrets, &setting.schema, value, false);
             }
-            #[cfg(feature = "install")]
             let given = value
                 .clone()
                 .filter(|_| !setting.is_secret && matches!(source, Source::Flag | Source::Variable));
-            self.settings.push(ReadSetting {
-                setting: setting.clone(),
-                value,
-                source,
-                #[cfg(feature = "install")]
-                given,
-            });
+            self.settings.push(ReadSetting { setting: setting.clone(), value, source, given });
         }
         let mut value = Value::Object(members);
         add_tables(schema, &mut value);
@@ -274,21 +262,17 @@ impl ReadSettings {
         lines.extend((config.errors)(schema, &members, &violations));
         // of a value that cannot be read that is said already
         lines.retain(|line| !unread.iter().any(|start| line.starts_with(start.as_str())));
-        #[cfg(feature = "install")]
         let mut wrong = problems.clone();
         let mut seen: Vec<String> = Vec::new();
         for line in lines {
-            #[cfg(feature = "install")]
             let is_missing = is_missing_setting(&line, own);
             let line = self.explain(&line, own, &expected, surroundings);
             if !seen.contains(&line) {
-                #[cfg(feature = "install")]
                 wrong.extend(Some(line.clone()).filter(|_| !is_missing));
                 seen.push(line);
             }
         }
         problems.extend(seen);
-        #[cfg(feature = "install")]
         self.wrong.append(&mut wrong);
         if problems.is_empty() {
             problems.push(format!("`{}` refuses these settings", config.short_name()));
@@ -385,7 +369,6 @@ impl ReadSettings {
 }
 
 /// Whether a line says that a setting is missing, or a table of some.
-#[cfg(feature = "install")]
 fn is_missing_setting(line: &str, settings: &[ReadSetting]) -> bool {
     let Some((path, _)) = line.split_once(": is missing") else { return false };
     settings.iter().any(|read| {
@@ -657,67 +640,6 @@ impl ReadSettings {
     /// Their schema, with flags and variables.
     pub(crate) fn schema(&self) -> Value {
         self.schema.clone()
-    }
-
-    /// The values that are invalid, and not only missing; `None` without any.
-    #[cfg(feature = "install")]
-    pub(crate) fn wrong(&self) -> Option<Arc<str>> {
-        self.report(&self.wrong)
-    }
-
-    /// The settings that a client must set when it starts the server, to reproduce the current values.
-    #[cfg(feature = "install")]
-    pub(crate) fn to_install(&self) -> Vec<SettingToInstall> {
-        let absolute = |text: String| match std::path::absolute(&text) {
-            Ok(path) if !text.starts_with('~') => path.to_str().map_or(text, str::to_owned),
-            _ => text,
-        };
-        let mut all: Vec<SettingToInstall> = Vec::new();
-        for ReadSetting { setting, value, source, given } in &self.settings {
-            let given = given.clone().map(|given| match given {
-                // the client starts the server in another folder
-                Value::String(text) if setting.is_path() => absolute(text),
-                Value::String(text) => text,
-                value => value.to_string(),
-            });
-            let is_in_file = value.is_some() && *source == Source::File;
-            all.push(SettingToInstall {
-                variable: setting.variable.clone(),
-                given,
-                description: setting.description().to_owned(),
-                is_secret: setting.is_secret,
-                is_required: setting.is_required && !is_in_file,
-                is_used: true,
-                flag: setting.flag.clone(),
-            });
-        }
-        for one in &mut all {
-            // the user need not add a secret that is optional and not used
-            one.is_used = !one.is_secret || one.is_required || self.has(&one.variable);
-        }
-        if let Some(path) = self.file.path.as_ref().filter(|_| self.file.is_named) {
-            all.push(SettingToInstall {
-                variable: format!("{}CONFIG", self.prefix),
-                given: path.to_str().map(|path| absolute(path.to_owned())),
-                description: "the file of settings".to_owned(),
-                is_secret: false,
-                is_required: false,
-                is_used: true,
-                flag: "config".to_owned(),
-            });
-        }
-        all
-    }
-}
-
-#[cfg(feature = "install")]
-impl ReadSettings {
-    /// Whether a flag or a variable gives the setting of that variable.
-    fn has(&self, variable: &str) -> bool {
-        let found = self.settings.iter().find(|read| read.setting.variable == variable);
-        found.is_some_and(|read| {
-            matches!(read.source, Source::Flag | Source::Variable) && read.value.is_some()
-        })
     }
 }
 

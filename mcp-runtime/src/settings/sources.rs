@@ -264,7 +264,6 @@ pub(super) struct SettingsFile {
     /// Where it is, or would be.
     pub(super) path: Option<PathBuf>,
     /// Whether a flag or a variable names it.
-    #[cfg(feature = "install")]
     pub(super) is_named: bool,
     pub(super) is_read: bool,
     pub(super) members: Map<String, Value>,
@@ -276,8 +275,6 @@ impl SettingsFile {
     pub(super) fn read(name: &str, flags: &Flags, surroundings: &Surroundings) -> Self {
         let variable = format!("{}CONFIG", variable_prefix(name));
         let named = flags.file.as_ref().or_else(|| surroundings.variable(&variable));
-        #[cfg(feature = "install")]
-        let is_named = named.is_some();
         let path = match named {
             // clients start programs without a shell, which would do it
             Some(path) => path.to_str().map_or_else(
@@ -307,14 +304,7 @@ impl SettingsFile {
             Ok(members) => (members, None),
             Err(error) => (Map::new(), Some(format!("`{}` is not valid TOML: {error}", path.display()))),
         };
-        Self {
-            path: Some(path),
-            #[cfg(feature = "install")]
-            is_named,
-            is_read: true,
-            members,
-            problem,
-        }
+        Self { path: Some(path), is_named: named.is_some(), is_read: true, members, problem }
     }
 
     /// Removes and describes the keys that these schemas do not have.

@@ -55,7 +55,6 @@ pub(crate) struct Metrics {
     refused: IntCounterVec,
     tasks: HistogramVec,
     active_tasks: IntGauge,
-    #[cfg(feature = "auth")]
     issuers: HistogramVec,
     /// The metrics of a store that replicas share.
     store: Option<StoreMetrics>,
@@ -109,7 +108,6 @@ impl Metrics {
             "Time from the creation of an MCP task until its end.",
         );
         let task_labels = ["gen_ai_tool_name", "mcp_task_outcome", "error_type", "mcp_error_reason"];
-        #[cfg(feature = "auth")]
         let issuers = HistogramOpts::new(
             "mcp_server_authorization_duration_seconds",
             "Time that an authorization server took to answer for keys or about a token.",
@@ -156,7 +154,6 @@ impl Metrics {
             )?,
             tasks: add(&registry, HistogramVec::new(tasks.buckets(BUCKETS.to_vec()), &task_labels)?)?,
             active_tasks: add(&registry, active_tasks)?,
-            #[cfg(feature = "auth")]
             issuers: add(
                 &registry,
                 HistogramVec::new(issuers.buckets(BUCKETS.to_vec()), &["issuer", "question", "outcome"])?,
@@ -267,7 +264,6 @@ impl Observer for Metrics {
         self.sessions.with_label_values(&labels).observe(lasted.as_secs_f64());
     }
 
-    #[cfg(feature = "auth")]
     fn issuer_asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
         let labels = [issuer, question, outcome];
         self.issuers.with_label_values(&labels).observe(duration.as_secs_f64());

@@ -63,7 +63,7 @@ impl HttpClient {
     /// Sends a request, and waits for the head of its response.
     ///
     /// # Errors
-    /// There is no response.
+    /// No response comes.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ExchangeError> {
         let HttpRequest { method, mut url, mut headers, body } = request;
         if let Some(credentials) = take_credentials(&mut url)? {

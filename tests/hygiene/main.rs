@@ -828,13 +828,23 @@ fn module_folder(path: &str) -> String {
     }
 }
 
+/// The files that a module has in place of its own where a feature is off: they declare the same names.
+fn stand_ins(path: &str, code: &str) -> Vec<String> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let off = code.lines().filter(|line| line.contains("#[cfg_attr(not(feature = "));
+    let names = off.filter_map(|line| line.split_once("path = \"")?.1.split('"').next());
+    names.map(|name| format!("{folder}/{name}")).collect()
+}
+
 /// Two capabilities may each have a `Record`; within a folder a name is one type.
 #[test]
 fn a_type_name_has_one_meaning_in_a_folder() {
     let mut wrong = Vec::new();
     for krate in ["mcp-runtime", "mcp-runtime/fetch", "mcp-runtime/schema", "mcp-macros"] {
         let mut declared: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-        for (path, code) in sources(krate) {
+        let sources = sources(krate);
+        let stand_ins: Vec<String> = sources.iter().flat_map(|(path, code)| stand_ins(path, code)).collect();
+        for (path, code) in sources.into_iter().filter(|(path, _)| !stand_ins.contains(path)) {
             let mut in_file = HashSet::new();
             for line in code.lines() {
                 let item = line.trim_start();

@@ -245,7 +245,7 @@ impl Server {
     }
 
     /// The settings of the program, if it has some.
-    #[cfg(all(feature = "config", any(feature = "cli", feature = "http", feature = "stdio")))]
+    #[cfg(feature = "config")]
     pub(crate) fn server_settings(&self) -> Option<&ReadSettings> {
         self.0.server_settings.as_ref()
     }

@@ -349,9 +349,9 @@ impl ContractCheck<'_> {
         all["capabilities"] = capabilities;
         let mut contract = Contract::of_lists(&all);
         let server = &self.server.client.connection.server;
-        #[cfg(all(feature = "config", any(feature = "cli", feature = "http", feature = "stdio")))]
+        #[cfg(feature = "config")]
         let settings = server.server_settings().map(|settings| settings.schema());
-        #[cfg(not(all(feature = "config", any(feature = "cli", feature = "http", feature = "stdio"))))]
+        #[cfg(not(feature = "config"))]
         let settings = None;
         contract.add_own(settings.as_ref(), &server.registry().scopes_of_tools());
         contract

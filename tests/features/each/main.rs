@@ -87,20 +87,25 @@ async fn check(builder: ServerBuilder) -> Server {
     server
 }
 
-/// The response to a call of `add` over HTTP.
+/// A call of `add` over HTTP.
 #[cfg(feature = "http")]
-async fn post(address: std::net::SocketAddr) -> String {
+fn post() -> String {
     let body = message("tools/call", call("add"));
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: tools/call\r\nmcp-name: add\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len(),
+    )
+}
+
+/// The response to a request over HTTP.
+#[cfg(feature = "http")]
+async fn send(address: std::net::SocketAddr, request: String) -> String {
     let exchange = move || -> std::io::Result<String> {
         let mut stream = std::net::TcpStream::connect(address)?;
         stream.set_read_timeout(Some(std::time::Duration::from_secs(60)))?;
-        write!(
-            stream,
-            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
-             mcp-method: tools/call\r\nmcp-name: add\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len(),
-        )?;
+        stream.write_all(request.as_bytes())?;
         let mut response = String::new();
         stream.read_to_string(&mut response)?;
         Ok(response)
@@ -108,15 +113,15 @@ async fn post(address: std::net::SocketAddr) -> String {
     tokio::task::spawn_blocking(exchange).await.expect("no panic").expect("a response")
 }
 
-/// The response of a server with these options.
+/// The response of a server with these options to a request over HTTP.
 #[cfg(feature = "http")]
-async fn serve_and_post(builder: ServerBuilder) -> String {
+async fn serve_http(builder: ServerBuilder, request: String) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = builder.build().expect("a server");
     tokio::select! {
         served = server.serve_http_on(listener) => panic!("{served:?}"),
-        response = post(address) => response,
+        response = send(address, request) => response,
     }
 }
 
@@ -145,7 +150,7 @@ async fn main() {
             "a-key-of-32-characters-or-longer",
             mcp_runtime::Principal::new("test", "ada"),
         )]);
-        let response = serve_and_post(server().auth(keys)).await;
+        let response = serve_http(server().auth(keys), post()).await;
         assert!(response.starts_with("HTTP/1.1 401"), "{response}");
     }
 
@@ -156,7 +161,7 @@ async fn main() {
         let router: axum::Router = server().into_router().expect("a router");
         tokio::select! {
             served = axum::serve(listener, router) => panic!("{served:?}"),
-            response = post(address) => assert!(response.contains("\"text\":\"3\""), "{response}"),
+            response = send(address, post()) => assert!(response.contains("\"text\":\"3\""), "{response}"),
         }
     }
 
@@ -233,7 +238,7 @@ async fn main() {
 
     #[cfg(feature = "http")]
     {
-        let response = serve_and_post(server()).await;
+        let response = serve_http(server(), post()).await;
         assert!(response.starts_with("HTTP/1.1 200") && response.contains("\"text\":\"3\""), "{response}");
     }
 
@@ -269,6 +274,15 @@ async fn main() {
         Redis::at("redis://127.0.0.1:1").open().await.expect_err("nothing listens there");
         #[cfg(feature = "redis-tls")]
         Redis::at("rediss://127.0.0.1:1").open().await.expect_err("nothing listens there");
+    }
+
+    #[cfg(feature = "server-card")]
+    {
+        let url = "https://notes.example.com/mcp";
+        let named = server().info(|info| info.registry_name("com.example/notes").public_url(url));
+        let get = "GET /mcp/server-card HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        let response = serve_http(named, get.to_owned()).await;
+        assert!(response.contains(url), "{response}");
     }
 
     #[cfg(feature = "shared")]

@@ -292,6 +292,14 @@ pub(super) enum Answered {
 }
 
 impl Asked {
+    /// Whether the client has as many requests in flight as are noted; those of processes that are gone are forgotten then.
+    pub(super) fn is_full(&mut self) -> bool {
+        if self.0.len() >= MAX_CALLS {
+            self.0.retain(|_, asked| asked.id.is_some());
+        }
+        self.0.len() >= MAX_CALLS
+    }
+
     /// Notes a request. Returns another id if the client has one with this id already.
     pub(super) fn note(
         &mut self,
@@ -300,9 +308,6 @@ impl Asked {
         fresh: impl FnOnce() -> String,
     ) -> Option<Value> {
         let asked = AskedOnce { id: Some(id.clone()), schema };
-        if self.0.len() >= MAX_CALLS {
-            self.0.retain(|_, asked| asked.id.is_some());
-        }
         if let Entry::Vacant(entry) = self.0.entry(id.to_string()) {
             entry.insert(asked);
             return None;

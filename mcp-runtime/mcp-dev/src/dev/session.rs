@@ -646,6 +646,16 @@ impl Session {
         if self.phase == Phase::Stopping && !self.is_closing {
             return None;
         }
+        if self.asked.is_full() {
+            let text = "the client has too many requests to answer: ask again later";
+            self.trace
+                .note(&self.name, "a request of the server is refused: its client has too many to answer");
+            // a server that does not read gets no refusals either
+            if self.to_server.len() < QUEUE {
+                self.to_server.push_back(message::to_line(&not_answered(id, "too_many", text)));
+            }
+            return None;
+        }
         self.counter += 1;
         let (name, count) = (&self.name, self.counter);
         let Some(fresh) = self.asked.note(id, schema, || format!("mcp-dev:{name}:{count}")) else {

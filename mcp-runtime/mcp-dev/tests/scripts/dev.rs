@@ -65,6 +65,9 @@ for line in sys.stdin:
             send({"id": id, "result": {"content": [{"type": "text", "text": state}]}})
         elif name == "ask":
             send({"id": 1, "method": "elicitation/create", "params": {"message": "VERSION?"}})
+        elif name == "flood":
+            for number in range(1030):
+                send({"id": number, "method": "roots/list"})
         elif name == "crash":
             sys.stderr.write("the planted reason\n")
             sys.stderr.flush()
@@ -308,6 +311,27 @@ fn calls_in_flight_get_an_error_that_says_why_alone_and_in_batches() {
     );
     let ids: Vec<Value> = batch.unwrap_or_default().iter().map(|answer| answer["id"].clone()).collect();
     assert_eq!(ids, ["a", "b"]);
+}
+
+#[test]
+fn questions_of_a_server_that_the_client_does_not_answer_are_bounded() {
+    let mut dev = Loop::start(&[]);
+    dev.shake_hands();
+    dev.call(7, "flood");
+    // the server tells its client of each refusal
+    let (mut asked, mut refused) = (Vec::new(), 0);
+    while refused < 6 {
+        let message = dev.next();
+        match message["method"].as_str() {
+            Some("roots/list") => asked.push(message["id"].clone()),
+            _ => refused += usize::from(message["params"]["data"].to_string().contains("too_many")),
+        }
+    }
+    assert_eq!(asked.len(), 1024);
+    // an answer makes room for another one
+    dev.send(&json!({ "jsonrpc": "2.0", "id": asked[0], "result": { "roots": [] } }));
+    dev.call(8, "ask");
+    dev.next_where(|message| message["method"] == "elicitation/create");
 }
 
 #[test]

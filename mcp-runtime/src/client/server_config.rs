@@ -9,11 +9,12 @@ use std::{
     sync::Arc,
 };
 
+use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use super::{Client, ClientBuilder, Error, agent::Toolset, connect::target::IntoTarget};
-use crate::core::text_file::read_text;
+use crate::core::text_file::{JSONC, read_text};
 
 /// Members under which hosts keep servers.
 const KEYS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
@@ -72,10 +73,14 @@ impl McpServers {
     /// # Errors
     /// [`Error::Invalid`]: it is not JSON, or has no servers.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let file: Value = serde_json::from_str(&without_comments(text)).map_err(|error| {
-            let place = format!("line {} column {}", error.line(), error.column());
-            Error::invalid(format!("the file of servers is not JSON at {place}"))
-        })?;
+        let parsed = parse_to_ast(text.trim_start_matches('\u{feff}'), &CollectOptions::default(), &JSONC);
+        let file: Value = parsed
+            .map_err(|error| {
+                let (line, column) = (error.line_display(), error.column_display());
+                Error::invalid(format!("the file of servers is not JSON at line {line} column {column}"))
+            })?
+            .value
+            .map_or(Value::Null, Value::from);
         // the settings of VS Code have them in `mcp`
         let places = [Some(&file), file.get("mcp")];
         let servers =
@@ -318,68 +323,10 @@ fn variables_of(text: &str) -> Vec<(String, String)> {
     variables
 }
 
-/// JSON without comments and trailing commas; lines stay where they are, for errors.
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.trim_start_matches('\u{feff}').chars().peekable();
-    // where a comma stands that nothing has followed yet
-    let mut comma = None;
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('/', Some('/')) => while chars.next_if(|c| *c != '\n').is_some() {},
-            ('/', Some('*')) => {
-                chars.next();
-                let mut last = ' ';
-                for c in chars.by_ref() {
-                    if c == '\n' {
-                        out.push(c);
-                    }
-                    if (last, c) == ('*', '/') {
-                        break;
-                    }
-                    last = c;
-                }
-            }
-            ('"', _) => {
-                comma = None;
-                out.push(c);
-                let mut is_escaped = false;
-                for c in chars.by_ref() {
-                    out.push(c);
-                    if c == '"' && !is_escaped {
-                        break;
-                    }
-                    is_escaped = c == '\\' && !is_escaped;
-                }
-            }
-            (',', _) => {
-                comma = Some(out.len());
-                out.push(c);
-            }
-            ('}' | ']', _) => {
-                if let Some(at) = comma.take() {
-                    out.remove(at);
-                }
-                out.push(c);
-            }
-            (c, _) => {
-                if !c.is_whitespace() {
-                    comma = None;
-                }
-                out.push(c);
-            }
-        }
-    }
-    out
-}
-
-/// JSON without comments is read unchanged; no file makes a program of anything else.
+/// No file makes a program of anything but its `command`.
 #[cfg(any(test, feature = "_fuzzing"))]
 fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Ok(value) = serde_json::from_str::<Value>(text) {
-        assert_eq!(serde_json::from_str(&without_comments(text)).ok(), Some(value), "{text}");
-    }
     let _for_a_panic = variables_of(text);
     let Ok(servers) = McpServers::parse(text) else { return };
     for entry in servers.entries.values().filter_map(Value::as_object) {
@@ -395,17 +342,20 @@ inventory::submit!(crate::fuzzing::Target { name: "mcp_servers", run: fuzz });
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn comments_and_trailing_commas_are_not_a_part_of_the_json() {
-        let text = "\u{feff}// a\n{ /* b\n, } */ \"x\": [1, 2, ], // c\n \"u\": \"http://a/*b*/,]\\\"//\", }";
-        let value: Value = serde_json::from_str(&without_comments(text)).unwrap();
-        assert_eq!(value, json!({ "x": [1, 2], "u": "http://a/*b*/,]\"//" }));
-        assert!(serde_json::from_str::<Value>(&without_comments("[1,,]")).is_err());
-        assert!(serde_json::from_str::<Value>(&without_comments("/* not closed")).is_err());
+        let text = "\u{feff}// a\n{ /* b\n, } */ \"servers\": {\"a\": {\"url\": \"http://a/*b*/,]\\\"//\", }, }, // c\n }";
+        let servers = McpServers::parse(text).unwrap();
+        assert_eq!(servers.entries["a"], serde_json::json!({ "url": "http://a/*b*/,]\"//" }));
+        for (bad, place) in
+            [("{\n\"servers\": {,,}}", "line 2"), ("/* not closed", "line 1"), ("{'servers': {}}", "line 1")]
+        {
+            let error = McpServers::parse(bad).unwrap_err().to_string();
+            assert!(error.contains("is not JSON") && error.contains(place), "{bad}: {error}");
+        }
+        assert!(McpServers::parse("").unwrap_err().to_string().contains("has no servers"));
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub mod context;
 pub(crate) mod crypto;
 pub(crate) mod dispatch;
 pub(crate) mod error;
+#[cfg(any(feature = "client-oauth", all(feature = "auth", feature = "testing")))]
+pub(crate) mod es256;
 pub(crate) mod extensions;
 pub(crate) mod gates;
 pub(crate) mod invoke;

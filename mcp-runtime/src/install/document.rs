@@ -2,12 +2,13 @@
 //! stays as it is.
 
 use jsonc_parser::{
-    ParseOptions,
     cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode, ObjectPropName},
     errors::ParseErrorKind,
 };
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
+
+use crate::core::text_file::JSONC;
 
 /// The members of an entry, in the order in which they are written.
 pub(super) type Members = Vec<(&'static str, Value)>;
@@ -27,19 +28,6 @@ pub(super) enum Document {
     Toml(Box<DocumentMut>, String),
 }
 
-const PARSE_OPTIONS: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_trailing_commas: true,
-    allow_loose_object_property_names: false,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
-
 /// How an entry gets its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
@@ -58,7 +46,7 @@ impl Document {
         match format {
             Format::Yaml => Err("files in YAML are not read".to_owned()),
             Format::Json => {
-                let root = CstRootNode::parse(text, &PARSE_OPTIONS).map_err(|error| {
+                let root = CstRootNode::parse(text, &JSONC).map_err(|error| {
                     let (line, column) = (error.line_display(), error.column_display());
                     // the crate names the beginning of an object, and the mistake is where its end is missing
                     if let ParseErrorKind::UnterminatedObject | ParseErrorKind::UnterminatedArray = error.kind() {
@@ -202,7 +190,7 @@ impl Document {
             add(&object, INPUTS, CstInputValue::Array(Vec::new()));
         }
         // added on one line, it is a part of a text
-        *root = CstRootNode::parse(&root.to_string(), &PARSE_OPTIONS).map_err(|error| error.to_string())?;
+        *root = CstRootNode::parse(&root.to_string(), &JSONC).map_err(|error| error.to_string())?;
         let Some(list) = root.object_value().and_then(|object| object.array_value(INPUTS)) else {
             return Err(format!("`{INPUTS}` is not a list of inputs"));
         };

@@ -8,14 +8,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use ring::{
-    rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
-};
 use serde_json::{Map, Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -24,6 +19,7 @@ use tokio::{
 
 use crate::core::{
     connection::Principal,
+    es256::SigningKey,
     server::{Error, Result},
     sync::Mutex,
 };
@@ -66,44 +62,36 @@ pub struct TestIssuer {
     task: AbortHandle,
 }
 
-/// A key for ES256.
+/// The key that signs now.
 struct IssuerKey {
     /// Its number, which is its `kid`.
     number: usize,
-    pair: EcdsaKeyPair,
+    key: SigningKey,
 }
 
 impl IssuerKey {
     fn generate(number: usize) -> Result<Self> {
-        let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
-        let failed = || Error::serve("a key cannot be generated: the system provides no randomness");
-        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(|_| failed())?;
-        let pair = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).map_err(|_| failed())?;
-        Ok(Self { number, pair })
+        let failed = |_| Error::serve("a key cannot be generated: the system provides no randomness");
+        let key = SigningKey::from_pkcs8(&SigningKey::generate().map_err(failed)?);
+        Ok(Self { number, key: key.expect("it was generated just now") })
     }
 
     fn kid(&self) -> String {
         format!("key-{}", self.number)
     }
 
-    /// The public key: a byte that says how it is encoded, and two coordinates of 32 bytes.
     fn jwk(&self) -> Value {
-        let point = self.pair.public_key().as_ref();
-        let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(point.get(from..from + 32).unwrap_or_default());
-        json!({
-            "kty": "EC", "crv": "P-256", "x": coordinate(1), "y": coordinate(33),
-            "kid": self.kid(), "use": "sig", "alg": "ES256",
-        })
+        let mut jwk = self.key.jwk();
+        jwk["kid"] = self.kid().into();
+        jwk["use"] = "sig".into();
+        jwk["alg"] = "ES256".into();
+        jwk
     }
 
     fn sign(&self, claims: &Value) -> String {
-        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let header = json!({ "alg": "ES256", "typ": "at+jwt", "kid": self.kid() });
-        let text = format!("{}.{}", part(&header), part(claims));
-        match self.pair.sign(&SystemRandom::new(), text.as_bytes()) {
-            Ok(signature) => format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)),
-            Err(_) => panic!("a token cannot be signed: the system provides no randomness"),
-        }
+        let signed = self.key.sign(&header, claims);
+        signed.expect("the operating system has random bytes")
     }
 }
 

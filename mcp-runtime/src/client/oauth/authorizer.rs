@@ -34,11 +34,11 @@ use url::Url;
 
 use super::{
     ClientSecret, FrontEnd, Grant, IdentityProvider, OAuth, TokenStore, TrustedIssuer,
-    jwt::now,
     metadata::{
         ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
         server_metadata, shortened,
     },
+    now,
     proof_key::{DPOP, ProofKey},
 };
 use crate::{
@@ -906,7 +906,8 @@ impl Authorizer {
             "exp": issued + 300,
             "jti": random()?,
         });
-        key.sign(&json!({ "alg": "ES256", "typ": "JWT" }), &claims)
+        let signed = key.sign(&json!({ "alg": "ES256", "typ": "JWT" }), &claims);
+        signed.map_err(|_| Error::invalid("the assertion cannot be signed"))
     }
 }
 

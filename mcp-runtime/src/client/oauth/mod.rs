@@ -9,7 +9,6 @@
 mod authorizer;
 #[cfg(feature = "client-browser")]
 mod browser;
-mod jwt;
 #[cfg(feature = "client-keyring")]
 mod keyring_tokens;
 mod loopback_listener;
@@ -17,7 +16,13 @@ mod metadata;
 mod proof_key;
 mod token_store;
 
-use std::{fmt, future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 pub(super) use authorizer::{Authorizer, NewToken};
 #[cfg(feature = "client-keyring")]
@@ -25,16 +30,22 @@ pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;
 pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use url::Url;
 
 use super::receive::handlers::{AsyncHandler, async_handler};
 use crate::{
-    core::{blocking, bound::Texts, text_file::read_text},
+    core::{blocking, bound::Texts, es256::SigningKey, text_file::read_text},
     fetch::Reach,
 };
 
 /// How long a user has for a login.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Seconds since 1970, as tokens have them.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
 
 /// How a client authorizes itself.
 #[derive(Clone)]
@@ -162,7 +173,7 @@ enum ClientSecret {
     None,
     Secret(String),
     /// A private key in PKCS#8, for ES256.
-    Key(Arc<jwt::SigningKey>),
+    Key(Arc<SigningKey>),
 }
 
 impl fmt::Debug for OAuth {
@@ -281,8 +292,11 @@ impl OAuth {
     /// # Errors
     /// It is not such a key.
     pub fn client_credentials_with_key(id: impl Into<String>, pem: &str) -> Result<Self, super::Error> {
-        let key = ClientSecret::Key(Arc::new(jwt::SigningKey::parse(pem)?));
-        let registered = RegisteredClient { id: id.into(), secret: key };
+        let body: String = pem.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+        let key = STANDARD.decode(body).ok().and_then(|der| SigningKey::from_pkcs8(&der).ok());
+        let key =
+            key.ok_or_else(|| super::Error::invalid("the private key is not PKCS#8 in PEM, for ES256"))?;
+        let registered = RegisteredClient { id: id.into(), secret: ClientSecret::Key(Arc::new(key)) };
         Ok(Self { registered: Some(registered), ..Self::of(Grant::ClientCredentials) })
     }
 

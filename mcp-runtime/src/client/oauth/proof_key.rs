@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::jwt::{SigningKey, now};
+use super::now;
 use crate::{
     client::Error,
-    core::{crypto::random_id, recent_map::RecentMap, sync::Mutex},
+    core::{crypto::random_id, es256::SigningKey, recent_map::RecentMap, sync::Mutex},
 };
 
 /// The header of a proof.
@@ -40,17 +40,15 @@ pub(in crate::client) struct ProofKey {
 impl ProofKey {
     /// A new key as text, to be kept with the tokens that are bound to it.
     pub(super) fn generate() -> Result<String, Error> {
-        Ok(STANDARD.encode(SigningKey::generate()?))
+        let key = SigningKey::generate().map_err(|_| Error::invalid("no key can be made"))?;
+        Ok(STANDARD.encode(key))
     }
 
     /// The key of a text.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let key = STANDARD.decode(text).map_err(|_| Error::invalid("the key of the tokens is malformed"))?;
-        let key = SigningKey::from_pkcs8(&key)?;
-        let (x, y) = key.public_point();
-        let jwk = json!({
-            "kty": "EC", "crv": "P-256", "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)
-        });
+        let key = STANDARD.decode(text).ok().and_then(|key| SigningKey::from_pkcs8(&key).ok());
+        let key = key.ok_or_else(|| Error::invalid("the key of the tokens is malformed"))?;
+        let jwk = key.jwk();
         Ok(Self { key, jwk, nonces: Mutex::new(RecentMap::new(MAX_ORIGINS)) })
     }
 
@@ -72,7 +70,8 @@ impl ProofKey {
         if let Some(nonce) = self.nonce(url) {
             claims["nonce"] = nonce.into();
         }
-        self.key.sign(&json!({ "alg": "ES256", "typ": "dpop+jwt", "jwk": self.jwk }), &claims)
+        let signed = self.key.sign(&json!({ "alg": "ES256", "typ": "dpop+jwt", "jwk": self.jwk }), &claims);
+        signed.map_err(|_| Error::invalid("the proof cannot be signed"))
     }
 
     /// The nonce that proofs for this URL contain.

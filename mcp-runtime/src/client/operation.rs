@@ -3,23 +3,120 @@
 //! time regardless of the server; links and lists charge the bytes that they receive.
 
 use std::{
-    future::{Future, pending, poll_fn},
+    collections::HashMap,
+    future::{Future, poll_fn},
+    hash::BuildHasherDefault,
     pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::Poll,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::Notify,
+    task::AbortHandle,
+    time::{Instant, sleep_until},
+};
 
-use super::{Error, connect::client_builder::ClientOptions};
+use super::{Error, connect::client_builder::ClientOptions, link::stream_link::IdHasher};
 use crate::core::sync::Mutex;
 
 /// The shortest wait for the end of a limit, which a pause moves on and on.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(10);
+
+/// Wakes the waits of a client when their time is over. One timer serves all of them: most waits end long before, and each
+/// would have to enter its own with the runtime.
+#[derive(Debug, Default)]
+pub(in crate::client) struct Alarm(Arc<Waits>);
+
+#[derive(Debug, Default)]
+struct Waits {
+    table: Mutex<WaitTable>,
+    /// Is notified when the timer must end earlier.
+    earlier: Notify,
+}
+
+#[derive(Debug, Default)]
+struct WaitTable {
+    next: u64,
+    wakers: HashMap<u64, (Instant, Waker), BuildHasherDefault<IdHasher>>,
+    /// When the timer ends: with the first wait, or before, if that has ended.
+    end: Option<Instant>,
+    /// The task that has the timer; it ends with the client.
+    timer: Option<AbortHandle>,
+}
+
+/// A wait for an instant, until it is dropped.
+struct Wait<'a> {
+    waits: &'a Waits,
+    number: u64,
+}
+
+impl Alarm {
+    fn begin(&self, end: Instant, cx: &Context<'_>) -> Wait<'_> {
+        let mut table = self.0.table.lock();
+        table.next += 1;
+        let number = table.next;
+        table.wakers.insert(number, (end, cx.waker().clone()));
+        if table.timer.as_ref().is_none_or(AbortHandle::is_finished) {
+            // the first wait, or the runtime of the last timer has ended
+            let waits = self.0.clone();
+            table.timer = Some(tokio::spawn(async move { waits.ring().await }).abort_handle());
+        }
+        if table.end.is_none_or(|first| end < first) {
+            table.end = Some(end);
+            drop(table);
+            self.0.earlier.notify_one();
+        }
+        Wait { waits: &self.0, number }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if let Some(timer) = self.0.table.lock().timer.take() {
+            timer.abort();
+        }
+    }
+}
+
+impl Waits {
+    async fn ring(&self) {
+        loop {
+            let Some(end) = self.table.lock().end else {
+                self.earlier.notified().await;
+                continue;
+            };
+            tokio::select! {
+                () = sleep_until(end) => {}
+                () = self.earlier.notified() => continue,
+            }
+            let (mut table, now) = (self.table.lock(), Instant::now());
+            let over: Vec<_> = table.wakers.extract_if(|_, (end, _)| *end <= now).collect();
+            table.end = table.wakers.values().map(|(end, _)| *end).min();
+            drop(table);
+            over.into_iter().for_each(|(_, (_, waker))| waker.wake());
+        }
+    }
+}
+
+impl Wait<'_> {
+    fn is_over(&self, cx: &Context<'_>) -> bool {
+        let mut table = self.waits.table.lock();
+        let Some((_, waker)) = table.wakers.get_mut(&self.number) else { return true };
+        waker.clone_from(cx.waker());
+        false
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.waits.table.lock().wakers.remove(&self.number);
+    }
+}
 
 /// The kind of an operation, which determines its default time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +163,7 @@ pub(in crate::client) struct Operation(Arc<OperationState>);
 
 #[derive(Debug)]
 struct OperationState {
+    alarm: Arc<Alarm>,
     limit: Option<TimeLimit>,
     bytes: AtomicUsize,
     max_bytes: usize,
@@ -102,29 +200,24 @@ impl Operation {
             None if own < options.timeout => (own, option),
             None => (options.timeout, "timeout"),
         };
-        Self::with(TimeLimit::new(after, Some(option)), limits.call_bytes, limits.input_requests_per_call)
+        Self::within(options, TimeLimit::new(after, Some(option)))
     }
 
     /// A handshake in the middle of another operation, which ends with that at the latest.
     pub(in crate::client) fn handshake(parent: Option<&Self>, options: &ClientOptions) -> Self {
-        let limits = &options.limits;
-        let own = TimeLimit::new(limits.connect_timeout, Some("connect_timeout"));
-        let limit = TimeLimit::first(own, parent.and_then(Self::time_limit));
-        Self::with(limit, limits.call_bytes, limits.input_requests_per_call)
+        let own = TimeLimit::new(options.limits.connect_timeout, Some("connect_timeout"));
+        Self::within(options, TimeLimit::first(own, parent.and_then(Self::time_limit)))
     }
 
-    /// One message, without limits on what the server sends.
-    pub(in crate::client) fn message(limit: Option<TimeLimit>) -> Self {
-        Self::with(limit, usize::MAX, usize::MAX)
-    }
-
-    fn with(limit: Option<TimeLimit>, max_bytes: usize, max_questions: usize) -> Self {
+    /// An operation with this limit, such as a message in the background.
+    pub(in crate::client) fn within(options: &ClientOptions, limit: Option<TimeLimit>) -> Self {
         Self(Arc::new(OperationState {
+            alarm: options.alarm.clone(),
             limit,
             bytes: AtomicUsize::new(0),
-            max_bytes,
+            max_bytes: options.limits.call_bytes,
             questions: AtomicUsize::new(0),
-            max_questions,
+            max_questions: options.limits.input_requests_per_call,
             is_watched: AtomicBool::new(false),
             pauses: Mutex::default(),
         }))
@@ -140,44 +233,40 @@ impl Operation {
         &self,
         future: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        Self::watch(Some(self), None, future).await?
+        self.watch(None, future).await?
     }
 
-    /// The output of `future`, which is dropped when the time of its operation is over, or that of `part`, a limit of its
+    /// The output of `future`, which is dropped when the time of the operation is over, or that of `part`, a limit of its
     /// own. Times in which the operation is paused do not count.
     pub(in crate::client) async fn watch<T>(
-        operation: Option<&Self>,
+        &self,
         part: Option<TimeLimit>,
         future: impl Future<Output = T>,
     ) -> Result<T, Error> {
-        let paused = || operation.map_or(Duration::ZERO, Self::paused);
-        let before = paused();
-        let whole = operation.and_then(|operation| operation.0.limit?.later(before));
+        let before = self.paused();
+        let whole = self.0.limit.and_then(|limit| limit.later(before));
         let Some(limit) = TimeLimit::first(whole, part) else { return Ok(future.await) };
-        let over = async {
-            let mut end = limit.end;
-            loop {
-                sleep_until(end).await;
-                match limit.later(paused().saturating_sub(before)) {
-                    Some(moved) if moved.end > end => end = moved.end.max(end + SHORTEST_SLEEP),
-                    Some(_) => return,
-                    None => return pending().await,
-                }
-            }
-        };
-        let _watched = operation.filter(|_| part.is_some()).map(Self::watched);
-        let (mut future, mut over, mut is_timed) = (pin!(future), pin!(over), part.is_some());
+        let _watched = part.is_some().then(|| self.watched());
+        let (mut future, mut end, mut wait) = (pin!(future), limit.end, None::<Wait<'_>>);
         poll_fn(|cx| {
             if let Poll::Ready(output) = future.as_mut().poll(cx) {
                 return Poll::Ready(Ok(output));
             }
-            // the timer is made for the first wait of the operation that is not watched as a part of it
-            is_timed |= operation.is_some_and(|operation| !operation.0.is_watched.load(Ordering::Relaxed));
-            if !is_timed {
-                return Poll::Pending;
+            match &wait {
+                // a part that is watched ends in time
+                None if part.is_none() && self.0.is_watched.load(Ordering::Relaxed) => return Poll::Pending,
+                None => {}
+                Some(wait) if !wait.is_over(cx) => return Poll::Pending,
+                Some(_) => match limit.later(self.paused().saturating_sub(before)) {
+                    Some(moved) if moved.end > end => end = moved.end.max(end + SHORTEST_SLEEP),
+                    _ => {
+                        let timeout = Error::Timeout { after: limit.after, option: limit.option };
+                        return Poll::Ready(Err(timeout));
+                    }
+                },
             }
-            let timeout = || Err(Error::Timeout { after: limit.after, option: limit.option });
-            over.as_mut().poll(cx).map(|()| timeout())
+            wait = Some(self.0.alarm.begin(end, cx));
+            Poll::Pending
         })
         .await
     }
@@ -248,14 +337,19 @@ impl Operation {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use tokio::time::sleep;
 
     use super::*;
+    use crate::client::ClientLimits;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn operation(seconds: u32) -> Operation {
-        Operation::with(TimeLimit::new(seconds * SECOND, Some("timeout")), 10, 3)
+        let limits = ClientLimits::default().call_bytes(10).input_requests_per_call(3);
+        let options = ClientOptions { limits, ..ClientOptions::default() };
+        Operation::within(&options, TimeLimit::new(seconds * SECOND, Some("timeout")))
     }
 
     #[tokio::test(start_paused = true)]
@@ -286,7 +380,7 @@ mod tests {
             sleep(100 * SECOND).await;
         };
         let limit = TimeLimit::new(5 * SECOND, Some("request_timeout"));
-        Operation::watch(Some(&of_call), limit, work).await.expect("it was paused");
+        of_call.watch(limit, work).await.expect("it was paused");
         assert_eq!(start.elapsed().as_secs(), 100);
     }
 
@@ -295,15 +389,15 @@ mod tests {
         let (start, of_call) = (Instant::now(), operation(10));
         let part = TimeLimit::new(5 * SECOND, None);
         let work = async {
-            Operation::watch(Some(&of_call), part, sleep(3 * SECOND)).await?;
+            of_call.watch(part, sleep(3 * SECOND)).await?;
             pending::<Result<(), Error>>().await
         };
         assert!(of_call.run(work).await.is_err());
         assert_eq!(start.elapsed().as_secs(), 10);
     }
 
-    #[test]
-    fn bytes_and_questions_are_counted_up_to_their_limits() {
+    #[tokio::test]
+    async fn bytes_and_questions_are_counted_up_to_their_limits() {
         let of_call = operation(1);
         assert!(of_call.charge(4).is_ok() && of_call.charge(6).is_ok());
         assert!(matches!(of_call.charge(1), Err(Error::TooLarge { limit: 10, option: Some("call_bytes") })));

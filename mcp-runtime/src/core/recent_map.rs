@@ -51,6 +51,15 @@ impl<K: Eq + Hash, V> RecentMap<K, V> {
         self.recent.insert(key, value);
     }
 
+    /// Removes the entries for which `keeps` is false.
+    #[cfg(feature = "client")]
+    pub(crate) fn retain(&mut self, mut keeps: impl FnMut(&K) -> bool) {
+        self.older.retain(|key, _| keeps(key));
+        for (key, value) in self.recent.extract_if(|key, _| !keeps(key)) {
+            self.bytes -= (self.size)(&key, &value);
+        }
+    }
+
     /// Makes room: if half of the map is recent, drops the other half, and returns it. Entries that are added together all
     /// stay if it is called before the first of them, and may exceed the bounds together.
     pub(crate) fn trim(&mut self) -> HashMap<K, V> {

@@ -6,8 +6,6 @@
 //!
 //! See [SEP-2127](https://modelcontextprotocol.io/seps/2127-mcp-server-cards).
 
-use std::{collections::VecDeque, sync::Arc};
-
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,17 +14,14 @@ use url::Url;
 use super::client_builder::ClientOptions;
 use crate::{
     client::{Error, link::http_link::network},
-    core::{sync::Mutex, visible_text::in_one_line},
-    fetch::{FetchedDocument, Fetcher, Reach, tls_config},
+    core::visible_text::in_one_line,
+    fetch::{Fetcher, Reach, tls_config},
 };
 
 const CATALOG_PATHS: [&str; 2] = ["/.well-known/ai-catalog.json", "/.well-known/ard.json"];
 const CATALOG_TYPE: HeaderValue = HeaderValue::from_static("application/ai-catalog+json, application/json");
 const CARD: &str = "application/mcp-server-card+json";
 const CARD_TYPE: HeaderValue = HeaderValue::from_static("application/mcp-server-card+json, application/json");
-/// Documents that are kept, each with its entity tag, and the largest one.
-const MAX_KEPT: usize = 64;
-const MAX_KEPT_BYTES: usize = 64 << 10;
 /// Servers of a catalog that a message names.
 const MAX_NAMED: usize = 10;
 
@@ -195,30 +190,6 @@ impl FoundEndpoint {
     }
 }
 
-/// A document with its entity tag, by which the server is asked whether it has changed.
-#[derive(Clone)]
-struct KeptDocument {
-    url: Url,
-    etag: HeaderValue,
-    body: Arc<[u8]>,
-}
-
-/// Documents of this process, the oldest first.
-static KEPT: Mutex<VecDeque<KeptDocument>> = Mutex::new(VecDeque::new());
-
-fn keep(url: Url, document: &FetchedDocument) {
-    let mut kept = KEPT.lock();
-    kept.retain(|kept| kept.url != url);
-    if let Some(etag) = document.headers.get(header::ETAG)
-        && document.body.len() <= MAX_KEPT_BYTES
-    {
-        if kept.len() == MAX_KEPT {
-            kept.pop_front();
-        }
-        kept.push_back(KeptDocument { url, etag: etag.clone(), body: document.body.as_slice().into() });
-    }
-}
-
 /// A document, which is requested without any credentials; `None` if it cannot be read.
 async fn fetch<T: serde::de::DeserializeOwned>(
     fetcher: &Fetcher,
@@ -226,20 +197,9 @@ async fn fetch<T: serde::de::DeserializeOwned>(
     accept: HeaderValue,
 ) -> Option<T> {
     let url = fetcher.check_url(url.as_str()).ok()?;
-    let mut headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
-    let kept = KEPT.lock().iter().find(|kept| kept.url == url).cloned();
-    if let Some(kept) = &kept {
-        headers.insert(header::IF_NONE_MATCH, kept.etag.clone());
-    }
-    match fetcher.send(Method::GET, url.clone(), headers, "").await {
-        Ok(document) if document.status == StatusCode::OK => {
-            let read = serde_json::from_slice(&document.body).ok()?;
-            keep(url, &document);
-            Some(read)
-        }
-        Ok(document) if document.status == StatusCode::NOT_MODIFIED => {
-            serde_json::from_slice(&kept?.body).ok()
-        }
+    let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
+    match fetcher.send(Method::GET, url, headers, "").await {
+        Ok(document) if document.status == StatusCode::OK => serde_json::from_slice(&document.body).ok(),
         Ok(_) => None,
         Err(error) => {
             tracing::debug!(%error, "a catalog or a server card could not be fetched");

@@ -17,6 +17,7 @@ use crate::{
     client::{
         Client, Error,
         link::http_link::HeaderHook,
+        operation::Alarm,
         receive::handlers::{
             AsyncAnswer, ChangeEvent, ElicitAnswer, FormRequest, Handlers, LogMessage, ProgressUpdate,
             SampleAnswer, SampleRequest, UrlRequest, async_handler,
@@ -57,6 +58,34 @@ pub(in crate::client) struct ClientOptions {
     pub(in crate::client) oauth: Option<crate::client::OAuth>,
     pub(in crate::client) read_cache: ReadCacheBounds,
     pub(in crate::client) limits: ClientLimits,
+    pub(in crate::client) alarm: Arc<Alarm>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            revision: None,
+            timeout: Duration::from_secs(60 * 60),
+            request_timeout: Duration::from_secs(5 * 60),
+            probe_timeout: Duration::from_secs(5),
+            max_message: 64 << 20,
+            respawn: false,
+            http_sse: false,
+            follows_origins: false,
+            reach: None,
+            roots: Vec::new(),
+            inherit_environment: false,
+            environment: Vec::new(),
+            hook: None,
+            #[cfg(feature = "client-oauth")]
+            oauth: None,
+            read_cache: ReadCacheBounds::default(),
+            limits: ClientLimits::default(),
+            alarm: Arc::default(),
+        }
+    }
 }
 
 /// A connection to a server, with options; created by [`Client::builder`].
@@ -78,27 +107,7 @@ impl fmt::Debug for ClientBuilder {
 impl ClientBuilder {
     pub(in crate::client) fn new() -> Self {
         Self {
-            options: ClientOptions {
-                name: env!("CARGO_PKG_NAME").to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                revision: None,
-                timeout: Duration::from_secs(60 * 60),
-                request_timeout: Duration::from_secs(5 * 60),
-                probe_timeout: Duration::from_secs(5),
-                max_message: 64 << 20,
-                respawn: false,
-                http_sse: false,
-                follows_origins: false,
-                reach: None,
-                roots: Vec::new(),
-                inherit_environment: false,
-                environment: Vec::new(),
-                hook: None,
-                #[cfg(feature = "client-oauth")]
-                oauth: None,
-                read_cache: ReadCacheBounds::default(),
-                limits: ClientLimits::default(),
-            },
+            options: ClientOptions::default(),
             handlers: Handlers::default(),
             headers: Vec::new(),
             hook: None,
@@ -153,8 +162,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how many contents of resources are cached, and how many bytes in total; 1,000 and 64 MiB by default. The least
-    /// recently used are evicted first. Zero disables the cache.
+    /// Sets how many contents of resources are cached, and how many bytes in total; 1,000 and 64 MiB by default. Those
+    /// that were not used for long are evicted first. One entry, or none, disables the cache.
     pub fn read_cache(mut self, entries: usize, bytes: usize) -> Self {
         self.options.read_cache = ReadCacheBounds { entries, bytes };
         self

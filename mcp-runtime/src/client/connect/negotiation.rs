@@ -63,6 +63,8 @@ pub(in crate::client) struct ServerFacts {
 pub(in crate::client) struct Agreement {
     pub(in crate::client) revision: Revision,
     pub(in crate::client) server: ServerFacts,
+    /// Whether the server may have a newer one: it has not answered the probe in time.
+    pub(in crate::client) is_preliminary: bool,
 }
 
 /// What a server says of itself in its answer to `server/discover`.
@@ -165,7 +167,10 @@ async fn negotiate_any(
         probed = &mut probing => probed,
         () = silence => {
             // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
-            let mut initializing = pin!(initialize(shared, link, Revision::LATEST_LEGACY, options));
+            let mut initializing = pin!(async {
+                let agreed = initialize(shared, link, Revision::LATEST_LEGACY, options).await?;
+                Ok(Agreement { is_preliminary: true, ..agreed })
+            });
             tokio::select! {
                 // of a server that has answered both
                 biased;
@@ -245,7 +250,7 @@ fn discovered(json: &str) -> Result<Discovery, Error> {
     }
     let info = result.meta.get(META_SERVER_INFO).cloned().unwrap_or_default();
     let server = facts(&info, result.capabilities, result.instructions);
-    Ok(Discovery::Modern(Agreement { revision: Revision::LATEST, server }))
+    Ok(Discovery::Modern(Agreement { revision: Revision::LATEST, server, is_preliminary: false }))
 }
 
 fn facts(info: &Value, capabilities: Value, instructions: Option<String>) -> ServerFacts {
@@ -286,7 +291,7 @@ pub(in crate::client) async fn initialize(
     };
     link.set_legacy_revision(agreed);
     let initialized = notification_text("notifications/initialized", &serde_json::Map::new());
-    link.notify(initialized, shared.request_limit(options)).await.map_err(LinkError::into_error)?;
+    shared.notify_over(link, initialized, options).await.map_err(LinkError::into_error)?;
     if let ServerLink::Http(link) = link {
         let first_answer = link.listen();
         // a request that the server sends before the stream is open may be lost
@@ -295,7 +300,7 @@ pub(in crate::client) async fn initialize(
         }
     }
     let server = facts(&result.server_info, result.capabilities, result.instructions);
-    Ok(Agreement { revision: agreed, server })
+    Ok(Agreement { revision: agreed, server, is_preliminary: false })
 }
 
 async fn send(

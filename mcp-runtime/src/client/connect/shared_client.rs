@@ -3,7 +3,6 @@
 
 use std::{
     pin::pin,
-    process::Command,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -20,7 +19,7 @@ use super::{
     catalog::{find_endpoint, host_without_endpoint},
     client_builder::ClientOptions,
     negotiation::{self, Agreement, ServerFacts},
-    target::{BoxReader, BoxWriter, TargetKind},
+    target::TargetKind,
 };
 use crate::{
     client::{
@@ -51,7 +50,6 @@ use crate::{
         protocol::{
             LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, Revision, UNSUPPORTED_PROTOCOL_VERSION,
         },
-        server::Server,
         sync::{Mutex, RwLock},
     },
 };
@@ -73,17 +71,6 @@ pub(in crate::client) struct Connection {
     pub(in crate::client) server: ServerFacts,
     /// Grows with every handshake.
     pub(in crate::client) generation: u64,
-}
-
-/// How a link is opened, also again.
-enum LinkSource {
-    Command(Box<Command>),
-    Url(String),
-    /// HTTP+SSE.
-    Events(String),
-    Server(Server),
-    /// Byte streams, which are open already.
-    Once,
 }
 
 /// Options of one call, and of each of its requests.
@@ -124,7 +111,7 @@ pub(in crate::client) struct SharedClient {
     pub(in crate::client) inbox: Arc<Inbox>,
     /// Ends everything.
     pub(in crate::client) token: CancellationToken,
-    source: LinkSource,
+    target: TargetKind,
     connection: RwLock<Option<Arc<Connection>>>,
     reconnecting: tokio::sync::Mutex<RespawnState>,
     /// Counts handshakes that failed, so that those who waited for one do not wait for as many more.
@@ -201,30 +188,18 @@ impl SharedClient {
     async fn connect_within(
         options: ClientOptions,
         handlers: Handlers,
-        target: TargetKind,
+        mut target: TargetKind,
         call_options: CallOptions,
     ) -> Result<Arc<Self>, Error> {
-        let mut streams = None;
-        let source = match target {
-            TargetKind::Command(mut command) => {
-                command.envs(options.environment.iter().map(|(name, value)| (name, value)));
-                LinkSource::Command(Box::new(command))
-            }
-            TargetKind::Url(url) if options.http_sse => LinkSource::Events(url),
-            TargetKind::Url(url) => LinkSource::Url(url),
-            TargetKind::Server(server) => LinkSource::Server(server),
-            TargetKind::Streams(reader, writer) => {
-                streams = Some((reader, writer));
-                LinkSource::Once
-            }
-            TargetKind::Invalid(error) => return Err(error),
-        };
+        if let TargetKind::Command(command) = &mut target {
+            command.envs(options.environment.iter().map(|(name, value)| (name, value)));
+        }
         let shared = Arc::new_cyclic(|shared| Self {
             inbox: Arc::new(Inbox::new(handlers, &options.limits, shared.clone())),
             reads: ReadCache::new(options.read_cache),
             options,
             token: CancellationToken::new(),
-            source,
+            target,
             connection: RwLock::new(None),
             reconnecting: tokio::sync::Mutex::default(),
             failed_handshakes: AtomicU64::new(0),
@@ -241,7 +216,7 @@ impl SharedClient {
         // a failure, or dropping the future, ends what was started
         let guard = shared.token.clone().drop_guard();
         shared.reconnecting.lock().await.started = Some(Instant::now());
-        let connection = shared.open(streams, 0, &call_options).await?;
+        let connection = shared.open(0, &call_options).await?;
         *shared.connection.write() = Some(Arc::new(connection));
         guard.disarm();
         shared.subscribe_to_lists();
@@ -272,36 +247,31 @@ impl SharedClient {
     }
 
     /// Opens a link and agrees on a revision.
-    async fn open(
-        &self,
-        streams: Option<(BoxReader, BoxWriter)>,
-        generation: u64,
-        options: &CallOptions,
-    ) -> Result<Connection, Error> {
+    async fn open(&self, generation: u64, options: &CallOptions) -> Result<Connection, Error> {
         let key = self.source_key();
         let remembered = key.as_deref().and_then(negotiation::remembered);
-        let mut link = self.open_link(streams, options.operation.as_ref()).await?;
+        let mut link = self.open_link(options).await?;
         let agreed = match self.explain_silence(self.negotiate(&link, remembered, options)).await {
             // servers that end when the first request is not `initialize`
             Err(Error::Closed { .. })
-                if matches!(self.source, LinkSource::Command(_))
+                if matches!(self.target, TargetKind::Command(_))
                     && self.options.revision.is_none()
                     && remembered.is_none() =>
             {
                 link.close().await;
-                link = self.open_link(None, options.operation.as_ref()).await?;
+                link = self.open_link(options).await?;
                 negotiation::initialize(self, &link, Revision::LATEST_LEGACY, options).await
             }
             agreed => agreed,
         };
-        let Agreement { revision, server } = match agreed {
+        let Agreement { revision, server, is_preliminary } = match agreed {
             Ok(agreed) => agreed,
             Err(error) => {
                 link.close().await;
                 return Err(error);
             }
         };
-        if let Some(key) = key {
+        if let Some(key) = key.filter(|_| !is_preliminary) {
             negotiation::remember(key, revision);
         }
         Ok(Connection { link: Arc::new(link), revision, server, generation })
@@ -310,7 +280,7 @@ impl SharedClient {
     /// The output of a handshake; a line in the log says why a process may be silent for so long.
     async fn explain_silence<T>(&self, handshake: impl Future<Output = T>) -> T {
         let mut handshake = pin!(handshake);
-        if let LinkSource::Command(command) = &self.source
+        if let TargetKind::Command(command) = &self.target
             && !self.options.inherit_environment
         {
             let silence = sleep(SILENT_PROCESS);
@@ -333,12 +303,12 @@ impl SharedClient {
         remembered: Option<Revision>,
         options: &CallOptions,
     ) -> Result<Agreement, Error> {
-        match (&self.source, self.options.revision) {
+        match self.options.revision {
             // the transport of a revision that has no other way
-            (LinkSource::Events(_), None) => {
+            None if self.options.http_sse => {
                 negotiation::initialize(self, link, Revision::LATEST_LEGACY, options).await
             }
-            (LinkSource::Events(_), Some(revision)) if revision.is_modern() => {
+            Some(revision) if self.options.http_sse && revision.is_modern() => {
                 Err(Error::unsupported(format!("the revision `{revision}` over HTTP+SSE")))
             }
             _ => negotiation::negotiate(self, link, remembered, options).await,
@@ -347,40 +317,39 @@ impl SharedClient {
 
     /// The key under which the server is remembered; `None` if it is not the same the next time.
     fn source_key(&self) -> Option<String> {
-        match &self.source {
-            LinkSource::Command(command) => Some(format!("{command:?}")),
-            LinkSource::Url(url) => Some(url.clone()),
-            LinkSource::Events(_) | LinkSource::Server(_) | LinkSource::Once => None,
+        match &self.target {
+            TargetKind::Command(command) => Some(format!("{command:?}")),
+            TargetKind::Url(url) if !self.options.http_sse => Some(url.clone()),
+            _ => None,
         }
     }
 
     /// The server's URL, if it has one.
     pub(in crate::client) fn url(&self) -> Option<&str> {
-        match &self.source {
-            LinkSource::Url(url) | LinkSource::Events(url) => Some(url),
-            LinkSource::Command(_) | LinkSource::Server(_) | LinkSource::Once => None,
+        match &self.target {
+            TargetKind::Url(url) => Some(url),
+            _ => None,
         }
     }
 
-    async fn open_link(
-        &self,
-        streams: Option<(BoxReader, BoxWriter)>,
-        operation: Option<&Operation>,
-    ) -> Result<ServerLink, Error> {
+    async fn open_link(&self, options: &CallOptions) -> Result<ServerLink, Error> {
         let token = self.token.child_token();
         let (inbox, limit) = (self.inbox.clone(), self.options.max_message);
-        Ok(match &self.source {
-            LinkSource::Command(command) => {
+        Ok(match &self.target {
+            TargetKind::Command(command) => {
                 let (process, stdout, stdin) =
                     child_process::spawn(command, self.options.inherit_environment, &token)?;
                 ServerLink::Stream(StreamLink::lines(stdout, stdin, Some(process), inbox, token, limit))
             }
-            LinkSource::Url(url) => ServerLink::Http(HttpLink::new(url, &self.options, inbox, token)?),
-            LinkSource::Events(url) => {
+            TargetKind::Url(url) => {
                 let http = HttpLink::new(url, &self.options, inbox.clone(), token.clone())?;
-                ServerLink::Stream(event_link::open(http, inbox, token, limit, operation).await?)
+                if !self.options.http_sse {
+                    return Ok(ServerLink::Http(http));
+                }
+                let operation = self.operation_of(options);
+                ServerLink::Stream(event_link::open(http, inbox, token, &self.options, &operation).await?)
             }
-            LinkSource::Server(server) => {
+            TargetKind::Server(server) => {
                 let (ours, theirs) = tokio::io::duplex(IN_PROCESS_BUFFER);
                 let (server, ended) = (server.clone(), token.clone());
                 tokio::spawn(async move {
@@ -395,11 +364,13 @@ impl SharedClient {
                 let (reader, writer) = tokio::io::split(ours);
                 ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
             }
-            LinkSource::Once => {
+            TargetKind::Streams(streams) => {
+                let streams = streams.lock().take();
                 let (reader, writer) =
                     streams.ok_or_else(|| Error::not_connected("the streams have ended"))?;
                 ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
             }
+            TargetKind::Invalid(error) => return Err(error.clone()),
         })
     }
 
@@ -424,11 +395,11 @@ impl SharedClient {
     fn must_reopen(&self, connection: &Connection) -> bool {
         // over HTTP, a handshake that failed left no session
         (connection.link.is_closed() || self.is_without_session.load(Ordering::Relaxed))
-            && match &self.source {
-                LinkSource::Command(_) => self.options.respawn,
+            && match &self.target {
+                TargetKind::Command(_) => self.options.respawn,
                 // a session over HTTP that is lost is replaced
-                LinkSource::Events(_) | LinkSource::Url(_) => true,
-                LinkSource::Server(_) | LinkSource::Once => false,
+                TargetKind::Url(_) => true,
+                _ => false,
             }
     }
 
@@ -500,7 +471,7 @@ impl SharedClient {
                 } else {
                     negotiation::initialize(self, &old.link, old.revision, options).await?
                 };
-                let Agreement { revision, server } = agreed;
+                let Agreement { revision, server, .. } = agreed;
                 Ok(Connection { link: old.link.clone(), revision, server, generation })
             }
             ServerLink::Stream(link) => {
@@ -513,7 +484,7 @@ impl SharedClient {
                 };
                 sleep(state.pause).await;
                 state.started = Some(Instant::now());
-                self.open(None, generation, options).await
+                self.open(generation, options).await
             }
         }
     }
@@ -608,15 +579,26 @@ impl SharedClient {
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<(), Error> {
-        let limit = self.request_limit(&CallOptions::default());
+        let options = CallOptions::default();
         let (connection, text) = (self.connection()?, notification_text(method, params));
-        match connection.link.notify(text.clone(), limit).await {
+        match self.notify_over(&connection.link, text.clone(), &options).await {
             Err(LinkError::SessionLost) => {
-                let connection = Box::pin(self.reconnect(&connection, &CallOptions::default())).await?;
-                connection.link.notify(text, limit).await.map_err(LinkError::into_error)
+                let connection = Box::pin(self.reconnect(&connection, &options)).await?;
+                self.notify_over(&connection.link, text, &options).await.map_err(LinkError::into_error)
             }
             sent => sent.map_err(LinkError::into_error),
         }
+    }
+
+    /// Sends a notification, unless the server does not take it within the time of a request.
+    pub(in crate::client) async fn notify_over(
+        &self,
+        link: &ServerLink,
+        text: Vec<u8>,
+        options: &CallOptions,
+    ) -> Result<(), LinkError> {
+        let operation = Operation::within(&self.options, self.request_limit(options));
+        operation.watch(None, link.notify(text)).await?
     }
 
     /// One request and its response, within the time limit of the request and of its operation.
@@ -637,10 +619,13 @@ impl SharedClient {
             request.param_headers = self.tools.param_headers(&params.members)?;
         }
         request.operation = options.operation.as_ref();
-        let (mut response, operation) = (pin!(link.request(request)), options.operation.as_ref());
-        let limit = || if options.stream.is_some() { None } else { self.request_limit(options) };
+        let mut response = pin!(link.request(request));
+        if options.stream.is_some() {
+            return response.await;
+        }
+        let operation = self.operation_of(options);
         let Some(progress) = options.progress.as_ref().filter(|_| options.progress_extends) else {
-            return Operation::watch(operation, limit(), response).await?;
+            return operation.watch(self.request_limit(options), response).await?;
         };
         // every update begins the limit of the request anew, and not that of its operation
         loop {
@@ -651,7 +636,7 @@ impl SharedClient {
                     () = progress.activity.notified() => None,
                 }
             };
-            if let Some(reply) = Operation::watch(operation, limit(), waited).await? {
+            if let Some(reply) = operation.watch(self.request_limit(options), waited).await? {
                 return reply;
             }
         }
@@ -665,8 +650,13 @@ impl SharedClient {
         Arc::new(self.inbox.expect_progress(self.next_id(), listener))
     }
 
+    /// The operation of a request; one without limits for a request in the background.
+    fn operation_of(&self, options: &CallOptions) -> Operation {
+        options.operation.clone().unwrap_or_else(|| Operation::within(&self.options, None))
+    }
+
     /// The time limit of a request, which begins now.
-    pub(in crate::client) fn request_limit(&self, options: &CallOptions) -> Option<TimeLimit> {
+    fn request_limit(&self, options: &CallOptions) -> Option<TimeLimit> {
         let limit = options.request_timeout.unwrap_or(self.options.request_timeout);
         TimeLimit::new(limit, Some("request_timeout"))
     }

@@ -4,10 +4,13 @@ use std::{fmt, process::Command};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{client::Error, core::server::Server};
+use crate::{
+    client::Error,
+    core::{server::Server, sync::Mutex},
+};
 
-pub(in crate::client) type BoxReader = Box<dyn AsyncRead + Send + Unpin>;
-pub(in crate::client) type BoxWriter = Box<dyn AsyncWrite + Send + Unpin>;
+/// Byte streams, which are there for one connection.
+type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 /// A server to connect to; made by [`IntoTarget`].
 pub struct Target(pub(in crate::client) TargetKind);
@@ -15,7 +18,7 @@ pub struct Target(pub(in crate::client) TargetKind);
 pub(in crate::client) enum TargetKind {
     Command(Command),
     Url(String),
-    Streams(BoxReader, BoxWriter),
+    Streams(Mutex<Option<Streams>>),
     Server(Server),
     Invalid(Error),
 }
@@ -105,7 +108,8 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     fn into_target(self) -> Target {
-        Target(TargetKind::Streams(Box::new(self.0), Box::new(self.1)))
+        let streams: Streams = (Box::new(self.0), Box::new(self.1));
+        Target(TargetKind::Streams(Mutex::new(Some(streams))))
     }
 }
 

@@ -10,13 +10,15 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
+    LinkError,
     event_stream::{EventStreamParser, StreamEvent},
-    http_link::HttpLink,
+    http_link::{HttpLink, Login},
     stream_link::{Received, StreamLink},
 };
 use crate::{
     client::{
         Error,
+        connect::client_builder::ClientOptions,
         large_text::run_by_size,
         operation::{Operation, TimeLimit},
         receive::inbox::Inbox,
@@ -35,15 +37,16 @@ const POST_TIMEOUT: Duration = Duration::from_secs(30);
 /// # Errors
 /// The server has no such stream, or names an address of another origin.
 pub(in crate::client) async fn open(
-    http: HttpLink,
+    http: Arc<HttpLink>,
     inbox: Arc<Inbox>,
     token: CancellationToken,
-    max_message: usize,
-    operation: Option<&Operation>,
+    options: &ClientOptions,
+    operation: &Operation,
 ) -> Result<StreamLink, Error> {
+    let (max_message, options) = (options.max_message, options.clone());
     let opened = async {
         let mut events = Events {
-            response: http.open_events(operation).await?,
+            response: http.open_events(Some(operation)).await?,
             parser: EventStreamParser::new(max_message),
             waiting: VecDeque::new(),
         };
@@ -53,9 +56,9 @@ pub(in crate::client) async fn open(
     };
     // the time of a login does not count
     let limit = TimeLimit::new(ENDPOINT_TIMEOUT, None);
-    let (mut events, address) = Operation::watch(operation, limit, opened).await??;
+    let (mut events, address) = operation.watch(limit, opened).await??;
     // credentials go where the program said, and nowhere else
-    let address = http.url().join(&address).ok().filter(|address| address.origin() == http.url().origin());
+    let address = http.url.join(&address).ok().filter(|address| address.origin() == http.url.origin());
     let address = address
         .ok_or_else(|| Error::invalid("the address for messages is not of the event stream's origin"))?;
     let ended = token.clone();
@@ -66,7 +69,7 @@ pub(in crate::client) async fn open(
         token,
         |queue, received| async move {
             tokio::select! {
-                () = write(&http, &address, queue, received) => {}
+                () = write(&http, &options, &address, queue, received) => {}
                 () = ended.cancelled() => {}
             }
         },
@@ -91,14 +94,21 @@ pub(in crate::client) async fn open(
 }
 
 /// Posts messages in their order. A request that the server does not accept fails.
-async fn write(http: &HttpLink, address: &Url, mut queue: mpsc::Receiver<Vec<u8>>, received: Received) {
+async fn write(
+    http: &HttpLink,
+    options: &ClientOptions,
+    address: &Url,
+    mut queue: mpsc::Receiver<Vec<u8>>,
+    received: Received,
+) {
     while let Some(message) = queue.recv().await {
         let parsed = parse(&message).ok().filter(|message| !message.is_response());
         let id: Option<u64> = parsed.and_then(|message| message.id()?.parse().ok());
         // the time of a login does not count
-        let posting = Operation::message(TimeLimit::new(POST_TIMEOUT, None));
-        let posted = posting.run(http.post_to(address, message, Some(&posting))).await;
-        let Err(error) = posted else { continue };
+        let posting = Operation::within(options, TimeLimit::new(POST_TIMEOUT, None));
+        let login = Login::Allowed(Some(&posting));
+        let posted = posting.watch(None, http.post_message(address, message, login)).await;
+        let Err(error) = posted.and_then(|posted| posted.map_err(LinkError::into_error)) else { continue };
         match id {
             Some(id) => received.fail(id, error),
             None => tracing::debug!(error = error.in_one_line(), "a message was not accepted by the server"),

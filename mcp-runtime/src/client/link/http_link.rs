@@ -101,12 +101,9 @@ pub(in crate::client) enum Login<'a> {
 }
 
 /// A connection over HTTP.
-#[derive(Clone)]
-pub(in crate::client) struct HttpLink(Arc<HttpShared>);
-
-struct HttpShared {
+pub(in crate::client) struct HttpLink {
     http: HttpClient,
-    url: Url,
+    pub(super) url: Url,
     hook: Option<HeaderHook>,
     #[cfg(feature = "client-oauth")]
     authorizer: Option<Arc<Authorizer>>,
@@ -124,7 +121,7 @@ struct HttpShared {
 
 impl std::fmt::Debug for HttpLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpLink").field("url", &self.0.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("HttpLink").field("url", &self.url.as_str()).finish_non_exhaustive()
     }
 }
 
@@ -132,7 +129,7 @@ impl HttpLink {
     /// Counts what may have changed the user for whom the client acts.
     pub(in crate::client) fn users(&self) -> u64 {
         #[cfg(feature = "client-oauth")]
-        if let Some(authorizer) = &self.0.authorizer {
+        if let Some(authorizer) = &self.authorizer {
             return authorizer.users();
         }
         0
@@ -141,7 +138,7 @@ impl HttpLink {
     /// Forgets the tokens that the client has got itself.
     #[cfg(feature = "client-oauth")]
     pub(in crate::client) async fn forget_authorization(&self) -> Result<(), Error> {
-        match &self.0.authorizer {
+        match &self.authorizer {
             Some(authorizer) => authorizer.forget().await.map_err(Error::authorization),
             None => Ok(()),
         }
@@ -150,7 +147,7 @@ impl HttpLink {
     /// How often authorization was begun; a request during which that happened says nothing of the server.
     pub(in crate::client) fn authorization_attempts(&self) -> u64 {
         #[cfg(feature = "client-oauth")]
-        if let Some(authorizer) = &self.0.authorizer {
+        if let Some(authorizer) = &self.authorizer {
             return authorizer.attempts();
         }
         0
@@ -161,7 +158,7 @@ impl HttpLink {
         options: &ClientOptions,
         inbox: Arc<Inbox>,
         token: CancellationToken,
-    ) -> Result<Self, Error> {
+    ) -> Result<Arc<Self>, Error> {
         let parsed: Result<Url, _> = url.parse();
         let parsed = parsed.map_err(|error| Error::invalid(format!("`{url}` is not a URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
@@ -170,7 +167,7 @@ impl HttpLink {
         let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
         let network = network(options.reach.unwrap_or(Reach::Any), tls.clone());
         let http = HttpClient::new(network, CONNECT_TIMEOUT, IdleConnections::default());
-        Ok(Self(Arc::new(HttpShared {
+        Ok(Arc::new(Self {
             http,
             url: parsed,
             hook: options.hook.clone(),
@@ -186,43 +183,25 @@ impl HttpLink {
             cleanup: Cleanup::by_connection(),
             session: RwLock::new(None),
             legacy_revision: RwLock::new(None),
-        })))
+        }))
     }
 
     /// Sends a request and waits for its response: the raw JSON of the result. Dropping the future closes the reply, which
     /// cancels a request of 2026-07-28; legacy servers get a notification.
-    pub(in crate::client) async fn request(&self, request: OutgoingRequest<'_>) -> Result<String, LinkError> {
-        let headers = self.0.request_headers(&request)?;
+    pub(in crate::client) async fn request(
+        self: &Arc<Self>,
+        request: OutgoingRequest<'_>,
+    ) -> Result<String, LinkError> {
+        let headers = self.request_headers(&request)?;
         let is_legacy = !request.revision.is_modern();
-        let mut guard = CancelLegacy {
-            shared: &self.0,
-            id: request.id,
-            notify: is_legacy && request.method != "initialize",
-        };
+        let mut guard =
+            CancelLegacy { link: self, id: request.id, notify: is_legacy && request.method != "initialize" };
         let reply = tokio::select! {
-            reply = self.0.exchange(&request, headers) => reply,
-            () = self.0.token.cancelled() => Err(Error::not_connected("the client was closed").into()),
+            reply = self.exchange(&request, headers) => reply,
+            () = self.token.cancelled() => Err(Error::not_connected("the client was closed").into()),
         };
         guard.notify = false;
         reply
-    }
-
-    pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), LinkError> {
-        self.0.post_message(&self.0.url, text, Login::Allowed(None)).await
-    }
-
-    pub(super) fn url(&self) -> &Url {
-        &self.0.url
-    }
-
-    /// Posts a message that gets no reply.
-    pub(super) async fn post_to(
-        &self,
-        url: &Url,
-        text: Vec<u8>,
-        operation: Option<&Operation>,
-    ) -> Result<(), Error> {
-        self.0.post_message(url, text, Login::Allowed(operation)).await.map_err(LinkError::into_error)
     }
 
     /// Opens the event stream at the URL.
@@ -230,9 +209,9 @@ impl HttpLink {
     /// # Errors
     /// The server refuses, or has something else there.
     pub(super) async fn open_events(&self, operation: Option<&Operation>) -> Result<HttpResponse, Error> {
-        let response = self.0.get(None, Login::Allowed(operation)).await?;
+        let response = self.get(None, Login::Allowed(operation)).await?;
         if !response.status().is_success() {
-            return Err(self.0.failure(response).await.0);
+            return Err(self.failure(response).await.0);
         }
         if !is_type(&response, "text/event-stream") {
             return Err(Error::invalid("the response at the URL is not an event stream"));
@@ -242,24 +221,24 @@ impl HttpLink {
 
     /// Uses a legacy revision from now on.
     pub(in crate::client) fn set_legacy_revision(&self, revision: Revision) {
-        *self.0.legacy_revision.write() = Some(revision);
+        *self.legacy_revision.write() = Some(revision);
     }
 
     /// Begins anew, as if nothing had been agreed.
     pub(in crate::client) fn forget_session(&self) {
-        *self.0.session.write() = None;
-        *self.0.legacy_revision.write() = None;
+        *self.session.write() = None;
+        *self.legacy_revision.write() = None;
     }
 
     /// Opens the standalone stream of a legacy server, and again whenever it ends, until the client is closed. The
     /// receiver resolves when the server has answered for the first time.
-    pub(in crate::client) fn listen(&self) -> oneshot::Receiver<()> {
-        let shared = self.0.clone();
+    pub(in crate::client) fn listen(self: &Arc<Self>) -> oneshot::Receiver<()> {
+        let link = self.clone();
         let (answered, first_answer) = oneshot::channel();
         tokio::spawn(async move {
             tokio::select! {
-                () = shared.standalone(answered) => {}
-                () = shared.token.cancelled() => {}
+                () = link.standalone(answered) => {}
+                () = link.token.cancelled() => {}
             }
         });
         first_answer
@@ -267,21 +246,20 @@ impl HttpLink {
 
     /// Ends the session.
     pub(in crate::client) async fn close(&self) {
-        let shared = &self.0;
-        shared.cleanup.flush(FLUSH_TIMEOUT).await;
-        shared.token.cancel();
-        shared.inbox.abort_requests();
-        if shared.session.read().is_some() {
-            let request = HttpRequest::new(Method::DELETE, shared.url.clone(), shared.headers(), "");
+        self.cleanup.flush(FLUSH_TIMEOUT).await;
+        self.token.cancel();
+        self.inbox.abort_requests();
+        if self.session.read().is_some() {
+            let request = HttpRequest::new(Method::DELETE, self.url.clone(), self.headers(), "");
             // a server may refuse it, and the session ends later
-            let _refused = timeout(CLOSE_TIMEOUT, shared.send(request, Login::Background)).await;
+            let _refused = timeout(CLOSE_TIMEOUT, self.send(request, Login::Background)).await;
         }
     }
 }
 
 /// Notifies a legacy server that a request was given up.
 struct CancelLegacy<'a> {
-    shared: &'a Arc<HttpShared>,
+    link: &'a Arc<HttpLink>,
     id: u64,
     notify: bool,
 }
@@ -289,12 +267,12 @@ struct CancelLegacy<'a> {
 impl Drop for CancelLegacy<'_> {
     fn drop(&mut self) {
         if self.notify {
-            self.shared.clone().respond(cancelled_text(self.id));
+            self.link.clone().respond(cancelled_text(self.id));
         }
     }
 }
 
-impl Responder for HttpShared {
+impl Responder for HttpLink {
     async fn deliver(self: Arc<Self>, message: Vec<u8>) {
         tokio::select! {
             sent = timeout(self.request_timeout, self.post_until_accepted(message)) => match sent {
@@ -314,7 +292,7 @@ impl Responder for HttpShared {
     }
 }
 
-impl HttpShared {
+impl HttpLink {
     /// The headers of every request.
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -465,7 +443,12 @@ impl HttpShared {
     }
 
     /// Posts a notification or a response.
-    async fn post_message(&self, url: &Url, text: Vec<u8>, login: Login<'_>) -> Result<(), LinkError> {
+    pub(super) async fn post_message(
+        &self,
+        url: &Url,
+        text: Vec<u8>,
+        login: Login<'_>,
+    ) -> Result<(), LinkError> {
         let headers = self.headers();
         let sent_session = headers.contains_key(SESSION_ID);
         let response = self.post(url, text, headers, login).await?;
@@ -664,8 +647,8 @@ impl HttpShared {
 
     /// As [`take_messages`](Self::take_messages), of a body that may be large.
     async fn take_body(self: &Arc<Self>, body: Vec<u8>, id: Option<u64>) -> Result<Option<String>, Error> {
-        let shared = self.clone();
-        run_by_size(body.len(), move || shared.take_messages(&body, id)).await?
+        let link = self.clone();
+        run_by_size(body.len(), move || link.take_messages(&body, id)).await?
     }
 
     /// The result for `id` among the messages of a body; the others go to the inbox.

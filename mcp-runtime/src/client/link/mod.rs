@@ -9,13 +9,12 @@ pub(super) mod http_link;
 pub(super) mod outgoing;
 pub(super) mod stream_link;
 
-use super::{
-    Error,
-    operation::{Operation, TimeLimit},
-};
+use std::sync::Arc;
+
+use super::Error;
 use crate::core::protocol::{INTERNAL_ERROR, Revision};
 use child_process::ChildHandle;
-use http_link::HttpLink;
+use http_link::{HttpLink, Login};
 use outgoing::OutgoingRequest;
 use stream_link::StreamLink;
 
@@ -23,7 +22,7 @@ use stream_link::StreamLink;
 #[derive(Debug)]
 pub(super) enum ServerLink {
     Stream(StreamLink),
-    Http(HttpLink),
+    Http(Arc<HttpLink>),
 }
 
 impl ServerLink {
@@ -36,15 +35,12 @@ impl ServerLink {
         }
     }
 
-    /// Sends a notification, unless the server does not take it within `limit`.
-    pub(super) async fn notify(&self, text: Vec<u8>, limit: Option<TimeLimit>) -> Result<(), LinkError> {
-        let sent = async {
-            match self {
-                Self::Stream(link) => Ok(link.notify(text).await?),
-                Self::Http(link) => link.notify(text).await,
-            }
-        };
-        Operation::watch(None, limit, sent).await?
+    /// Sends a notification.
+    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), LinkError> {
+        match self {
+            Self::Stream(link) => Ok(link.notify(text).await?),
+            Self::Http(link) => link.post_message(&link.url, text, Login::Allowed(None)).await,
+        }
     }
 
     /// Uses a legacy revision from now on, which requests over HTTP name.

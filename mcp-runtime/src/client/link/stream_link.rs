@@ -63,7 +63,7 @@ pub(in crate::client) struct StreamLink {
     token: CancellationToken,
     pub(super) process: Option<ChildHandle>,
     /// What messages are posted with, over HTTP+SSE.
-    http: Option<HttpLink>,
+    http: Option<Arc<HttpLink>>,
 }
 
 #[derive(Debug)]
@@ -86,8 +86,8 @@ struct RequestTable {
 }
 
 /// Hashes ids, which this client counts up: a server can ask for any of them and cannot add one.
-#[derive(Default)]
-struct IdHasher(u64);
+#[derive(Debug, Default)]
+pub(in crate::client) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
@@ -149,7 +149,7 @@ impl StreamLink {
     /// A connection that `write` empties the queue of, and that `read` reads until its end.
     pub(super) fn new<R: Future<Output = ()> + Send + 'static, W: Future<Output = ()> + Send + 'static>(
         process: Option<ChildHandle>,
-        http: Option<HttpLink>,
+        http: Option<Arc<HttpLink>>,
         inbox: Arc<Inbox>,
         token: CancellationToken,
         write: impl FnOnce(mpsc::Receiver<Vec<u8>>, Received) -> W,

@@ -410,20 +410,21 @@ impl Inbox {
             return self.send_bounded(responder, result_text(id, &json!({})));
         }
         let key = RequestId::from_json(id);
+        let refuse = |error: &ProtocolError| self.send_bounded(responder, error_text(id, error));
         let mut waiting = self.waiting.lock();
         let bytes = waiting.running_bytes.saturating_add(text.len());
         if waiting.running.len() >= self.max_requests || bytes > self.max_request_bytes {
             let error = ProtocolError::internal("the client answers too many requests already");
-            return self.refuse(id, responder, &error);
+            return refuse(&error);
         }
         if waiting.running.contains_key(&key) {
             let error = ProtocolError::invalid_request("another request with this id is being answered");
-            return self.refuse(id, responder, &error);
+            return refuse(&error);
         }
         if let Err(error) = self.admit(method) {
             tracing::debug!(error = error.in_one_line(), "a request of the server is refused");
             let error = ProtocolError::internal("the client is asked too often");
-            return self.refuse(id, responder, &error);
+            return refuse(&error);
         }
         let (params, method) = (raw_params(text), method.to_owned());
         let (inbox, responder, done, id) = (self.clone(), responder.clone(), key.clone(), id.to_owned());
@@ -449,12 +450,7 @@ impl Inbox {
         waiting.running.insert(key, RunningAnswer { task: task.abort_handle(), bytes: text.len() });
     }
 
-    /// Refuses a request, as long as the server reads refusals.
-    fn refuse<R: Responder + 'static>(&self, id: &str, responder: &Arc<R>, error: &ProtocolError) {
-        self.send_bounded(responder, error_text(id, error));
-    }
-
-    /// Sends a response that costs nothing, as long as the server reads those.
+    /// Sends a refusal, or another response that costs nothing, as long as the server reads those.
     fn send_bounded<R: Responder + 'static>(&self, responder: &Arc<R>, text: Vec<u8>) {
         let Ok(permit) = self.refusals.clone().try_acquire_owned() else { return };
         let responder = responder.clone();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     listed_items::{PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
     lists::require,
-    pending_request::{PendingCall, Refresh},
+    pending_request::PendingCall,
     result_types::{self, CallResult, ReadResult, RenderedPrompt, Suggestions},
     rounds::CompleteReply,
     task_handle::{RunningToolTask, created_task},
@@ -215,12 +215,12 @@ impl Client {
 
     fn call_with(&self, tool: String, arguments: Result<Value, Error>) -> PendingCall<CallResult> {
         self.request(move |shared, options, _| async move {
-            let reply = call_tool(&shared, &tool, arguments?, None, &options).await?;
-            if let Some(task) = reply.task {
+            let (json, task) = call_tool(&shared, &tool, arguments?, None, &options).await?;
+            if let Some(task) = task {
                 return Box::pin(task.result()).await;
             }
             let schema = shared.tools.output_schema(&tool);
-            parse_text(reply.json, move |json| CallResult::parse(json, schema)).await
+            parse_text(json, move |json| CallResult::parse(json, schema)).await
         })
     }
 
@@ -268,8 +268,8 @@ impl Client {
                 return Err(Error::unsupported(format!("`{tool}` as a task")));
             }
             let task = is_legacy.then(|| json!({}));
-            let reply = call_tool(&shared, &tool, arguments, task, &options).await?;
-            let task = reply.task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))?;
+            let (_, task) = call_tool(&shared, &tool, arguments, task, &options).await?;
+            let task = task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))?;
             Ok(task.outlives_call())
         })
     }
@@ -282,11 +282,6 @@ impl Client {
             let (json, _) = shared.read(&uri, refresh, None, &options).await?;
             parse_text(json, ReadResult::parse).await
         })
-    }
-
-    /// Reads a resource from the server, whatever is kept.
-    pub fn read_fresh(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
-        self.read(uri).refresh(Refresh::Yes)
     }
 
     /// Fills in a prompt. Arguments are text; other values become their JSON, and one that is null is absent.
@@ -421,12 +416,6 @@ impl Client {
     }
 }
 
-/// The reply to `tools/call`: a result, or a task that goes on.
-struct ToolReply {
-    json: String,
-    task: Option<RunningToolTask>,
-}
-
 /// Whether the server makes tasks of calls in the way of 2025-11-25, the only revision that has it.
 fn declares_tasks(connection: &Connection) -> bool {
     connection.revision == Revision::V2025_11_25
@@ -458,14 +447,15 @@ fn to_arguments(arguments: impl Serialize) -> Result<Value, Error> {
         .map_err(|error| Error::invalid(format!("the arguments are not JSON: {error}")))
 }
 
-/// Calls a tool, once more with new headers if the server finds that some are missing.
+/// Calls a tool, once more with new headers if the server finds that some are missing: the JSON of the result, and the task
+/// if that is one.
 async fn call_tool(
     shared: &Arc<SharedClient>,
     tool: &str,
     arguments: Value,
     task: Option<Value>,
     options: &CallOptions,
-) -> Result<ToolReply, Error> {
+) -> Result<(String, Option<RunningToolTask>), Error> {
     let connection = shared.connection()?;
     require(&connection, "tools")?;
     let mut members = Map::new();
@@ -499,5 +489,5 @@ async fn call_tool(
     let CompleteReply { json, is_task, .. } = result?;
     let task =
         if is_task || asks_for_task { created_task(shared, tool, &json, is_task, options)? } else { None };
-    Ok(ToolReply { json, task })
+    Ok((json, task))
 }

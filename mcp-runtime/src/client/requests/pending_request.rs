@@ -61,7 +61,10 @@ impl<T> PendingCall<T> {
             Box::pin(async move {
                 // it is large, and is not moved
                 let sent = pin!(send(shared, options, refresh));
-                Operation::watch(operation.as_ref(), None, sent).await?
+                match operation {
+                    Some(operation) => operation.run(sent).await,
+                    None => sent.await,
+                }
             })
         });
         Self { shared: shared.clone(), kind, options: CallOptions::default(), refresh: false, send }

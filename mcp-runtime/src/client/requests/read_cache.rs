@@ -20,7 +20,7 @@ use crate::{
         link::ServerLink,
         receive::inbox::Stale,
     },
-    core::sync::Mutex,
+    core::{recent_map::RecentMap, sync::Mutex},
 };
 
 /// The longest time that a result is kept, so that its end can be computed: about a year.
@@ -71,13 +71,10 @@ pub(in crate::client) struct ReadCache {
     state: Mutex<ReadState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ReadState {
-    results: HashMap<ReadKey, KeptRead>,
+    results: RecentMap<ReadKey, KeptRead>,
     flights: HashMap<ReadKey, Arc<ReadFlight>>,
-    bytes: usize,
-    /// Counts uses, for finding what was used least recently.
-    uses: u64,
 }
 
 #[derive(Debug)]
@@ -86,14 +83,11 @@ struct KeptRead {
     received: Instant,
     /// `None` if the server did not say.
     ttl: Option<Duration>,
-    last_use: u64,
 }
 
-impl KeptRead {
-    /// The size that counts against the budget. URIs count too, because a server may choose them, by links.
-    fn size(json: &str, uri: &str) -> usize {
-        json.len() + uri.len()
-    }
+/// The size that counts against the budget. URIs count too, because a server may choose them, by links.
+fn size_of(json: &str, uri: &str) -> usize {
+    json.len() + uri.len()
 }
 
 /// A request in progress: the reader that has the lock sends it, the others wait for the lock and find the result.
@@ -142,24 +136,24 @@ impl ReadHints {
 
 impl ReadCache {
     pub(in crate::client) fn new(bounds: ReadCacheBounds) -> Self {
-        Self { bounds, state: Mutex::default() }
+        let size = |key: &ReadKey, read: &KeptRead| size_of(&read.json, &key.uri);
+        // the largest results may exceed what the map has, each by a quarter of the budget
+        let results = RecentMap::with_bytes(bounds.entries, bounds.bytes / 2, size);
+        Self { bounds, state: Mutex::new(ReadState { results, flights: HashMap::new() }) }
     }
 
     /// The entry for this caller, or for all callers; `fallback` is the lifetime of entries that have none themselves.
     fn get(&self, principal: Caller, uri: &str, fallback: Option<Duration>) -> Option<Arc<str>> {
         let mut state = self.state.lock();
-        state.uses += 1;
-        let now = state.uses;
         for principal in [None, Some(principal)] {
             let key = ReadKey { principal, uri: uri.to_owned() };
-            let Some(read) = state.results.get_mut(&key) else { continue };
+            let Some(read) = state.results.get(&key) else { continue };
             // without a lifetime it is kept for those who have a fallback
             let Some(ttl) = read.ttl.or(fallback) else { continue };
             if read.received.elapsed() < ttl {
-                read.last_use = now;
                 return Some(read.json.clone());
             }
-            state.remove(&key);
+            state.results.retain(|other| *other != key);
         }
         None
     }
@@ -191,27 +185,18 @@ impl ReadCache {
         state.flights.remove(&seat.key);
         let Some(ReadHints { ttl, is_public }) = hints else { return };
         let is_kept = ttl.or(fallback).is_some_and(|ttl| !ttl.is_zero());
-        let size = KeptRead::size(json, &seat.key.uri);
-        if !is_kept || !self.has_room_for(size) {
+        if !is_kept || !self.has_room_for(size_of(json, &seat.key.uri)) {
             return;
         }
         let principal = seat.key.principal.filter(|_| !is_public);
         let key = ReadKey { principal, uri: seat.key.uri.clone() };
-        state.remove(&key);
-        while state.results.len() >= self.bounds.entries || state.bytes + size > self.bounds.bytes {
-            let oldest = state.results.iter().min_by_key(|(_, read)| read.last_use);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
-            state.remove(&oldest);
-        }
-        state.bytes += size;
-        state.uses += 1;
-        let read = KeptRead { json: json.clone(), received, ttl, last_use: state.uses };
-        state.results.insert(key, read);
+        drop(state.results.trim());
+        state.results.insert(key, KeptRead { json: json.clone(), received, ttl });
     }
 
     /// Whether a result of that size may be kept: one that would displace most of the others is not worth it.
     fn has_room_for(&self, size: usize) -> bool {
-        self.bounds.entries > 0 && size <= self.bounds.bytes / 4
+        self.bounds.entries > 1 && size <= self.bounds.bytes / 4
     }
 
     /// Forgets what changed. Requests in progress may have an old answer: it is not kept, and later readers send their
@@ -221,8 +206,7 @@ impl ReadCache {
             Stale::Resource(uri) => {
                 let mut state = self.state.lock();
                 state.flights.retain(|key, _| key.uri != uri);
-                let keys: Vec<_> = state.results.keys().filter(|key| key.uri == uri).cloned().collect();
-                keys.iter().for_each(|key| state.remove(key));
+                state.results.retain(|key| key.uri != uri);
             }
             // a resource may be gone, or be another one
             Stale::Resources => self.clear(),
@@ -231,17 +215,13 @@ impl ReadCache {
     }
 
     pub(in crate::client) fn clear(&self) {
-        *self.state.lock() = ReadState::default();
+        let mut state = self.state.lock();
+        state.results.retain(|_| false);
+        state.flights.clear();
     }
 }
 
 impl ReadState {
-    fn remove(&mut self, key: &ReadKey) {
-        if let Some(read) = self.results.remove(key) {
-            self.bytes -= KeptRead::size(&read.json, &key.uri);
-        }
-    }
-
     fn is_current(&self, key: &ReadKey, flight: &Arc<ReadFlight>) -> bool {
         self.flights.get(key).is_some_and(|current| Arc::ptr_eq(current, flight))
     }
@@ -276,7 +256,7 @@ impl SharedClient {
         let result = self.read_from_server(uri, options).await;
         let received = Instant::now();
         let hints = match &result {
-            Ok((json, false)) if self.reads.has_room_for(KeptRead::size(json, uri)) => {
+            Ok((json, false)) if self.reads.has_room_for(size_of(json, uri)) => {
                 parse_text(json.clone(), |json| Ok(ReadHints::parse(json))).await?
             }
             _ => None,
@@ -355,29 +335,27 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_least_recently_goes_first() {
-        let cache = cache(3, 1 << 20);
-        for uri in ["a", "b", "c"] {
-            keep(&cache, ADA, uri, r#"{"ttlMs":60000}"#);
-        }
-        assert!(cache.get(ADA, "a", None).is_some());
-        keep(&cache, ADA, "d", r#"{"ttlMs":60000}"#);
-        let kept = ["a", "b", "c", "d"].map(|uri| cache.get(ADA, uri, None).is_some());
-        assert_eq!(kept, [true, false, true, true]);
-    }
-
-    #[test]
-    fn the_budget_in_bytes_holds() {
-        let cache = cache(1000, 1020);
+    fn what_is_in_use_stays_within_the_budgets() {
         let of = |length: usize| format!(r#"{{"ttlMs":60000,"x":"{}"}}"#, "x".repeat(length - 23));
-        for number in 0..20 {
-            keep(&cache, ADA, &number.to_string(), &of(200));
-            assert!(cache.state.lock().bytes <= 1020);
+        for (entries, bytes) in [(6, 1 << 20), (1000, 1020)] {
+            let cache = cache(entries, bytes);
+            let kept = || {
+                let state = cache.state.lock();
+                let sizes: Vec<_> = state.results.iter().map(|(_, read)| read.json.len()).collect();
+                (sizes.len(), sizes.into_iter().sum::<usize>())
+            };
+            keep(&cache, ADA, "used", &of(200));
+            for number in 0..20 {
+                keep(&cache, ADA, &number.to_string(), &of(200));
+                assert!(cache.get(ADA, "used", None).is_some(), "after {number}");
+                assert!(kept().0 <= entries && kept().1 <= bytes, "{:?}", kept());
+            }
+            assert!(cache.get(ADA, "0", None).is_none());
+            assert!(cache.get(ADA, "19", None).is_some());
         }
-        assert_eq!(cache.state.lock().results.len(), 5);
+        let cache = cache(1000, 1020);
         keep(&cache, ADA, "large", &of(300));
         assert!(cache.get(ADA, "large", None).is_none());
-        assert_eq!(cache.state.lock().results.len(), 5);
     }
 
     #[test]

@@ -2,53 +2,25 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use axum::{
-    Router,
-    body::Body,
-    http::{HeaderMap, Response, Uri},
-};
+use axum::{body::Body, http::Response};
 use mcp_runtime::client::{Client, Error, IdentityProvider, OAuth};
-use mcp_tests::support::serve_router;
+use mcp_tests::support::discovered;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::within;
+use super::{
+    site::{Log, Seen, json_response, serve},
+    within,
+};
 
-/// A request as a site saw it.
-#[derive(Debug, Clone)]
-struct Seen {
-    path: String,
-    query: Option<String>,
-    headers: HeaderMap,
-    body: String,
-}
-
-impl Seen {
-    fn host(&self) -> String {
-        format!("http://{}", self.headers["host"].to_str().unwrap())
-    }
-
-    fn message(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_default()
-    }
-
-    fn is_authorized(&self) -> bool {
-        self.headers.get("authorization").is_some_and(|value| value == "Bearer good")
-    }
-}
-
-fn reply(status: u16, headers: &[(&str, &str)], body: &Value) -> Response<Body> {
-    let mut response = Response::builder().status(status).header("content-type", "application/json");
-    for (name, value) in headers {
-        response = response.header(*name, *value);
-    }
-    response.body(Body::from(body.to_string())).unwrap()
+fn is_authorized(seen: &Seen) -> bool {
+    seen.header("authorization") == Some("Bearer good")
 }
 
 /// The metadata of an authorization server, with other members in place of its own.
@@ -71,48 +43,37 @@ fn metadata(seen: &Seen, other: &Value) -> Value {
 fn honest(seen: &Seen) -> Response<Body> {
     let host = seen.host();
     match seen.path.as_str() {
-        "/mcp" if !seen.is_authorized() => {
-            reply(401, &[("www-authenticate", "Bearer scope=\"read\"")], &json!({}))
+        "/mcp" if !is_authorized(seen) => {
+            json_response(401, &[("www-authenticate", "Bearer scope=\"read\"")], &json!({}))
         }
         "/mcp" => {
-            let message = seen.message();
-            let result = match message["method"].as_str() {
-                Some("server/discover") => json!({ "resultType": "complete",
-                    "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
-                _ => json!({ "resultType": "complete", "content": [] }),
-            };
-            reply(200, &[], &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+            let mut result = discovered(json!({ "tools": {} }));
+            result["content"] = json!([]);
+            seen.reply(&result)
         }
-        "/.well-known/oauth-protected-resource/mcp" => {
-            reply(200, &[], &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }))
-        }
-        "/.well-known/oauth-authorization-server" => reply(200, &[], &metadata(seen, &json!({}))),
-        "/register" => reply(201, &[], &json!({ "client_id": "me" })),
-        "/token" => reply(200, &[], &json!({ "access_token": "good", "token_type": "Bearer" })),
-        _ => reply(404, &[], &json!({})),
+        "/.well-known/oauth-protected-resource/mcp" => json_response(
+            200,
+            &[],
+            &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }),
+        ),
+        "/.well-known/oauth-authorization-server" => json_response(200, &[], &metadata(seen, &json!({}))),
+        "/register" => json_response(201, &[], &json!({ "client_id": "me" })),
+        "/token" => json_response(200, &[], &json!({ "access_token": "good", "token_type": "Bearer" })),
+        _ => json_response(404, &[], &json!({})),
     }
 }
 
 /// A server and what it has seen.
 struct Site {
     url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Log,
 }
 
 impl Site {
     /// Answers as [`honest`] does, except for what `answer` returns.
     async fn start(answer: impl Fn(&Seen) -> Option<Response<Body>> + Clone + Send + Sync + 'static) -> Self {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let log = seen.clone();
-        let handler = move |uri: Uri, headers: HeaderMap, body: String| {
-            let seen =
-                Seen { path: uri.path().to_owned(), query: uri.query().map(str::to_owned), headers, body };
-            log.lock().unwrap().push(seen.clone());
-            let response = answer(&seen).unwrap_or_else(|| honest(&seen));
-            async move { response }
-        };
-        let address = serve_router(Router::new().fallback(handler)).await;
-        Self { url: format!("http://{address}/mcp"), seen }
+        let (url, seen) = serve(move |seen| answer(seen).unwrap_or_else(|| honest(seen))).await;
+        Self { url, seen }
     }
 
     fn host(&self) -> &str {
@@ -120,12 +81,12 @@ impl Site {
     }
 
     fn to(&self, path: &str) -> Vec<Seen> {
-        self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
+        self.seen.to(path)
     }
 
     fn methods(&self) -> Vec<String> {
         let messages = self.to("/mcp");
-        messages.iter().filter_map(|seen| seen.message()["method"].as_str().map(str::to_owned)).collect()
+        messages.iter().filter_map(|seen| seen.message["method"].as_str().map(str::to_owned)).collect()
     }
 }
 
@@ -178,7 +139,9 @@ async fn a_login_that_fails_is_reported_once_as_such() {
 #[tokio::test]
 async fn an_authorization_server_that_fails_is_reported_once_as_such() {
     for (path, status) in [("/register", 400), ("/token", 400), ("/token", 503)] {
-        let site = Site::start(move |seen| (seen.path == path).then(|| reply(status, &[], &json!({})))).await;
+        let site =
+            Site::start(move |seen| (seen.path == path).then(|| json_response(status, &[], &json!({}))))
+                .await;
         let (oauth, visits) = user(agree);
         let error = connect(oauth, &site.url).await.unwrap_err();
         assert!(matches!(error, Error::Authorization { .. }), "{path}: {error:?}");
@@ -191,7 +154,7 @@ async fn an_authorization_server_that_fails_is_reported_once_as_such() {
 #[tokio::test]
 async fn a_token_that_is_refused_at_once_leads_to_no_second_login() {
     let site = Site::start(|seen| {
-        (seen.path == "/mcp").then(|| reply(401, &[("www-authenticate", "Bearer")], &json!({})))
+        (seen.path == "/mcp").then(|| json_response(401, &[("www-authenticate", "Bearer")], &json!({})))
     })
     .await;
     let (oauth, visits) = user(agree);
@@ -204,8 +167,8 @@ async fn a_token_that_is_refused_at_once_leads_to_no_second_login() {
 async fn scopes_that_are_missing_again_after_a_login_lead_to_no_other_login() {
     let site = Site::start(|seen| {
         let challenge = [("www-authenticate", "Bearer error=\"insufficient_scope\", scope=\"write\"")];
-        let is_call = seen.message()["method"] == "tools/call";
-        (is_call && seen.is_authorized()).then(|| reply(403, &challenge, &json!({})))
+        let is_call = seen.message["method"] == "tools/call";
+        (is_call && is_authorized(seen)).then(|| json_response(403, &challenge, &json!({})))
     })
     .await;
     let (oauth, visits) = user(agree);
@@ -221,7 +184,7 @@ async fn calls_that_wait_for_a_login_that_fails_fail_with_it_and_a_registration_
     let token = ends.clone();
     let site = Site::start(move |seen| {
         let ended = token.load(Ordering::SeqCst) == 1 && seen.path == "/mcp";
-        ended.then(|| reply(401, &[("www-authenticate", "Bearer")], &json!({})))
+        ended.then(|| json_response(401, &[("www-authenticate", "Bearer")], &json!({})))
     })
     .await;
     let visits = Arc::new(AtomicUsize::new(0));
@@ -310,7 +273,7 @@ async fn errors_repeat_no_text_of_an_authorization_server() {
     for path in ["/register", "/token"] {
         let site = Site::start(move |seen| {
             let body = json!({ "error": SECRET, "error_description": SECRET, "access_token": SECRET });
-            (seen.path == path).then(|| reply(400, &[], &body))
+            (seen.path == path).then(|| json_response(400, &[], &body))
         })
         .await;
         let error = connect(user(agree).0, &site.url).await.unwrap_err();
@@ -326,7 +289,8 @@ async fn errors_repeat_no_text_of_an_authorization_server() {
 #[tokio::test]
 async fn token_answers_that_other_servers_give_are_read_or_reported_as_what_they_are() {
     let loose = json!({ "access_token": "good", "expires_in": "3600", "scope": ["read", "write"], "token_type": null });
-    let site = Site::start(move |seen| (seen.path == "/token").then(|| reply(200, &[], &loose))).await;
+    let site =
+        Site::start(move |seen| (seen.path == "/token").then(|| json_response(200, &[], &loose))).await;
     let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
     let client = connect(user(agree).0.store(Shared(store.clone())), &site.url).await.unwrap();
     within(client.call("t", json!({})).into_future()).await.unwrap();
@@ -338,7 +302,7 @@ async fn token_answers_that_other_servers_give_are_read_or_reported_as_what_they
     for status in [200, 400, 401, 503] {
         let site = Site::start(move |seen| {
             let body = json!({ "error": "invalid_grant", "error_description": "the code a-secret-code has\u{1b}[2J expired" });
-            (seen.path == "/token").then(|| reply(status, &[], &body))
+            (seen.path == "/token").then(|| json_response(status, &[], &body))
         })
         .await;
         let error = connect(user(code).0, &site.url).await.unwrap_err().to_string();
@@ -355,7 +319,7 @@ async fn the_token_for_an_identity_provider_is_a_functions_and_its_client_may_ha
     for (is_refresh_token, secret) in [(false, None), (true, Some("idp-secret"))] {
         let site = Site::start(|seen| {
             (seen.path == "/idp")
-                .then(|| reply(200, &[], &json!({ "access_token": "grant", "token_type": "N_A" })))
+                .then(|| json_response(200, &[], &json!({ "access_token": "grant", "token_type": "N_A" })))
         })
         .await;
         let count = Arc::new(AtomicUsize::new(0));
@@ -382,7 +346,8 @@ async fn the_token_for_an_identity_provider_is_a_functions_and_its_client_may_ha
         assert!(requests[1].body.contains(kind), "{}", requests[1].body);
         assert_eq!(requests[1].headers.contains_key("authorization"), secret.is_some());
         assert!(site.to("/token")[1].body.contains("assertion=grant"));
-        let declared = &site.to("/mcp").last().unwrap().message()["params"]["_meta"];
+        let asked = site.to("/mcp").pop().unwrap();
+        let declared = &asked.message["params"]["_meta"];
         let declared = &declared["io.modelcontextprotocol/clientCapabilities"]["extensions"];
         assert_eq!(
             declared["io.modelcontextprotocol/enterprise-managed-authorization"],
@@ -399,7 +364,11 @@ async fn the_query_and_the_slash_of_a_resource_are_in_the_address_of_its_metadat
         "/mcp/" => Some(honest(&Seen { path: "/mcp".to_owned(), ..seen.clone() })),
         "/.well-known/oauth-protected-resource/mcp/" => {
             let resource = format!("{}/mcp/?tenant=a", seen.host());
-            Some(reply(200, &[], &json!({ "resource": resource, "authorization_servers": [seen.host()] })))
+            Some(json_response(
+                200,
+                &[],
+                &json!({ "resource": resource, "authorization_servers": [seen.host()] }),
+            ))
         }
         _ => None,
     })
@@ -459,14 +428,18 @@ async fn addresses_in_metadata_are_of_the_servers_kind_of_network_or_public() {
                 // where the metadata is said to be
                 ("resource", "/mcp") => {
                     let challenge = format!("Bearer resource_metadata=\"{url}\"");
-                    Some(reply(401, &[("www-authenticate", &challenge)], &json!({})))
+                    Some(json_response(401, &[("www-authenticate", &challenge)], &json!({})))
                 }
                 ("issuer", "/.well-known/oauth-protected-resource/mcp") => {
                     let resource = format!("{}/mcp", seen.host());
-                    Some(reply(200, &[], &json!({ "resource": resource, "authorization_servers": [url] })))
+                    Some(json_response(
+                        200,
+                        &[],
+                        &json!({ "resource": resource, "authorization_servers": [url] }),
+                    ))
                 }
                 (member, "/.well-known/oauth-authorization-server") if member.ends_with("endpoint") => {
-                    Some(reply(200, &[], &metadata(seen, &json!({ member: url }))))
+                    Some(json_response(200, &[], &metadata(seen, &json!({ member: url }))))
                 }
                 _ => None,
             })
@@ -504,7 +477,7 @@ async fn redirects_of_documents_and_token_endpoints_are_not_followed() {
         for status in [302, 307] {
             let location = format!("{trap}/stolen");
             let site = Site::start(move |seen| {
-                (seen.path == path).then(|| reply(status, &[("location", &location)], &json!({})))
+                (seen.path == path).then(|| json_response(status, &[("location", &location)], &json!({})))
             })
             .await;
             let (oauth, _) = user(agree);
@@ -521,14 +494,15 @@ const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
 async fn a_server_is_its_own_authorization_server_only_where_it_has_no_metadata() {
     // the server that is its own has nothing but the addresses of 2025-03-26
     let bare = |seen: &Seen| match seen.path.as_str() {
-        "/.well-known/oauth-authorization-server" => Some(reply(404, &[], &json!({}))),
+        "/.well-known/oauth-authorization-server" => Some(json_response(404, &[], &json!({}))),
         _ => None,
     };
     for (status, is_absent) in
         [(404, true), (405, true), (401, true), (302, false), (429, false), (500, false), (503, false)]
     {
         let site = Site::start(move |seen| {
-            bare(seen).or_else(|| (seen.path == RESOURCE_METADATA).then(|| reply(status, &[], &json!({}))))
+            bare(seen)
+                .or_else(|| (seen.path == RESOURCE_METADATA).then(|| json_response(status, &[], &json!({}))))
         })
         .await;
         let (oauth, visits) = user(agree);
@@ -538,8 +512,8 @@ async fn a_server_is_its_own_authorization_server_only_where_it_has_no_metadata(
     }
     // the server's own metadata is there, but not now
     let site = Site::start(|seen| match seen.path.as_str() {
-        RESOURCE_METADATA => Some(reply(404, &[], &json!({}))),
-        "/.well-known/oauth-authorization-server" => Some(reply(503, &[], &json!({}))),
+        RESOURCE_METADATA => Some(json_response(404, &[], &json!({}))),
+        "/.well-known/oauth-authorization-server" => Some(json_response(503, &[], &json!({}))),
         _ => None,
     })
     .await;
@@ -549,10 +523,10 @@ async fn a_server_is_its_own_authorization_server_only_where_it_has_no_metadata(
     // a document that is none, and one that a challenge names
     for (named, body, status) in [(false, "{\"resource\":", 200), (true, "{}", 404), (true, "<html>", 200)] {
         let site = Site::start(move |seen| {
-            let is_refused = seen.path == "/mcp" && !seen.is_authorized();
+            let is_refused = seen.path == "/mcp" && !is_authorized(seen);
             if named && is_refused {
                 let challenge = format!("Bearer resource_metadata=\"{}/about\"", seen.host());
-                return Some(reply(401, &[("www-authenticate", &challenge)], &json!({})));
+                return Some(json_response(401, &[("www-authenticate", &challenge)], &json!({})));
             }
             let place = if named { "/about" } else { RESOURCE_METADATA };
             (seen.path == place).then(|| Response::builder().status(status).body(Body::from(body)).unwrap())
@@ -574,17 +548,17 @@ async fn metadata_that_cannot_be_fetched_costs_no_registration_and_no_token() {
     let site = Site::start(move |seen| match seen.path.as_str() {
         // honest but elsewhere: its issuer has a path
         "/mcp" if refused.load(Ordering::SeqCst) > 0 => {
-            Some(reply(401, &[("www-authenticate", "Bearer")], &json!({})))
+            Some(json_response(401, &[("www-authenticate", "Bearer")], &json!({})))
         }
-        RESOURCE_METADATA if failed.load(Ordering::SeqCst) > 0 => Some(reply(503, &[], &json!({}))),
+        RESOURCE_METADATA if failed.load(Ordering::SeqCst) > 0 => Some(json_response(503, &[], &json!({}))),
         RESOURCE_METADATA => {
             let host = seen.host();
-            Some(reply(200, &[], &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [format!("{host}/as")] })))
+            Some(json_response(200, &[], &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [format!("{host}/as")] })))
         }
         "/.well-known/oauth-authorization-server/as" => {
-            Some(reply(200, &[], &metadata(seen, &json!({ "issuer": format!("{}/as", seen.host()) }))))
+            Some(json_response(200, &[], &metadata(seen, &json!({ "issuer": format!("{}/as", seen.host()) }))))
         }
-        "/token" => Some(reply(200, &[], &json!({ "access_token": "good", "token_type": "Bearer", "refresh_token": "r" }))),
+        "/token" => Some(json_response(200, &[], &json!({ "access_token": "good", "token_type": "Bearer", "refresh_token": "r" }))),
         _ => None,
     })
     .await;
@@ -616,23 +590,21 @@ async fn what_is_kept_for_one_user_is_not_shown_to_another_whose_tokens_were_tak
             "/token" => {
                 let token =
                     json!({ "access_token": "ada", "token_type": "Bearer", "refresh_token": "of-ada" });
-                Some(reply(200, &[], &token))
+                Some(json_response(200, &[], &token))
             }
             "/mcp" if of("ben") || (of("ada") && is_out.load(Ordering::SeqCst) == 0) => {
-                let message = seen.message();
                 let user = if of("ben") { "ben" } else { "ada" };
-                let result = match message["method"].as_str() {
+                let result = match seen.message["method"].as_str() {
                     Some("resources/read") => {
                         json!({ "resultType": "complete", "ttlMs": 60_000, "cacheScope": "private",
                         "contents": [{ "uri": "x://y", "text": user }] })
                     }
                     Some("tools/call") => json!({ "resultType": "complete", "content": [] }),
-                    _ => json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
-                        "capabilities": { "tools": {}, "resources": {} } }),
+                    _ => discovered(json!({ "tools": {}, "resources": {} })),
                 };
-                Some(reply(200, &[], &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })))
+                Some(seen.reply(&result))
             }
-            "/mcp" => Some(reply(401, &[("www-authenticate", "Bearer")], &json!({}))),
+            "/mcp" => Some(json_response(401, &[("www-authenticate", "Bearer")], &json!({}))),
             _ => None,
         }
     })
@@ -666,7 +638,7 @@ async fn a_client_registers_itself_by_the_kind_of_its_redirect() {
         let site = Site::start(|_| None).await;
         let oauth = OAuth::authorization_code(redirect, |_| async { Err("closed".to_owned()) });
         assert!(connect(oauth, &site.url).await.is_err());
-        assert_eq!(site.to("/register")[0].message()["application_type"], kind, "{redirect}");
+        assert_eq!(site.to("/register")[0].message["application_type"], kind, "{redirect}");
     }
 }
 
@@ -690,13 +662,14 @@ async fn redirects_and_documents_of_clients_are_checked_before_anything_is_sent(
         assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
         assert!(!error.to_string().contains("secret"), "{error}");
     }
-    assert_eq!(site.seen.lock().unwrap().len(), 0);
+    assert_eq!(site.seen.all().len(), 0);
 }
 
 #[tokio::test]
 async fn the_resource_of_a_server_without_metadata_has_no_credentials_and_no_fragment() {
     let site =
-        Site::start(|seen| (seen.path == RESOURCE_METADATA).then(|| reply(404, &[], &json!({})))).await;
+        Site::start(|seen| (seen.path == RESOURCE_METADATA).then(|| json_response(404, &[], &json!({}))))
+            .await;
     let (oauth, _) = user(agree);
     let url = site.url.replace("http://", "http://ada:hidden@") + "#part";
     connect(oauth, &url).await.unwrap();
@@ -713,7 +686,7 @@ async fn a_token_of_another_type_is_not_used() {
     for (kind, is_used) in [("Bearer", true), ("bearer", true), ("mac", false), ("DPoP", false)] {
         let site = Site::start(move |seen| {
             (seen.path == "/token")
-                .then(|| reply(200, &[], &json!({ "access_token": "good", "token_type": kind })))
+                .then(|| json_response(200, &[], &json!({ "access_token": "good", "token_type": kind })))
         })
         .await;
         let (oauth, _) = user(agree);
@@ -738,23 +711,21 @@ async fn documents_and_scopes_that_are_too_large_are_refused() {
         ("/token", "padding", json!(long)),
     ] {
         let site = Site::start(move |seen| {
-            let mut seen = seen.clone();
             if member == "scopes_supported" && seen.path == "/mcp" {
-                return Some(reply(401, &[("www-authenticate", "Bearer")], &json!({})));
+                return Some(json_response(401, &[("www-authenticate", "Bearer")], &json!({})));
             }
             if seen.path != path {
                 return None;
             }
             let host = seen.host();
-            seen.body.clear();
             let mut document = match path {
-                "/.well-known/oauth-authorization-server" => metadata(&seen, &json!({})),
+                "/.well-known/oauth-authorization-server" => metadata(seen, &json!({})),
                 "/token" => json!({ "access_token": "good" }),
                 "/register" => json!({ "client_id": "me" }),
                 _ => json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }),
             };
             document[member] = value.clone();
-            Some(reply(200, &[], &document))
+            Some(json_response(200, &[], &document))
         })
         .await;
         let (oauth, visits) = user(agree);
@@ -771,7 +742,7 @@ async fn documents_and_scopes_that_are_too_large_are_refused() {
     let scopes = scopes.join(" ");
     let site = Site::start(move |seen| {
         let challenge = format!("Bearer scope=\"{scopes}\"");
-        (seen.path == "/mcp").then(|| reply(401, &[("www-authenticate", &challenge)], &json!({})))
+        (seen.path == "/mcp").then(|| json_response(401, &[("www-authenticate", &challenge)], &json!({})))
     })
     .await;
     let (oauth, visits) = user(agree);
@@ -783,7 +754,7 @@ async fn documents_and_scopes_that_are_too_large_are_refused() {
 #[tokio::test]
 async fn a_secret_goes_to_the_authorization_server_that_the_program_names() {
     let has_secret = |site: &Site| {
-        site.seen.lock().unwrap().iter().any(|seen| {
+        site.seen.all().iter().any(|seen| {
             let sent = format!("{:?} {}", seen.headers, seen.body);
             // `me:top-secret`, and the assertion of a platform
             sent.contains("top-secret") || sent.contains("bWU6dG9wLXNlY3JldA")
@@ -803,7 +774,7 @@ async fn a_secret_goes_to_the_authorization_server_that_the_program_names() {
         assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
         assert!(error.to_string().contains(".issuer("), "{error}");
     }
-    assert_eq!(evil.seen.lock().unwrap().len(), 0, "refused before anything is sent");
+    assert_eq!(evil.seen.all().len(), 0, "refused before anything is sent");
     let own = Site::start(|_| None).await;
     for oauth in secrets() {
         let error = connect(oauth.issuer(own.host()), &evil.url).await.unwrap_err();
@@ -814,9 +785,9 @@ async fn a_secret_goes_to_the_authorization_server_that_the_program_names() {
     // a server that says nothing of authorization servers, and whose own metadata claims to be of the right one
     let claimed = own.host().to_owned();
     let liar = Site::start(move |seen| match seen.path.as_str() {
-        "/.well-known/oauth-protected-resource/mcp" => Some(reply(404, &[], &json!({}))),
+        "/.well-known/oauth-protected-resource/mcp" => Some(json_response(404, &[], &json!({}))),
         "/.well-known/oauth-authorization-server" => {
-            Some(reply(200, &[], &metadata(seen, &json!({ "issuer": claimed }))))
+            Some(json_response(200, &[], &metadata(seen, &json!({ "issuer": claimed }))))
         }
         _ => None,
     })
@@ -834,7 +805,7 @@ async fn a_secret_goes_to_the_authorization_server_that_the_program_names() {
         OAuth::client_credentials("me", "other").registered(evil.host(), "me", Some("top-secret")),
         OAuth::client_credentials("me", "top-secret").any_issuer(),
     ] {
-        evil.seen.lock().unwrap().clear();
+        evil.seen.clear();
         connect(oauth, &evil.url).await.unwrap();
         assert!(has_secret(&evil));
     }
@@ -853,7 +824,7 @@ async fn a_server_that_is_not_on_this_machine_names_no_address_of_it() {
         let document = format!("{named}/metadata");
         let proxy = Site::start(move |seen| {
             let challenge = format!("Bearer resource_metadata=\"{document}\"");
-            (seen.path == "/mcp").then(|| reply(401, &[("www-authenticate", &challenge)], &json!({})))
+            (seen.path == "/mcp").then(|| json_response(401, &[("www-authenticate", &challenge)], &json!({})))
         })
         .await;
         let mut command = super::programs::program("login");
@@ -866,7 +837,7 @@ async fn a_server_that_is_not_on_this_machine_names_no_address_of_it() {
         let run = move || mcp_tests::programs::child::run(&mut command, "", limit).unwrap();
         let finished = tokio::task::spawn_blocking(run).await.unwrap();
         assert!(finished.stderr.contains("refused: "), "{named}: {}\n{}", finished.stdout, finished.stderr);
-        assert_eq!(proxy.seen.lock().unwrap().len(), 1, "{named}");
+        assert_eq!(proxy.seen.all().len(), 1, "{named}");
     }
     assert_eq!(connections.load(Ordering::SeqCst), 0);
 }

@@ -1,47 +1,29 @@
 //! A host in place of an endpoint: which catalogs and cards are read, what is followed, and what other origins get.
 
-use std::sync::{Arc, Mutex};
-
-use axum::{
-    body::Body,
-    extract::Request,
-    http::{HeaderMap, Response},
-};
 use mcp_runtime::client::{Client, Error};
-use mcp_tests::support::{HttpServer, serve_router};
+use mcp_tests::support::HttpServer;
 use serde_json::{Value, json};
 
-use super::{builder, within};
+use super::{
+    builder,
+    site::{Log, Seen, respond, serve},
+    within,
+};
 
 const CATALOG: &str = "/.well-known/ai-catalog.json";
 const CARD: &str = "application/mcp-server-card+json";
-
-/// What a site was asked for: method, path and headers.
-type Requests = Arc<Mutex<Vec<(String, String, HeaderMap)>>>;
 
 /// A site without MCP that has these documents, and answers everything else with that status.
 async fn site(
     status: u16,
     documents: impl Fn(&str) -> Option<Value> + Clone + Send + Sync + 'static,
-) -> (String, Requests) {
-    let requests = Requests::default();
-    let seen = requests.clone();
-    let app = axum::Router::new().fallback(move |request: Request| {
-        let (parts, _) = request.into_parts();
-        let path = parts.uri.path().to_owned();
-        let document = documents(&path).filter(|_| parts.method == "GET");
-        seen.lock().unwrap().push((parts.method.to_string(), path, parts.headers));
-        async move {
-            match document {
-                Some(document) => Response::new(Body::from(document.to_string())),
-                None => {
-                    let page = Response::builder().status(status).header("content-type", "text/html");
-                    page.body(Body::from("<h1>hello</h1>")).unwrap()
-                }
-            }
-        }
-    });
-    (format!("http://{}", serve_router(app).await), requests)
+) -> (String, Log) {
+    let (url, log) = serve(move |seen| match documents(&seen.path).filter(|_| seen.method == "GET") {
+        Some(document) => respond(200, &[], document.to_string()),
+        None => respond(status, &[("content-type", "text/html")], "<h1>hello</h1>"),
+    })
+    .await;
+    (url.trim_end_matches("/mcp").to_owned(), log)
 }
 
 fn catalog(entries: &Value) -> Value {
@@ -63,7 +45,7 @@ fn card(endpoint: &str) -> Value {
 }
 
 /// A site whose catalog and card lead to an endpoint.
-async fn site_of(status: u16, endpoint: &str) -> (String, Requests) {
+async fn site_of(status: u16, endpoint: &str) -> (String, Log) {
     let endpoint = endpoint.to_owned();
     site(status, move |path| match path {
         CATALOG => Some(catalog(&json!([entry("/card.json")]))),
@@ -130,7 +112,7 @@ async fn an_endpoint_of_another_origin_is_followed_only_if_asked_and_gets_no_hea
             let client = options().follow_origins().connect(&host).await.expect("a client");
             assert_eq!(client.call("echo", json!({ "message": "hi" })).await.unwrap().text(), "hi");
             // and documents are requested without them
-            for (method, path, headers) in requests.lock().unwrap().iter() {
+            for Seen { method, path, headers, .. } in requests.all() {
                 assert_eq!(headers.contains_key("authorization"), method == "POST", "{method} {path}");
                 assert_eq!(headers.contains_key("cookie"), method == "POST", "{method} {path}");
             }
@@ -153,10 +135,10 @@ async fn credentials_in_the_url_of_the_host_are_not_for_another_origin() {
         let host = host.replace("http://", "http://ada:secret@");
         let client = Client::builder().follow_origins().connect(&host).await.expect("a client");
         client.ping().await.expect("an answer");
-        let requests = requests.lock().unwrap();
-        let documents: Vec<_> = requests.iter().filter(|(method, ..)| method == "GET").collect();
+        let mut documents = requests.all();
+        documents.retain(|seen| seen.method == "GET");
         assert_eq!(documents.len(), 2);
-        assert!(documents.iter().all(|(_, _, headers)| !headers.contains_key("authorization")));
+        assert!(documents.iter().all(|seen| seen.header("authorization").is_none()));
     })
     .await;
 }
@@ -172,11 +154,10 @@ async fn a_card_of_another_origin_is_not_requested_unless_asked() {
             site(404, move |path| (path == CATALOG).then(|| catalog(&json!([entry(&url)])))).await;
         let refused = reason(Client::connect(&host).await);
         assert!(refused.contains(&elsewhere) && refused.contains("the server card"), "{refused}");
-        assert!(asked.lock().unwrap().is_empty());
+        assert!(asked.all().is_empty());
         Client::builder().follow_origins().connect(&host).await.expect("a client");
-        let asked = asked.lock().unwrap();
-        let accept = asked[0].2.get("accept").and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        assert!(asked.len() == 1 && accept.starts_with(CARD), "{accept}");
+        let asked = asked.all();
+        assert!(asked.len() == 1 && asked[0].header("accept").unwrap().starts_with(CARD), "{asked:?}");
     })
     .await;
 }
@@ -203,40 +184,18 @@ async fn a_catalog_leads_to_no_address_that_its_host_may_not_name() {
 }
 
 #[tokio::test]
-async fn documents_are_revalidated_by_their_entity_tags_and_the_catalog_may_be_at_its_other_path() {
+async fn the_catalog_may_be_at_its_other_path() {
     within(async {
         let server = HttpServer::start(builder()).await;
         let endpoint = format!("http://{}/mcp", server.address);
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let log = seen.clone();
-        let app = axum::Router::new().fallback(move |request: Request| {
-            let known = request.headers().get("if-none-match").is_some_and(|tag| tag == "\"1\"");
-            let document = match request.uri().path() {
-                "/.well-known/ard.json" => Some(catalog(&json!([entry("/card.json")]))),
-                "/card.json" => Some(card(&endpoint)),
-                _ => None,
-            };
-            let status = match &document {
-                Some(_) if request.method() != "GET" => 404,
-                Some(_) if known => 304,
-                Some(_) => 200,
-                None => 404,
-            };
-            if document.is_some() {
-                log.lock().unwrap().push(status);
-            }
-            let body = document.filter(|_| status == 200).map(|document| document.to_string());
-            async move {
-                let response = Response::builder().status(status).header("etag", "\"1\"");
-                response.body(Body::from(body.unwrap_or_default())).unwrap()
-            }
-        });
-        let host = format!("http://{}", serve_router(app).await);
-        for _ in 0..2 {
-            let client = Client::builder().follow_origins().connect(&host).await.expect("a client");
-            client.ping().await.expect("an answer");
-        }
-        assert_eq!(*seen.lock().unwrap(), [200, 200, 304, 304]);
+        let (host, _) = site(404, move |path| match path {
+            "/.well-known/ard.json" => Some(catalog(&json!([entry("/card.json")]))),
+            "/card.json" => Some(card(&endpoint)),
+            _ => None,
+        })
+        .await;
+        let client = Client::builder().follow_origins().connect(&host).await.expect("a client");
+        client.ping().await.expect("an answer");
     })
     .await;
 }
@@ -284,13 +243,12 @@ async fn a_server_that_answers_or_is_busy_or_wants_a_token_is_not_looked_up() {
         for status in [401, 429, 500, 503] {
             let (host, requests) = site_of(status, "http://127.0.0.1:1/mcp").await;
             assert!(Client::connect(&host).await.is_err());
-            let requests = requests.lock().unwrap();
-            assert!(requests.iter().all(|(_, path, _)| path != CATALOG), "{status}: {requests:?}");
+            assert!(requests.to(CATALOG).is_empty(), "{status}: {:?}", requests.all());
         }
         let (host, requests) = site_of(404, "http://127.0.0.1:1/mcp").await;
         assert!(Client::connect(format!("{host}/mcp")).await.is_err());
         assert!(Client::connect(format!("{host}/?tenant=acme")).await.is_err());
-        assert!(requests.lock().unwrap().iter().all(|(_, path, _)| path != CATALOG));
+        assert!(requests.to(CATALOG).is_empty());
     })
     .await;
 }

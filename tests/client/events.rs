@@ -9,19 +9,20 @@ use std::{
     time::Duration,
 };
 
-use mcp_runtime::client::{Client, Error};
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    sync::mpsc,
+use mcp_runtime::{
+    Revision,
+    client::{Client, Error},
 };
+use mcp_tests::support::{Act, SUBSCRIPTION, notification, refusal, response};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
-use super::{until, within};
+use super::{played, until, within};
 
 /// A server over byte streams: what it was asked for, and what it is to say.
 pub(super) struct Peer {
     requests: mpsc::UnboundedReceiver<Value>,
-    messages: mpsc::UnboundedSender<String>,
+    messages: mpsc::UnboundedSender<Value>,
 }
 
 impl Peer {
@@ -40,24 +41,22 @@ impl Peer {
         }
     }
 
-    fn send(&self, message: &Value) {
-        self.messages.send(format!("{message}\n")).expect("the client reads");
+    fn send(&self, message: Value) {
+        self.messages.send(message).expect("the client reads");
     }
 
     pub(super) fn reply(&self, request: &Value, result: &Value) {
-        self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+        self.send(response(request, result.clone()));
     }
 
     pub(super) fn refuse(&self, request: &Value, code: i64) {
-        let error = json!({ "code": code, "message": "refused" });
-        self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }));
+        self.send(refusal(request, code));
     }
 
     /// A notification of the stream that a request has opened.
     fn notify(&self, stream: &Value, kind: &str, mut params: Value) {
-        params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": stream["id"] });
-        let method = format!("notifications/events/{kind}");
-        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        params["_meta"] = json!({ SUBSCRIPTION: stream["id"] });
+        self.send(notification(&format!("notifications/events/{kind}"), params));
     }
 
     fn event(&self, stream: &Value, id: &str, cursor: &str) {
@@ -76,42 +75,20 @@ fn with_cursor(mut occurrence: Value, cursor: &str) -> Value {
 
 /// A client of a server that lists one event with these ways of delivery; other requests are for the test.
 pub(super) async fn connected(delivery: &[&str]) -> (Client, Peer) {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (reader, mut writer) = tokio::io::split(theirs);
     let (asked, requests) = mpsc::unbounded_channel();
-    let (messages, mut outgoing) = mpsc::unbounded_channel::<String>();
     let delivery = json!(delivery);
-    let answers = messages.clone();
-    tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let request: Value = serde_json::from_str(&line).expect("JSON");
-            let result = match request["method"].as_str() {
-                Some("server/discover") => json!({
-                    "supportedVersions": ["2026-07-28"],
-                    "capabilities": { "events": { "listChanged": true } },
-                }),
-                Some("events/list") => json!({ "events": [
-                    { "name": "other", "delivery": ["webhook"] },
-                    { "name": "note.added", "description": "A note", "delivery": delivery, "inputSchema": { "type": "object" } },
-                ] }),
-                _ => {
-                    let _test_is_over = asked.send(request);
-                    continue;
-                }
-            };
-            let reply = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
-            let _test_is_over = answers.send(format!("{reply}\n"));
+    let capabilities = json!({ "events": { "listChanged": true } });
+    let answer = move |method: &str, message: &Value| match method {
+        "events/list" => Act::Result(json!({ "events": [
+            { "name": "other", "delivery": ["webhook"] },
+            { "name": "note.added", "description": "A note", "delivery": delivery, "inputSchema": { "type": "object" } },
+        ] })),
+        _ => {
+            let _test_is_over = asked.send(message.clone());
+            Act::Silence
         }
-    });
-    tokio::spawn(async move {
-        while let Some(message) = outgoing.recv().await {
-            if writer.write_all(message.as_bytes()).await.is_err() {
-                return;
-            }
-        }
-    });
-    let client = within(Client::connect(tokio::io::split(ours))).await.expect("a client");
+    };
+    let (client, messages) = played(Revision::LATEST, capabilities, Client::builder(), answer).await;
     (client, Peer { requests, messages })
 }
 

@@ -12,10 +12,10 @@ use mcp_runtime::{
     context::LogLevel,
     prelude::*,
 };
+use mcp_tests::support::{Act, Peer, SUBSCRIPTION, initialized, notification};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use super::{WAYS, Way, connect, pinned, until, within};
+use super::{WAYS, Way, connect, pinned, played, until, within};
 
 #[mcp_type]
 #[derive(Debug)]
@@ -108,14 +108,11 @@ async fn a_client_without_functions_declares_nothing_and_is_not_asked() {
 
 /// A server of 2026-07-28 that answers `tools/call` by a function of its params.
 async fn modern(answer: impl Fn(&Value) -> Value + Send + 'static, builder: ClientBuilder) -> Client {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    tokio::spawn(super::negotiation::script(theirs, move |method, params| match method {
-        "server/discover" => Ok(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
-            "capabilities": { "tools": {} } })),
-        "tools/call" => Ok(answer(params)),
+    let answer = move |method: &str, message: &Value| match method {
+        "tools/call" => Ok(answer(&message["params"])),
         _ => Err(-32601),
-    }));
-    within(builder.connect(tokio::io::split(ours))).await.unwrap()
+    };
+    played(Revision::LATEST, json!({ "tools": {} }), builder, answer).await.0
 }
 
 fn form() -> Value {
@@ -211,47 +208,34 @@ async fn functions_that_panic_end_neither_the_connection_nor_what_waits_for_them
 #[tokio::test]
 async fn a_server_that_asks_and_does_not_read_is_answered_within_bounds() {
     const REQUESTS: usize = 5000;
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (streams, mut peer) = Peer::new(1 << 16);
     let (counts, counted) = tokio::sync::oneshot::channel();
     let (asked, has_asked) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
-        let (reader, mut writer) = tokio::io::split(theirs);
-        let mut lines = BufReader::new(reader).lines();
-        let mut next = async move || -> Value {
-            let line = lines.next_line().await.expect("it can be read").expect("a line");
-            serde_json::from_str(&line).expect("a message")
-        };
-        let mut send = async move |message: Value| {
-            writer.write_all(format!("{message}\n").as_bytes()).await.expect("the client reads");
-        };
-        let hello =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": {} });
-        let request = next().await;
-        assert_eq!(request["method"], "initialize");
-        send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": hello })).await;
-        assert_eq!(next().await["method"], "notifications/initialized");
+        peer.answer("initialize", &initialized("2025-11-25", json!({ "tools": {} }))).await;
+        assert_eq!(peer.next().await["method"], "notifications/initialized");
         for id in 0..REQUESTS {
-            send(json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })).await;
+            peer.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })).await;
         }
         // the same id again
-        send(json!({ "jsonrpc": "2.0", "id": 0, "method": "roots/list" })).await;
+        peer.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "roots/list" })).await;
         asked.send(()).expect("the test waits");
         let mut refused = 0;
         let call = loop {
-            let message = next().await;
+            let message = peer.next().await;
             match message["error"]["code"].as_i64() {
                 Some(_) => refused += 1,
                 None => break message,
             }
         };
-        send(json!({ "jsonrpc": "2.0", "id": call["id"], "result": { "content": [] } })).await;
+        peer.reply(&call, &json!({ "content": [] })).await;
         counts.send(refused).expect("the test waits");
         // until the client is dropped
-        while next().await["method"] != "never" {}
+        while peer.read().await.is_some() {}
     });
     let builder =
         Client::builder().revision(Revision::V2025_11_25).on_roots(|| async { std::future::pending().await });
-    let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+    let client = within(builder.connect(streams)).await.unwrap();
     within(has_asked).await.unwrap();
     // queued behind the refusals
     within(client.call("t", json!({})).into_future()).await.unwrap();
@@ -582,21 +566,16 @@ async fn a_broken_stream_of_changes_is_opened_again() {
 #[tokio::test]
 async fn a_server_that_refuses_subscriptions_loses_nothing() {
     for code in [-32601, -32603] {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
         let listens = Arc::new(Mutex::new(0));
         let (seen, counted) = (Arc::new(Mutex::new(Vec::new())), listens.clone());
-        tokio::spawn(super::negotiation::script(theirs, move |method, _| match method {
-            "server/discover" => Ok(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
-                "capabilities": { "tools": { "listChanged": true } } })),
-            "subscriptions/listen" => {
-                *counted.lock().unwrap() += 1;
-                Err(code)
-            }
-            _ => Err(-32601),
-        }));
         let kept = seen.clone();
         let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
-        let _client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+        let capabilities = json!({ "tools": { "listChanged": true } });
+        let _client = played(Revision::LATEST, capabilities, builder, move |method, _| {
+            *counted.lock().unwrap() += usize::from(method == "subscriptions/listen");
+            Act::Error(code)
+        })
+        .await;
         until(|| *listens.lock().unwrap() >= 2).await;
         assert_eq!(*seen.lock().unwrap(), [], "{code}");
     }
@@ -604,37 +583,25 @@ async fn a_server_that_refuses_subscriptions_loses_nothing() {
 
 #[tokio::test]
 async fn a_subscription_that_is_refused_does_not_end_the_others() {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (reader, mut writer) = tokio::io::split(theirs);
     let filters = Arc::new(Mutex::new(Vec::new()));
     let listened = filters.clone();
-    tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
-            let (id, filter) = (&message["id"], &message["params"]["notifications"]);
-            let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
-            let reply = match message["method"].as_str() {
-                Some("server/discover") => reply(json!({ "resultType": "complete",
-                    "supportedVersions": ["2026-07-28"], "capabilities": { "resources": { "subscribe": true } } })),
-                Some("subscriptions/listen") => {
-                    listened.lock().unwrap().push(filter["resourceSubscriptions"].clone());
-                    if filter.to_string().contains("bad") {
-                        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no such resource" } })
-                    } else {
-                        json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-                            "params": { "_meta": { "io.modelcontextprotocol/subscriptionId": id }, "notifications": filter } })
-                    }
-                }
-                _ => continue,
-            };
-            writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
-        }
-    });
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
     let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
-    let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+    let capabilities = json!({ "resources": { "subscribe": true } });
+    let (client, _) = played(Revision::LATEST, capabilities, builder, move |method, message| {
+        let filter = &message["params"]["notifications"];
+        if method != "subscriptions/listen" {
+            return Act::Silence;
+        }
+        listened.lock().unwrap().push(filter["resourceSubscriptions"].clone());
+        if filter.to_string().contains("bad") {
+            return Act::Error(-32602);
+        }
+        let params = json!({ "_meta": { SUBSCRIPTION: message["id"] }, "notifications": filter });
+        Act::Say(vec![notification("notifications/subscriptions/acknowledged", params)])
+    })
+    .await;
     let _good = within(client.subscribe("x://good", |_| {})).await.unwrap();
     assert!(within(client.subscribe("x://bad", |_| {})).await.is_err());
     let _other = within(client.subscribe("x://other", |_| {})).await.unwrap();
@@ -647,21 +614,15 @@ async fn a_subscription_that_is_refused_does_not_end_the_others() {
 #[tokio::test]
 async fn progress_goes_on_when_a_call_has_become_a_task() {
     for modern in [true, false] {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
         let mut polls = 0;
-        tokio::spawn(super::negotiation::script(theirs, move |method, params| {
+        let revision = if modern { Revision::V2026_07_28 } else { Revision::V2025_11_25 };
+        let (client, _) = played(revision, with_tasks(), Client::builder(), move |method, message| {
             let mut task = json!({ "taskId": "t-1", "status": "working", "pollIntervalMs": 10, "pollInterval": 10,
                 "createdAt": "2026-07-28T00:00:00Z", "ttl": null, "statusMessage": "1 of 3" });
             match method {
-                "server/discover" if modern => Ok(json!({ "resultType": "complete",
-                    "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })),
-                "initialize" => Ok(json!({ "protocolVersion": "2025-11-25",
-                    "serverInfo": { "name": "old", "version": "1" },
-                    "capabilities": { "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } } })),
-                "tools/list" => Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
-                    "execution": { "taskSupport": "required" } }] })),
+                "tools/list" => Ok(task_tool()),
                 "tools/call" => {
-                    assert!(params["_meta"]["progressToken"].is_u64(), "{params}");
+                    assert!(message["params"]["_meta"]["progressToken"].is_u64(), "{message}");
                     if modern {
                         task["resultType"] = "task".into();
                         return Ok(task);
@@ -674,15 +635,15 @@ async fn progress_goes_on_when_a_call_has_become_a_task() {
                     task["statusMessage"] = message.into();
                     if polls > 4 {
                         task["status"] = "completed".into();
-                        task["result"] = json!({ "content": [{ "type": "text", "text": "at last" }] });
+                        task["result"] = at_last();
                     }
                     Ok(task)
                 }
-                "tasks/result" => Ok(json!({ "content": [{ "type": "text", "text": "at last" }] })),
+                "tasks/result" => Ok(at_last()),
                 _ => Err(-32601),
             }
-        }));
-        let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+        })
+        .await;
         client.tools().await.unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let kept = seen.clone();
@@ -695,32 +656,41 @@ async fn progress_goes_on_when_a_call_has_become_a_task() {
     }
 }
 
+/// The capabilities of a server whose calls may be tasks, as 2025-11-25 has them.
+fn with_tasks() -> Value {
+    json!({ "tools": {}, "tasks": { "cancel": {}, "requests": { "tools": { "call": {} } } } })
+}
+
+/// The list of a tool that must be called as a task.
+fn task_tool() -> Value {
+    json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
+        "execution": { "taskSupport": "required" } }] })
+}
+
+fn at_last() -> Value {
+    json!({ "content": [{ "type": "text", "text": "at last" }] })
+}
+
 /// A server of 2025-11-25 whose tool must be called as a task; it is working for two polls.
 async fn legacy_tasks(seen: Arc<Mutex<Vec<(String, Value)>>>, end: &'static str) -> Client {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    tokio::spawn(super::negotiation::script(theirs, move |method, params| {
+    let answer = move |method: &str, message: &Value| {
         let mut seen = seen.lock().unwrap();
-        seen.push((method.to_owned(), params.clone()));
+        seen.push((method.to_owned(), message["params"].clone()));
         let polls = seen.iter().filter(|(method, _)| method == "tasks/get").count();
         let status = if polls < 3 { "working" } else { end };
         let task = json!({ "taskId": "t-1", "status": status, "createdAt": "2025-11-25T00:00:00Z", "ttl": null,
             "pollInterval": 10 });
+        let mut result = at_last();
+        result["isError"] = (end == "failed").into();
         match method {
-            "initialize" => {
-                Ok(json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "old", "version": "1" },
-                "capabilities": { "tools": {}, "tasks": { "cancel": {}, "requests": { "tools": { "call": {} } } } } }))
-            }
-            "tools/list" => Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
-                "execution": { "taskSupport": "required" } }] })),
+            "tools/list" => Ok(task_tool()),
             "tools/call" => Ok(json!({ "task": task })),
             "tasks/get" | "tasks/cancel" => Ok(task),
-            "tasks/result" => {
-                Ok(json!({ "content": [{ "type": "text", "text": "at last" }], "isError": end == "failed" }))
-            }
+            "tasks/result" => Ok(result),
             _ => Err(-32601),
         }
-    }));
-    within(Client::builder().connect(tokio::io::split(ours))).await.unwrap()
+    };
+    played(Revision::V2025_11_25, with_tasks(), Client::builder(), answer).await.0
 }
 
 #[tokio::test]
@@ -748,19 +718,13 @@ async fn a_task_without_an_id_fails_its_call() {
         let mut result = task.clone();
         result["resultType"] = "task".into();
         let modern = modern(move |_| result.clone(), Client::builder()).await;
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
         let created = task.clone();
-        tokio::spawn(super::negotiation::script(theirs, move |method, _| match method {
-            "initialize" => {
-                Ok(json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "old", "version": "1" },
-                    "capabilities": { "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } } }))
-            }
-            "tools/list" => Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
-                "execution": { "taskSupport": "required" } }] })),
+        let answer = move |method: &str, _: &Value| match method {
+            "tools/list" => Ok(task_tool()),
             "tools/call" => Ok(json!({ "task": created })),
             _ => Err(-32601),
-        }));
-        let legacy = within(Client::builder().connect(tokio::io::split(ours))).await.unwrap();
+        };
+        let (legacy, _) = played(Revision::V2025_11_25, with_tasks(), Client::builder(), answer).await;
         // the list says that it must be a task
         legacy.tools().await.unwrap();
         for client in [modern, legacy] {

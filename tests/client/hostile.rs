@@ -3,7 +3,6 @@
 
 use std::{
     future::{IntoFuture as _, pending},
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,104 +13,38 @@ use std::{
 use axum::{
     body::Body,
     http::{Method, Response, StatusCode},
-    routing::any,
 };
 use mcp_runtime::{
     Revision,
     client::{Client, ClientBuilder, ElicitAnswer, Error, SampleAnswer},
 };
-use mcp_tests::support::serve_router;
+use mcp_tests::support::{
+    self, Act, Peer, discovered, notification, play, request, response, with_handshake,
+};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
     sync::mpsc,
     time::{Instant, sleep},
 };
 
-use super::{until, within};
+use super::{
+    played,
+    raw_http::{Raw, raw_http},
+    site::{ReplyFuture, serve_async},
+    until, within,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// A time limit of tests in real time.
 const SHORT: Duration = Duration::from_millis(300);
-
-/// What a scripted server does with a request.
-enum Act {
-    Result(Value),
-    Later(Duration, Value),
-    Error(i64),
-    Silence,
-}
-
-/// A server on byte streams, which answers with a function of method and params; what is sent to the sender goes out as
-/// well.
-fn scripted(
-    stream: DuplexStream,
-    mut answer: impl FnMut(&str, &Value) -> Act + Send + 'static,
-) -> mpsc::UnboundedSender<Value> {
-    let (sender, mut queue) = mpsc::unbounded_channel::<Value>();
-    let (reader, mut writer) = tokio::io::split(stream);
-    tokio::spawn(async move {
-        while let Some(message) = queue.recv().await {
-            if writer.write_all(format!("{message}\n").as_bytes()).await.is_err() {
-                return;
-            }
-        }
-    });
-    let out = sender.clone();
-    tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).expect("a message");
-            let act = answer(message["method"].as_str().unwrap_or_default(), &message);
-            let id = message["id"].clone();
-            let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
-            match act {
-                _ if id.is_null() => {}
-                Act::Silence => {}
-                Act::Result(result) => drop(out.send(reply(result))),
-                Act::Later(delay, result) => {
-                    let (reply, out) = (reply(result), out.clone());
-                    tokio::spawn(async move {
-                        sleep(delay).await;
-                        drop(out.send(reply));
-                    });
-                }
-                Act::Error(code) => {
-                    drop(out.send(
-                        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no" } }),
-                    ));
-                }
-            }
-        }
-    });
-    sender
-}
 
 fn capabilities() -> Value {
     json!({ "tools": {}, "resources": { "subscribe": true }, "prompts": {}, "completions": {}, "logging": {},
         "tasks": { "requests": { "tools": { "call": {} } } } })
 }
 
-fn discovered() -> Value {
-    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities() })
-}
-
 fn initialized() -> Value {
-    json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities(),
-        "serverInfo": { "name": "hostile", "version": "1" } })
-}
-
-/// The handshake of a server, and `answer` for the rest.
-fn with_handshake(
-    revision: Revision,
-    mut answer: impl FnMut(&str, &Value) -> Act + Send + 'static,
-) -> impl FnMut(&str, &Value) -> Act + Send + 'static {
-    move |method, message| match method {
-        "server/discover" if revision == Revision::V2026_07_28 => Act::Result(discovered()),
-        "server/discover" => Act::Error(-32601),
-        "initialize" => Act::Result(initialized()),
-        _ => answer(method, message),
-    }
+    support::initialized("2025-11-25", capabilities())
 }
 
 async fn over_streams(
@@ -119,20 +52,12 @@ async fn over_streams(
     builder: ClientBuilder,
     answer: impl FnMut(&str, &Value) -> Act + Send + 'static,
 ) -> (Client, mpsc::UnboundedSender<Value>) {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let out = scripted(theirs, with_handshake(revision, answer));
-    (builder.connect(tokio::io::split(ours)).await.expect("a connection"), out)
+    played(revision, capabilities(), builder, answer).await
 }
-
-type ReplyFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// A server over HTTP, which answers with a function of the HTTP method and the message; its URL.
 async fn over_http(answer: impl Fn(&Method, Value) -> ReplyFuture + Clone + Send + Sync + 'static) -> String {
-    let handler = move |method: Method, body: String| {
-        answer(&method, serde_json::from_str(&body).unwrap_or(Value::Null))
-    };
-    let address = serve_router(axum::Router::new().route("/mcp", any(handler))).await;
-    format!("http://{address}/mcp")
+    serve_async(move |seen| answer(&seen.method, seen.message.clone())).await.0
 }
 
 fn status(status: StatusCode) -> Response<Body> {
@@ -140,65 +65,8 @@ fn status(status: StatusCode) -> Response<Body> {
 }
 
 fn reply(message: &Value, result: &Value) -> Response<Body> {
-    let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+    let body = response(message, result.clone()).to_string();
     Response::builder().header("content-type", "application/json").body(body.into()).unwrap()
-}
-
-/// What a server does that writes HTTP itself.
-enum Raw {
-    Result(Value),
-    /// An event stream of this text over and over.
-    Endless(String, Duration),
-    /// The beginning of a reply of this type.
-    Cut(&'static str),
-}
-
-/// A server with replies without an end; its URL.
-async fn over_raw_http(answer: impl Fn(&Value) -> Raw + Clone + Send + 'static) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = answer.clone();
-            tokio::spawn(async move {
-                let mut request = Vec::new();
-                let message: Value = loop {
-                    if stream.read_buf(&mut request).await? == 0 {
-                        return Ok(());
-                    }
-                    let text = String::from_utf8_lossy(&request);
-                    let body = text.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-                    if let Ok(message) = serde_json::from_str(body) {
-                        break message;
-                    }
-                };
-                match answer(&message) {
-                    Raw::Result(result) => {
-                        let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
-                        let head =
-                            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-                        stream.write_all(format!("{head}{body}").as_bytes()).await
-                    }
-                    Raw::Cut(kind) => {
-                        let head = format!(
-                            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 1000\r\n\r\n"
-                        );
-                        stream.write_all(format!("{head}data: {{").as_bytes()).await
-                    }
-                    Raw::Endless(chunk, pause) => {
-                        let head =
-                            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-                        stream.write_all(head.as_bytes()).await?;
-                        loop {
-                            stream.write_all(chunk.as_bytes()).await?;
-                            sleep(pause).await;
-                        }
-                    }
-                }
-            });
-        }
-    });
-    url
 }
 
 fn legacy_handshake(message: &Value) -> Option<Response<Body>> {
@@ -272,10 +140,10 @@ async fn connecting_ends_at_every_step_that_a_server_does_not_answer() {
         assert_timed_out(&within(builder.connect(&url)).await, "connect_timeout");
     }
     // over byte streams, and with headers that arrive while the body does not
-    let (ours, _theirs) = tokio::io::duplex(1 << 10);
+    let (streams, _peer) = Peer::new(1 << 10);
     let builder = Client::builder().limits(|limits| limits.connect_timeout(SHORT));
-    assert_timed_out(&within(builder.connect(tokio::io::split(ours))).await, "connect_timeout");
-    let url = over_raw_http(|_| Raw::Endless(": still there\n\n".into(), Duration::from_millis(20))).await;
+    assert_timed_out(&within(builder.connect(streams)).await, "connect_timeout");
+    let url = raw_http(|_| Raw::Endless(": still there\n\n".into(), Duration::from_millis(20))).await;
     let builder = Client::builder().limits(|limits| limits.connect_timeout(SHORT));
     assert_timed_out(&within(builder.connect(&url)).await, "connect_timeout");
 }
@@ -449,9 +317,9 @@ async fn the_time_of_a_call_ends_whatever_it_waits_for() {
 #[tokio::test]
 async fn a_server_over_http_that_ends_within_its_reply_fails_the_call() {
     for kind in ["application/json", "text/event-stream"] {
-        let url = over_raw_http(move |message| match message["method"].as_str() {
+        let url = raw_http(move |message| match message["method"].as_str() {
             Some("tools/call") => Raw::Cut(kind),
-            _ => Raw::Result(discovered()),
+            _ => Raw::of(message, &discovered(capabilities())),
         })
         .await;
         let client = within(Client::connect(url)).await.unwrap();
@@ -465,15 +333,14 @@ async fn every_request_to_a_silent_server_ends() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let is_ready = Arc::new(AtomicUsize::new(0));
         let probes = is_ready.clone();
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let mut handshake = with_handshake(revision, |_, _| Act::Silence);
-        let _out = scripted(theirs, move |method, message| match method {
+        let mut handshake = with_handshake(revision, capabilities(), |_, _| Act::Silence);
+        let (streams, _) = play(move |method, message| match method {
             // `ping` in 2026-07-28
             "server/discover" if probes.load(Ordering::SeqCst) == 1 => Act::Silence,
             _ => handshake(method, message),
         });
         let builder = Client::builder().request_timeout(3 * SECOND).on_change(|_| ());
-        let client = builder.connect(tokio::io::split(ours)).await.unwrap();
+        let client = builder.connect(streams).await.unwrap();
         is_ready.store(1, Ordering::SeqCst);
         let start = Instant::now();
         assert_timed_out(&client.ping().await, "request_timeout");
@@ -493,23 +360,12 @@ async fn every_request_to_a_silent_server_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn notifications_to_a_server_that_does_not_read_end() {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (reader, mut writer) = tokio::io::split(theirs);
-    tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message["method"] == "initialize" {
-                let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": initialized() });
-                writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
-            }
-            if message["method"] == "notifications/initialized" {
-                return pending::<()>().await;
-            }
-        }
-    });
+    let (streams, mut peer) = Peer::new(1 << 16);
     let builder = Client::builder().revision(Revision::V2025_11_25).request_timeout(SECOND);
-    let client = builder.connect(tokio::io::split(ours)).await.unwrap();
+    let connecting = tokio::spawn(builder.connect(streams));
+    peer.answer("initialize", &initialized()).await;
+    let client = connecting.await.unwrap().unwrap();
+    assert_eq!(peer.next().await["method"], "notifications/initialized");
     let mut failed = Ok(());
     for _ in 0..5000 {
         failed = client.roots_changed().await;
@@ -580,7 +436,7 @@ async fn the_time_of_a_call_is_that_of_its_task_over_http_too() {
         let method = message["method"].as_str().unwrap_or_default();
         counted.fetch_add(usize::from(method == "tasks/cancel"), Ordering::SeqCst);
         match (method, endless_task(method, false)) {
-            ("server/discover", _) => ready(reply(&message, &discovered())),
+            ("server/discover", _) => ready(reply(&message, &discovered(capabilities()))),
             (_, Act::Result(result)) => ready(reply(&message, &result)),
             _ => silent(),
         }
@@ -605,8 +461,7 @@ async fn progress_without_an_end_does_not_prolong_the_whole_call() {
         for step in 0.. {
             sleep(SECOND).await;
             let params = json!({ "progressToken": token, "progress": step });
-            let update = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
-            if out.send(update).is_err() {
+            if out.send(notification("notifications/progress", params)).is_err() {
                 return;
             }
         }
@@ -681,24 +536,18 @@ async fn closing_a_client_sends_the_cancellations_that_wait() {
     // on a stream, whose end the server sees after them
     let (cancelled, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, at_end) = (cancelled.clone(), ended.clone());
-    let (ours, theirs) = tokio::io::duplex(256);
+    let (streams, mut peer) = Peer::new(256);
     tokio::spawn(async move {
-        let (reader, mut writer) = tokio::io::split(theirs);
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
+        while let Some(message) = peer.read().await {
             match message["method"].as_str() {
-                Some("server/discover") => {
-                    let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": discovered() });
-                    writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
-                }
+                Some("server/discover") => peer.reply(&message, &discovered(capabilities())).await,
                 Some("notifications/cancelled") => drop(counted.fetch_add(1, Ordering::SeqCst)),
                 _ => {}
             }
         }
         at_end.fetch_add(1, Ordering::SeqCst);
     });
-    let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+    let client = within(Client::connect(streams)).await.unwrap();
     let mut calls: Vec<_> = (0..20).map(|_| Box::pin(client.call("t", json!({})).into_future())).collect();
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut cx).is_pending()));
@@ -791,8 +640,7 @@ async fn a_legacy_server_gets_so_many_samples_in_a_minute_and_refusals_after_tha
     .await;
     let ask = |id: usize| {
         let params = json!({ "messages": [], "maxTokens": 1 });
-        out.send(json!({ "jsonrpc": "2.0", "id": id, "method": "sampling/createMessage", "params": params }))
-            .unwrap();
+        out.send(request(id, "sampling/createMessage", params)).unwrap();
     };
     (0..20).for_each(ask);
     sleep(SECOND).await;
@@ -821,8 +669,7 @@ async fn requests_of_a_legacy_server_are_bounded_in_bytes() {
     .await;
     for id in 0..10 {
         let params = json!({ "message": "x".repeat(1 << 18), "requestedSchema": { "type": "object" } });
-        out.send(json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params }))
-            .unwrap();
+        out.send(request(id, "elicitation/create", params)).unwrap();
     }
     until(|| refused.load(Ordering::SeqCst) == 7).await;
     assert_eq!(shown.load(Ordering::SeqCst), 3);
@@ -833,8 +680,8 @@ async fn an_event_stream_of_notifications_without_an_end_is_bounded_in_bytes_and
     let log = json!({ "jsonrpc": "2.0", "method": "notifications/message",
         "params": { "level": "info", "data": "x".repeat(1 << 16) } });
     let chunk = format!("data: {log}\n\n");
-    let url = over_raw_http(move |message| match message["method"].as_str() {
-        Some("server/discover") => Raw::Result(discovered()),
+    let url = raw_http(move |message| match message["method"].as_str() {
+        Some("server/discover") => Raw::of(message, &discovered(capabilities())),
         Some("resources/read") => Raw::Endless(": x\n\n".into(), Duration::from_millis(20)),
         _ => Raw::Endless(chunk.clone(), Duration::ZERO),
     })
@@ -896,8 +743,7 @@ async fn a_flood_of_task_notifications_does_not_make_the_client_poll_as_often() 
     })
     .await;
     tokio::spawn(async move {
-        let changed =
-            json!({ "jsonrpc": "2.0", "method": "notifications/tasks", "params": { "taskId": "1" } });
+        let changed = notification("notifications/tasks", json!({ "taskId": "1" }));
         while out.send(changed.clone()).is_ok() {
             sleep(Duration::from_micros(200)).await;
         }

@@ -11,87 +11,29 @@ use std::{
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Method, Response, StatusCode},
-    routing::any,
+    http::{Method, Response, StatusCode},
 };
 use futures_util::StreamExt as _;
 use mcp_runtime::{
     Revision,
     client::{Client, ElicitAnswer, Error},
 };
-use mcp_tests::support::{HttpServer, serve_router};
+use mcp_tests::support::{HttpServer, discovered, initialized, refusal, response};
 use serde_json::{Value, json};
 
-use super::{builder, until, within};
-
-/// A request as the server saw it.
-#[derive(Debug, Clone)]
-struct Seen {
-    method: Method,
-    headers: HeaderMap,
-    body: Value,
-}
-
-impl Seen {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-}
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<Seen>>>);
-
-impl Log {
-    fn all(&self) -> Vec<Seen> {
-        self.0.lock().unwrap().clone()
-    }
-
-    fn of(&self, method: &str) -> Vec<Seen> {
-        self.all().into_iter().filter(|seen| seen.body["method"] == method).collect()
-    }
-}
-
-/// Serves a function; the address of its endpoint, and what it has seen.
-async fn serve(answer: impl Fn(&Seen) -> Response<Body> + Clone + Send + Sync + 'static) -> (String, Log) {
-    let log = Log::default();
-    let kept = log.clone();
-    let handler = move |method: Method, headers: HeaderMap, body: String| {
-        let seen = Seen { method, headers, body: serde_json::from_str(&body).unwrap_or(Value::Null) };
-        kept.0.lock().unwrap().push(seen.clone());
-        let response = answer(&seen);
-        async move { response }
-    };
-    let address =
-        serve_router(axum::Router::new().route("/mcp", any(handler.clone())).route("/moved", any(handler)))
-            .await;
-    (format!("http://{address}/mcp"), log)
-}
-
-fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
-    let mut response = Response::builder().status(status);
-    for (name, value) in headers {
-        response = response.header(*name, *value);
-    }
-    response.body(body.into()).unwrap()
-}
-
-fn json_reply(seen: &Seen, result: &Value) -> Response<Body> {
-    let body = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result }).to_string();
-    response(200, &[("content-type", "application/json")], body)
-}
-
-fn empty(status: u16) -> Response<Body> {
-    response(status, &[], "")
-}
+use super::{
+    builder,
+    site::{Log, Seen, empty, json_response, respond, serve},
+    until, within,
+};
 
 /// A legacy server: the handshake with this session, and `answer` for the rest.
 fn legacy(seen: &Seen, session: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
-    match seen.body["method"].as_str() {
+    match seen.message["method"].as_str() {
         Some("server/discover") => empty(400),
         Some("initialize") => {
-            let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
-                "serverInfo": { "name": "old", "version": "1" } });
-            let mut reply = json_reply(seen, &result);
+            let capabilities = json!({ "tools": {}, "resources": { "subscribe": true } });
+            let mut reply = seen.reply(&initialized("2025-11-25", capabilities));
             reply.headers_mut().insert("mcp-session-id", session.parse().unwrap());
             reply
         }
@@ -101,9 +43,8 @@ fn legacy(seen: &Seen, session: &str, answer: impl FnOnce() -> Response<Body>) -
 }
 
 fn modern(seen: &Seen, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
-    if seen.body["method"] == "server/discover" {
-        let result = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } });
-        return json_reply(seen, &result);
+    if seen.message["method"] == "server/discover" {
+        return seen.reply(&discovered(json!({ "tools": {} })));
     }
     answer()
 }
@@ -115,20 +56,17 @@ fn text_result(text: &str) -> Value {
 #[tokio::test]
 async fn every_modern_request_has_the_protocols_headers_and_full_meta() {
     let (url, log) = serve(|seen| {
-        modern(seen, || match seen.body["method"].as_str() {
+        modern(seen, || match seen.message["method"].as_str() {
             Some("tools/list") => {
                 let region = json!({ "type": "string", "x-mcp-header": "Region" });
                 let schema = json!({ "type": "object", "properties": { "region": region } });
-                json_reply(
-                    seen,
-                    &json!({ "tools": [
+                seen.reply(&json!({ "tools": [
                     { "name": "t", "inputSchema": schema },
                     { "name": "bad", "inputSchema": { "type": "object", "properties":
                         { "n": { "type": "number", "x-mcp-header": "N" } } } },
-                ] }),
-                )
+                ] }))
             }
-            _ => json_reply(seen, &text_result("x")),
+            _ => seen.reply(&text_result("x")),
         })
     })
     .await;
@@ -148,11 +86,11 @@ async fn every_modern_request_has_the_protocols_headers_and_full_meta() {
 
     for seen in log.all() {
         assert_eq!(seen.header("mcp-protocol-version"), Some("2026-07-28"));
-        assert_eq!(seen.header("mcp-method"), seen.body["method"].as_str());
+        assert_eq!(seen.header("mcp-method"), seen.message["method"].as_str());
         assert_eq!(seen.header("accept"), Some("application/json, text/event-stream"));
         assert_eq!(seen.header("x-mine"), Some("1"));
         assert_eq!(seen.header("authorization"), Some("Bearer secret"));
-        let meta = &seen.body["params"]["_meta"];
+        let meta = &seen.message["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"], json!({ "name": "me", "version": "9" }));
         assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object());
@@ -171,16 +109,15 @@ async fn every_modern_request_has_the_protocols_headers_and_full_meta() {
 #[tokio::test]
 async fn known_tools_have_their_headers_without_a_list_and_a_mismatch_lists_them() {
     let (url, log) = serve(|seen| {
-        modern(seen, || match seen.body["method"].as_str() {
+        modern(seen, || match seen.message["method"].as_str() {
             Some("tools/list") => {
                 let schema = json!({ "type": "object", "properties": { "r": { "type": "string", "x-mcp-header": "R" } } });
-                json_reply(seen, &json!({ "tools": [{ "name": "t", "inputSchema": schema }] }))
+                seen.reply(&json!({ "tools": [{ "name": "t", "inputSchema": schema }] }))
             }
             _ if seen.header("mcp-param-r").is_none() => {
-                let error = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "error": { "code": -32020, "message": "no" } });
-                response(400, &[("content-type", "application/json")], error.to_string())
+                json_response(400, &[], &refusal(&seen.message, -32020))
             }
-            _ => json_reply(seen, &text_result("x")),
+            _ => seen.reply(&text_result("x")),
         })
     })
     .await;
@@ -201,7 +138,7 @@ async fn a_session_that_was_lost_is_replaced_once() {
     let valid = Arc::new(Mutex::new("one"));
     let (of_server, current) = (sessions.clone(), valid.clone());
     let (url, log) = serve(move |seen| {
-        let session = if seen.body["method"] == "initialize" {
+        let session = if seen.message["method"] == "initialize" {
             of_server.lock().unwrap().pop_front().unwrap()
         } else {
             ""
@@ -210,7 +147,7 @@ async fn a_session_that_was_lost_is_replaced_once() {
             Method::GET => empty(405),
             Method::DELETE => empty(204),
             _ if seen.header("mcp-session-id") != Some(*current.lock().unwrap()) => empty(404),
-            _ => json_reply(seen, &text_result("done")),
+            _ => seen.reply(&text_result("done")),
         })
     })
     .await;
@@ -259,8 +196,8 @@ async fn a_server_that_was_restarted_needs_one_handshake_more() {
 #[tokio::test]
 async fn a_server_in_place_of_an_older_one_is_used_whatever_it_answers_to_the_handshake_of_that() {
     let answers = [
-        |_: &Seen| response(200, &[("content-type", "application/json")], "{\"jsonrpc\": NaN"),
-        |seen: &Seen| json_reply(seen, &json!({})),
+        |_: &Seen| respond(200, &[("content-type", "application/json")], "{\"jsonrpc\": NaN"),
+        |seen: &Seen| seen.reply(&json!({})),
         |_: &Seen| empty(404),
     ];
     for answer in answers {
@@ -288,10 +225,10 @@ async fn a_stream_that_ends_early_is_resumed_where_it_broke() {
         legacy(seen, "s", || match seen.method {
             Method::GET if seen.header("last-event-id") == Some("7") => {
                 let result = json!({ "jsonrpc": "2.0", "id": 3, "result": text_result("resumed") });
-                response(200, &stream, format!("id: 8\ndata: {result}\n\n"))
+                respond(200, &stream, format!("id: 8\ndata: {result}\n\n"))
             }
             Method::GET => empty(405),
-            _ => response(200, &stream, "id: 7\nretry: 5\ndata:\n\n"),
+            _ => respond(200, &stream, "id: 7\nretry: 5\ndata:\n\n"),
         })
     })
     .await;
@@ -309,10 +246,10 @@ async fn a_stream_that_breaks_within_an_event_is_resumed_before_it() {
         legacy(seen, "s", || match (&seen.method, seen.header("last-event-id")) {
             (&Method::GET, Some("7")) => {
                 let result = json!({ "jsonrpc": "2.0", "id": 3, "result": text_result("resumed") });
-                response(200, &stream, format!("id: 8\ndata: {result}\n\n"))
+                respond(200, &stream, format!("id: 8\ndata: {result}\n\n"))
             }
             (&Method::GET, _) => empty(405),
-            _ => response(200, &stream, "id: 7\nretry: 5\ndata:\n\nid: 8\ndata: {\"jsonrpc\""),
+            _ => respond(200, &stream, "id: 7\nretry: 5\ndata:\n\nid: 8\ndata: {\"jsonrpc\""),
         })
     })
     .await;
@@ -333,7 +270,7 @@ async fn a_stream_without_an_id_that_can_be_sent_is_not_resumed() {
         let (url, log) = serve(move |seen| {
             legacy(seen, "s", || match seen.method {
                 Method::GET => empty(405),
-                _ => response(200, &[("content-type", "text/event-stream")], text.clone()),
+                _ => respond(200, &[("content-type", "text/event-stream")], text.clone()),
             })
         })
         .await;
@@ -361,20 +298,12 @@ async fn forgetful(
         if let Some(response) = answer(seen) {
             return response;
         }
-        let mut reply = legacy(seen, if is_ended { "two" } else { "one" }, || match seen.method {
+        legacy(seen, if is_ended { "two" } else { "one" }, || match seen.method {
             Method::GET => empty(405),
             Method::DELETE => empty(204),
-            _ if seen.body["id"].is_null() => empty(202),
-            _ => json_reply(seen, &json!({ "content": [{ "type": "text", "text": "done" }] })),
-        });
-        if seen.body["method"] == "initialize" {
-            let result = json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "old", "version": "1" },
-                "capabilities": { "tools": {}, "resources": { "subscribe": true } } });
-            let session = reply.headers()["mcp-session-id"].clone();
-            reply = json_reply(seen, &result);
-            reply.headers_mut().insert("mcp-session-id", session);
-        }
-        reply
+            _ if seen.message["id"].is_null() => empty(202),
+            _ => seen.reply(&text_result("done")),
+        })
     })
     .await;
     (url, log, ended)
@@ -384,7 +313,7 @@ async fn forgetful(
 async fn a_session_that_the_standalone_stream_finds_lost_is_replaced() {
     let stream = [("content-type", "text/event-stream")];
     let (url, log, ended) = forgetful(move |seen| {
-        (seen.method == Method::GET).then(|| response(200, &stream, "id: 1\nretry: 10\ndata:\n\n"))
+        (seen.method == Method::GET).then(|| respond(200, &stream, "id: 1\nretry: 10\ndata:\n\n"))
     })
     .await;
     let client = within(Client::connect(url)).await.unwrap();
@@ -417,10 +346,10 @@ async fn a_server_without_a_standalone_stream_keeps_its_session() {
 async fn a_session_that_may_be_lost_is_looked_for_once_and_not_by_its_own_search() {
     let stream = [("content-type", "text/event-stream")];
     let (url, log, _) = forgetful(move |seen| {
-        let is_broken = seen.body["method"] == "tools/call" || seen.body["method"] == "ping";
+        let is_broken = seen.message["method"] == "tools/call" || seen.message["method"] == "ping";
         match seen.method {
             Method::GET => Some(empty(404)),
-            _ if is_broken => Some(response(200, &stream, "id: 1\nretry: 10\ndata:\n\n")),
+            _ if is_broken => Some(respond(200, &stream, "id: 1\nretry: 10\ndata:\n\n")),
             _ => None,
         }
     })
@@ -440,11 +369,11 @@ async fn a_session_that_a_resumption_finds_lost_is_replaced_and_the_call_is_not_
     let ended = Arc::new(Mutex::new(None::<Arc<Mutex<bool>>>));
     let end = ended.clone();
     let (url, log, flag) = forgetful(move |seen| {
-        (seen.body["params"]["name"] == "slow").then(|| {
+        (seen.message["params"]["name"] == "slow").then(|| {
             if let Some(ended) = &*end.lock().unwrap() {
                 *ended.lock().unwrap() = true;
             }
-            response(200, &[("content-type", "text/event-stream")], "id: 1\nretry: 5\ndata:\n\n")
+            respond(200, &[("content-type", "text/event-stream")], "id: 1\nretry: 5\ndata:\n\n")
         })
     })
     .await;
@@ -479,9 +408,9 @@ async fn a_busy_server_is_asked_again_when_it_says() {
             let mut attempts = counted.lock().unwrap();
             *attempts += 1;
             match *attempts {
-                1 => response(429, &[("retry-after", "0")], ""),
-                2 => response(503, &[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")], ""),
-                _ => json_reply(seen, &text_result("done")),
+                1 => respond(429, &[("retry-after", "0")], ""),
+                2 => respond(503, &[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")], ""),
+                _ => seen.reply(&text_result("done")),
             }
         })
     })
@@ -500,7 +429,7 @@ async fn an_answer_that_may_not_have_reached_the_server_is_sent_again() {
             if seen.method == Method::GET {
                 return empty(405);
             }
-            if seen.body["id"] == "q" {
+            if seen.message["id"] == "q" {
                 let status = statuses.lock().unwrap().pop_front().unwrap();
                 if status == 202 {
                     answered.notify_one();
@@ -509,7 +438,7 @@ async fn an_answer_that_may_not_have_reached_the_server_is_sent_again() {
             }
             let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
                 "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } } });
-            let result = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": text_result("done") });
+            let result = response(&seen.message, text_result("done"));
             let answered = answered.clone();
             let then = async move {
                 answered.notified().await;
@@ -517,23 +446,23 @@ async fn an_answer_that_may_not_have_reached_the_server_is_sent_again() {
             };
             let first = std::future::ready(Ok(format!("data: {question}\n\n")));
             let events = futures_util::stream::once(first).chain(futures_util::stream::once(then));
-            response(200, &[("content-type", "text/event-stream")], Body::from_stream(events))
+            respond(200, &[("content-type", "text/event-stream")], Body::from_stream(events))
         })
     })
     .await;
     let client = Client::builder().on_elicit(|_| async { ElicitAnswer::Accept(json!({})) });
     let client = within(client.connect(url)).await.unwrap();
     assert_eq!(within(client.call("t", json!({})).into_future()).await.unwrap().text(), "done");
-    let answers: Vec<_> = log.all().into_iter().filter(|seen| seen.body["id"] == "q").collect();
+    let answers: Vec<_> = log.all().into_iter().filter(|seen| seen.message["id"] == "q").collect();
     assert_eq!(answers.len(), 3);
     for answer in answers {
-        assert_eq!(answer.body["result"]["action"], "accept", "{answer:?}");
+        assert_eq!(answer.message["result"]["action"], "accept", "{answer:?}");
     }
 }
 
 #[tokio::test]
 async fn redirects_are_followed_only_within_the_origin_and_with_their_method() {
-    let (elsewhere, other) = serve(|seen| json_reply(seen, &json!({}))).await;
+    let (elsewhere, other) = serve(|seen| seen.reply(&json!({}))).await;
     for (status, location, is_followed) in [
         (307, "/moved", true),
         (308, "/moved", true),
@@ -546,9 +475,9 @@ async fn redirects_are_followed_only_within_the_origin_and_with_their_method() {
             modern(seen, || {
                 let mut redirected = redirected.lock().unwrap();
                 if std::mem::replace(&mut *redirected, true) {
-                    return json_reply(seen, &text_result("done"));
+                    return seen.reply(&text_result("done"));
                 }
-                response(status, &[("location", &target)], "")
+                respond(status, &[("location", &target)], "")
             })
         })
         .await;
@@ -591,7 +520,7 @@ async fn refusals_have_errors_of_their_own() {
         let (url, _) = serve(move |seen| {
             modern(seen, || {
                 let challenge = challenge.map(|text| ("www-authenticate", text));
-                response(status, challenge.as_slice(), "oops")
+                respond(status, challenge.as_slice(), "oops")
             })
         })
         .await;
@@ -610,15 +539,15 @@ async fn replies_above_the_limit_are_refused_with_or_without_a_length() {
         let (url, _) = serve(move |seen| {
             modern(seen, || {
                 let text = text_result(&"x".repeat(200_000));
-                let reply = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": text });
+                let reply = response(&seen.message, text);
                 if is_stream {
-                    return response(
+                    return respond(
                         200,
                         &[("content-type", "text/event-stream")],
                         format!("data: {reply}\n\n"),
                     );
                 }
-                response(200, &[("content-type", "application/json")], reply.to_string())
+                json_response(200, &[], &reply)
             })
         })
         .await;
@@ -633,7 +562,7 @@ async fn what_is_neither_a_result_nor_an_error_is_reported() {
     for body in ["", "null", "[]", "{\"jsonrpc\":\"2.0\"}", "not json", &"[".repeat(10_000)] {
         let text = body.to_owned();
         let (url, _) = serve(move |seen| {
-            modern(seen, || response(200, &[("content-type", "application/json")], text.clone()))
+            modern(seen, || respond(200, &[("content-type", "application/json")], text.clone()))
         })
         .await;
         let client = within(Client::connect(url)).await.unwrap();
@@ -666,7 +595,7 @@ async fn the_proxy_of_the_environment_is_used_with_its_credentials() {
         if seen.header("proxy-authorization") != Some("Basic YWRhOm9wZW4=") {
             return empty(407);
         }
-        modern(seen, || json_reply(seen, &text_result("through the proxy")))
+        modern(seen, || seen.reply(&text_result("through the proxy")))
     })
     .await;
     let proxy = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
@@ -697,7 +626,7 @@ async fn each_caller_has_its_own_lists() {
         modern(seen, || {
             let caller = seen.header("x-user").unwrap_or("none");
             let tool = json!({ "name": format!("of_{caller}"), "inputSchema": { "type": "object" } });
-            json_reply(seen, &json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000 }))
+            seen.reply(&json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000 }))
         })
     })
     .await;
@@ -771,7 +700,7 @@ async fn a_server_over_http_sse_is_used_and_its_session_is_replaced() {
     assert!(matches!(within(modern.connect(&url)).await, Err(Error::Unsupported { .. })));
     let (elsewhere, _) = serve(|_| {
         let event = "event: endpoint\ndata: http://other.invalid/messages\n\n";
-        response(200, &[("content-type", "text/event-stream")], event)
+        respond(200, &[("content-type", "text/event-stream")], event)
     })
     .await;
     let error = within(Client::builder().http_sse().connect(elsewhere)).await.unwrap_err();
@@ -793,19 +722,18 @@ async fn posts_over_http_sse_have_the_header_of_the_revision() {
                     Some((Ok::<_, std::io::Error>(event), receiver))
                 });
                 let first = futures_util::stream::iter([Ok("event: endpoint\ndata: /moved\n\n".to_owned())]);
-                return response(
+                return respond(
                     200,
                     &[("content-type", "text/event-stream")],
                     Body::from_stream(first.chain(events)),
                 );
             }
-            let result = match seen.body["method"].as_str() {
-                Some("initialize") => json!({ "protocolVersion": version, "capabilities": { "tools": {} },
-                    "serverInfo": { "name": "old", "version": "1" } }),
+            let result = match seen.message["method"].as_str() {
+                Some("initialize") => initialized(version, json!({ "tools": {} })),
                 _ => text_result("done"),
             };
-            if !seen.body["id"].is_null() {
-                let reply = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result });
+            if !seen.message["id"].is_null() {
+                let reply = response(&seen.message, result);
                 sender.send(format!("data: {reply}\n\n")).unwrap();
             }
             empty(202)
@@ -838,8 +766,8 @@ async fn the_standalone_stream_is_open_before_a_client_that_answers_requests_is_
         legacy(seen, "s", || {
             kept.lock().unwrap().push(seen.method.clone());
             match seen.method {
-                Method::GET => response(200, &[("content-type", "text/event-stream")], ": open\n\n"),
-                _ => json_reply(seen, &text_result("x")),
+                Method::GET => respond(200, &[("content-type", "text/event-stream")], ": open\n\n"),
+                _ => seen.reply(&text_result("x")),
             }
         })
     })

@@ -13,8 +13,10 @@ mod negotiation;
 mod oauth;
 mod processes;
 mod programs;
+mod raw_http;
 mod rules;
 mod server_config;
+mod site;
 mod skills;
 mod soak;
 mod tls;
@@ -33,8 +35,9 @@ use mcp_runtime::{
     client::{Client, ClientBuilder, Error},
     prelude::*,
 };
-use mcp_tests::support::{HttpServer, PATIENCE};
-use tokio::time::timeout;
+use mcp_tests::support::{Act, HttpServer, PATIENCE, play, with_handshake};
+use serde_json::Value;
+use tokio::{sync::mpsc::UnboundedSender, time::timeout};
 
 /// The output, unless it takes too long.
 async fn within<F: Future>(future: F) -> F::Output {
@@ -178,6 +181,17 @@ async fn connect(server: &Server, way: Way, options: ClientBuilder) -> Result<Co
         }
     };
     Ok(Connected { client, _http: http })
+}
+
+/// A client of a server of this revision that a function plays, and what sends other messages of that server.
+async fn played<A: Into<Act>>(
+    revision: Revision,
+    capabilities: Value,
+    builder: ClientBuilder,
+    answer: impl FnMut(&str, &Value) -> A + Send + 'static,
+) -> (Client, UnboundedSender<Value>) {
+    let (streams, sender) = play(with_handshake(revision, capabilities, answer));
+    (within(builder.connect(streams)).await.expect("a connection"), sender)
 }
 
 /// Every transport with every revision, and with the one that is negotiated.

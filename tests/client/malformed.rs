@@ -13,91 +13,42 @@ use mcp_runtime::{
     Revision,
     client::{ChangeEvent, Client, ClientBuilder, CompletionOf, Error},
 };
+use mcp_tests::support::{Act, Peer, discovered, initialized, play, refusal, response};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 
-use super::within;
+use super::{
+    played,
+    raw_http::{Raw, raw_http},
+    within,
+};
 
-fn discovered() -> Value {
-    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": null } })
+fn capabilities() -> Value {
+    json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": null })
 }
 
-/// A server of 2026-07-28 on byte streams that answers with the bytes that a function makes of method and id.
-fn raw(stream: DuplexStream, answer: impl Fn(&str, &Value) -> Option<Vec<u8>> + Send + 'static) {
-    let (reader, mut writer) = tokio::io::split(stream);
-    tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).expect("a message");
-            let (method, id) = (message["method"].as_str().unwrap_or_default(), &message["id"]);
-            let text = match method {
-                "server/discover" => Some(response(id, &discovered())),
-                _ if id.is_null() => None,
-                method => answer(method, id),
-            };
-            if let Some(mut text) = text {
-                text.push(b'\n');
-                writer.write_all(&text).await.expect("the client reads");
-            }
-        }
-    });
-}
-
-fn response(id: &Value, result: &Value) -> Vec<u8> {
-    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string().into_bytes()
-}
-
+/// A server of 2026-07-28 on byte streams that answers with the bytes that a function makes of method and message.
 async fn over_streams(
     builder: ClientBuilder,
-    answer: impl Fn(&str, &Value) -> Option<Vec<u8>> + Send + 'static,
+    answer: impl Fn(&str, &Value) -> Vec<u8> + Send + 'static,
 ) -> Client {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    raw(theirs, answer);
-    within(builder.connect(tokio::io::split(ours))).await.unwrap()
+    let answer = move |method: &str, message: &Value| match message.get("id") {
+        Some(_) => Act::Bytes(answer(method, message)),
+        None => Act::Silence,
+    };
+    played(Revision::LATEST, capabilities(), builder, answer).await.0
 }
 
-/// Replies over HTTP as bytes: the type and the body.
-type RawReply = (&'static str, Vec<u8>);
-
 /// A server over HTTP whose event streams stay open; its URL.
-async fn over_http(answer: impl Fn(&Value) -> RawReply + Clone + Send + 'static) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = answer.clone();
-            tokio::spawn(async move {
-                let mut request = Vec::new();
-                let message: Value = loop {
-                    if stream.read_buf(&mut request).await? == 0 {
-                        return std::io::Result::Ok(());
-                    }
-                    let text = String::from_utf8_lossy(&request);
-                    let body = text.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-                    if let Ok(message) = serde_json::from_str(body) {
-                        break message;
-                    }
-                };
-                let (kind, body) = match message["method"].as_str() {
-                    Some("server/discover") => ("application/json", response(&message["id"], &discovered())),
-                    _ => answer(&message["id"]),
-                };
-                let is_stream = kind == "text/event-stream";
-                let length =
-                    if is_stream { String::new() } else { format!("content-length: {}\r\n", body.len()) };
-                let head =
-                    format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{length}connection: close\r\n\r\n");
-                stream.write_all(head.as_bytes()).await?;
-                stream.write_all(&body).await?;
-                if is_stream {
-                    // until the client closes it
-                    while stream.read_buf(&mut request).await? > 0 {}
-                }
-                Ok(())
-            });
-        }
-    });
-    url
+async fn over_http(answer: impl Fn(&Value) -> Raw + Clone + Send + 'static) -> String {
+    raw_http(move |message| match message["method"].as_str() {
+        Some("server/discover") => Raw::of(message, &discovered(capabilities())),
+        _ => answer(message),
+    })
+    .await
+}
+
+fn bytes_of(message: &Value) -> Vec<u8> {
+    message.to_string().into_bytes()
 }
 
 /// Responses to the request `ID` that are not valid.
@@ -116,8 +67,8 @@ const MALFORMED: [&[u8]; 12] = [
     b"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\xff\"}]}}",
 ];
 
-fn with_id(text: &[u8], id: &Value) -> Vec<u8> {
-    let (id, mut out) = (id.to_string(), Vec::new());
+fn with_id(text: &[u8], message: &Value) -> Vec<u8> {
+    let (id, mut out) = (message["id"].to_string(), Vec::new());
     let mut rest = text;
     while let Some(at) = rest.windows(2).position(|window| window == b"ID") {
         out.extend_from_slice(&rest[..at]);
@@ -132,16 +83,17 @@ fn with_id(text: &[u8], id: &Value) -> Vec<u8> {
 async fn a_malformed_response_fails_its_call_at_once() {
     for text in MALFORMED {
         let shown = String::from_utf8_lossy(text);
-        let client = over_streams(Client::builder(), move |_, id| Some(with_id(text, id))).await;
+        let client = over_streams(Client::builder(), move |_, message| with_id(text, message)).await;
         let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{shown}: {error:?}");
 
         for kind in ["application/json", "text/event-stream"] {
-            let url = over_http(move |id| {
-                let text = with_id(text, id);
-                let body =
-                    if kind == "application/json" { text } else { [b"data: ", &text[..], b"\n\n"].concat() };
-                (kind, body)
+            let url = over_http(move |message| {
+                let text = with_id(text, message);
+                match kind {
+                    "application/json" => Raw::Whole(kind, text),
+                    _ => Raw::Open([b"data: ", &text[..], b"\n\n"].concat()),
+                }
             })
             .await;
             let client = within(Client::connect(url)).await.unwrap();
@@ -153,15 +105,14 @@ async fn a_malformed_response_fails_its_call_at_once() {
 
 #[tokio::test]
 async fn a_malformed_response_concerns_no_other_call_and_lines_of_a_log_none() {
-    let client = over_streams(Client::builder(), |method, id| {
+    let client = over_streams(Client::builder(), |method, message| {
+        if method != "tools/call" {
+            return with_id(MALFORMED[0], message);
+        }
+        let (id, result) = (&message["id"], json!({ "content": [{ "type": "text", "text": "fine" }] }));
         let log = json!({ "level": "info", "id": id, "msg": "called" });
-        let text = match method {
-            "tools/call" => format!("{log}\nlistening\n[]\n{{\"a\": [{{\"id\":{id}}}\n").into_bytes(),
-            _ => with_id(MALFORMED[0], id),
-        };
-        let result = json!({ "content": [{ "type": "text", "text": "fine" }] });
-        let good = if method == "tools/call" { response(id, &result) } else { Vec::new() };
-        Some([text, good].concat())
+        let text = format!("{log}\nlistening\n[]\n{{\"a\": [{{\"id\":{id}}}\n");
+        [text.into_bytes(), bytes_of(&response(message, result))].concat()
     })
     .await;
     let (called, sent) = within(async {
@@ -176,7 +127,7 @@ async fn a_malformed_response_concerns_no_other_call_and_lines_of_a_log_none() {
 async fn an_error_without_an_id_fails_the_only_call_that_waits() {
     let client = over_streams(Client::builder(), |_, _| {
         let error = json!({ "code": -32700, "message": "parse error" });
-        Some(json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into_bytes())
+        bytes_of(&json!({ "jsonrpc": "2.0", "id": null, "error": error }))
     })
     .await;
     let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
@@ -191,41 +142,31 @@ async fn an_error_without_an_id_that_may_be_of_a_notification_fails_no_call() {
         json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32601, "message": "unknown method" } }),
         json!({ "jsonrpc": "2.0", "error": { "code": -32600, "message": "invalid" } }),
     ] {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (reader, mut writer) = tokio::io::split(theirs);
-        tokio::spawn(async move {
-            let mut lines = BufReader::new(reader).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                let message: Value = serde_json::from_str(&line).unwrap();
-                let id = &message["id"];
-                let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
-                let told = |text: &str| reply(json!({ "content": [{ "type": "text", "text": text }] }));
-                let replies = match (message["method"].as_str(), message["params"]["name"].as_str()) {
-                    (Some("initialize"), _) => vec![reply(
-                        json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} } }),
-                    )],
-                    // after the error of `notifications/initialized`
-                    (_, Some("first")) => vec![error.clone(), told("first")],
-                    // answered never: it is cancelled
-                    (_, Some("dropped")) => vec![],
-                    // after that of `notifications/cancelled`, and of the response to a ping
-                    (_, Some("second")) => {
-                        vec![error.clone(), json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })]
-                    }
-                    // all that may have an error have had it: the next one is the call's
-                    (_, Some("third")) => vec![error.clone()],
-                    _ if message["result"].is_object() => {
-                        vec![error.clone(), json!({ "jsonrpc": "2.0", "id": 4, "result": { "content": [] } })]
-                    }
-                    _ => vec![],
-                };
-                for reply in replies {
-                    writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
+        let (streams, _) = play(move |method, message| {
+            let told =
+                |text: &str| response(message, json!({ "content": [{ "type": "text", "text": text }] }));
+            Act::Say(match (method, message["params"]["name"].as_str()) {
+                ("initialize", _) => {
+                    vec![response(message, initialized("2025-06-18", json!({ "tools": {} })))]
                 }
-            }
+                // after the error of `notifications/initialized`
+                (_, Some("first")) => vec![error.clone(), told("first")],
+                // answered never: it is cancelled
+                (_, Some("dropped")) => vec![],
+                // after that of `notifications/cancelled`, and of the response to a ping
+                (_, Some("second")) => {
+                    vec![error.clone(), json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })]
+                }
+                // all that may have an error have had it: the next one is the call's
+                (_, Some("third")) => vec![error.clone()],
+                _ if message["result"].is_object() => {
+                    vec![error.clone(), json!({ "jsonrpc": "2.0", "id": 4, "result": { "content": [] } })]
+                }
+                _ => vec![],
+            })
         });
-        let builder = Client::builder().revision(Revision::V2025_06_18);
-        let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+        let client =
+            within(Client::builder().revision(Revision::V2025_06_18).connect(streams)).await.unwrap();
         let first = within(client.call("first", json!({})).into_future()).await.unwrap();
         assert_eq!(first.text(), "first");
         let mut dropped = Box::pin(client.call("dropped", json!({})).into_future());
@@ -239,9 +180,9 @@ async fn an_error_without_an_id_that_may_be_of_a_notification_fails_no_call() {
 
 #[tokio::test]
 async fn broken_utf_8_in_an_event_stream_is_not_replaced() {
-    let url = over_http(|id| {
+    let url = over_http(|message| {
         let event = b"data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"_meta\":{\"x\":\"a\xffb\"}}}\n\n";
-        ("text/event-stream", with_id(event, id))
+        Raw::Open(with_id(event, message))
     })
     .await;
     let client = within(Client::connect(url)).await.unwrap();
@@ -261,31 +202,23 @@ async fn a_large_reply_is_parsed_without_holding_the_thread() {
             tokio::task::yield_now().await;
         }
     });
-    let (ours, theirs) = tokio::io::duplex(1 << 20);
-    let (reader, mut writer) = tokio::io::split(theirs);
+    let (streams, mut peer) = Peer::new(1 << 20);
     let (at_end, counter) = (Arc::new(AtomicUsize::new(0)), turns.clone());
     let sent = at_end.clone();
     tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
-            let mut text = match message["method"].as_str() {
-                Some("server/discover") => response(&message["id"], &discovered()),
-                _ => {
-                    let row = r#"{"name":"tea","price":1.5,"tags":["a","b"]},"#;
-                    let rows = row.repeat(SIZE / row.len());
-                    let rows = format!("[{}]", rows.trim_end_matches(','));
-                    let head =
-                        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"#, message["id"]);
-                    format!(r#"{head}"structuredContent":{{"rows":{rows},"x":"\u0074"}}}}}}"#).into_bytes()
-                }
-            };
-            text.push(b'\n');
-            writer.write_all(&text).await.unwrap();
-            sent.store(counter.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
+        peer.answer("server/discover", &discovered(capabilities())).await;
+        let call = peer.next().await;
+        let row = r#"{"name":"tea","price":1.5,"tags":["a","b"]},"#;
+        let rows = row.repeat(SIZE / row.len());
+        let rows = format!("[{}]", rows.trim_end_matches(','));
+        let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"#, call["id"]);
+        let text = format!("{head}\"structuredContent\":{{\"rows\":{rows},\"x\":\"\\u0074\"}}}}}}\n");
+        peer.write(text.as_bytes()).await.unwrap();
+        sent.store(counter.load(Ordering::Relaxed), Ordering::Relaxed);
+        // until the client is dropped
+        peer.read().await
     });
-    let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+    let client = within(Client::connect(streams)).await.unwrap();
     let result = within(client.call("t", json!({})).into_future()).await.unwrap();
     let meanwhile = turns.load(Ordering::Relaxed) - at_end.load(Ordering::Relaxed);
     ticker.abort();
@@ -295,33 +228,14 @@ async fn a_large_reply_is_parsed_without_holding_the_thread() {
 
 #[tokio::test]
 async fn a_server_that_refuses_initialize_before_it_answers_the_probe_is_used() {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (reader, mut writer) = tokio::io::split(theirs);
-    tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        let mut waiting = Vec::new();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
-            let (id, method) = (message["id"].clone(), message["method"].as_str().unwrap_or_default());
-            match method {
-                "server/discover" => waiting.push(id),
-                "initialize" => {
-                    let refusal =
-                        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "no" } });
-                    writer.write_all(format!("{refusal}\n").as_bytes()).await.unwrap();
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    for id in waiting.drain(..) {
-                        let mut text = response(&id, &discovered());
-                        text.push(b'\n');
-                        writer.write_all(&text).await.unwrap();
-                    }
-                }
-                _ => {}
-            }
-        }
-    });
+    let (streams, mut peer) = Peer::new(1 << 16);
     let builder = Client::builder().probe_timeout(Duration::from_millis(20));
-    let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+    let connecting = tokio::spawn(builder.connect(streams));
+    let (probe, handshake) = (peer.next().await, peer.next().await);
+    peer.send(&refusal(&handshake, -32601)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    peer.reply(&probe, &discovered(capabilities())).await;
+    let client = within(connecting).await.unwrap().unwrap();
     assert_eq!(client.revision(), Some(Revision::V2026_07_28));
 }
 
@@ -330,12 +244,12 @@ async fn a_tool_whose_schema_is_too_deep_is_left_out_of_the_list() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let kept = events.clone();
     let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
-    let client = over_streams(builder, |_, id| {
+    let client = over_streams(builder, |_, message| {
         let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(500), "}".repeat(500));
         let tools = format!(
             r#"[{{"name":"a","inputSchema":{{}}}},{{"name":"deep\u001b[2J","inputSchema":{deep}}},{{"name":"b","inputSchema":{{}}}}]"#
         );
-        Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":{tools}}}}}"#).into_bytes())
+        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, message["id"]).into_bytes()
     })
     .await;
     let tools = within(client.tools().into_future()).await.unwrap();
@@ -393,28 +307,16 @@ async fn an_output_schema_is_enforced_as_far_as_it_can_be() {
         ),
     ] {
         let (sent, structured) = (schema.clone(), [good.clone(), bad.clone()]);
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (reader, mut writer) = tokio::io::split(theirs);
-        tokio::spawn(async move {
-            let mut lines = BufReader::new(reader).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                let message: Value = serde_json::from_str(&line).unwrap();
-                let result = match message["method"].as_str() {
-                    Some("server/discover") => discovered(),
-                    Some("tools/list") => {
-                        json!({ "tools": [{ "name": "t", "inputSchema": {}, "outputSchema": sent }] })
-                    }
-                    _ => {
-                        let which = usize::from(message["params"]["arguments"]["bad"] == true);
-                        json!({ "content": [], "structuredContent": structured[which] })
-                    }
-                };
-                let mut text = response(&message["id"], &result);
-                text.push(b'\n');
-                writer.write_all(&text).await.unwrap();
+        let answer = move |method: &str, message: &Value| match method {
+            "tools/list" => {
+                Act::Result(json!({ "tools": [{ "name": "t", "inputSchema": {}, "outputSchema": sent }] }))
             }
-        });
-        let client = within(Client::connect(tokio::io::split(ours))).await.unwrap();
+            _ => {
+                let which = usize::from(message["params"]["arguments"]["bad"] == true);
+                Act::Result(json!({ "content": [], "structuredContent": structured[which] }))
+            }
+        };
+        let (client, _) = played(Revision::LATEST, capabilities(), Client::builder(), answer).await;
         let tools = within(client.tools().into_future()).await.unwrap();
         let named = tools[0].unenforced_output();
         assert_eq!(named.len(), usize::from(!unenforced.is_empty()), "{named:?}");
@@ -429,23 +331,15 @@ async fn an_output_schema_is_enforced_as_far_as_it_can_be() {
 #[tokio::test]
 async fn a_byte_order_mark_before_the_first_message_is_not_a_part_of_it() {
     let mark = b"\xef\xbb\xbf";
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (reader, mut writer) = tokio::io::split(theirs);
-    tokio::spawn(async move {
-        writer.write_all(mark).await.unwrap();
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
-            let mut text = response(&message["id"], &discovered());
-            text.push(b'\n');
-            writer.write_all(&text).await.unwrap();
-        }
-    });
-    let builder = Client::builder().revision(Revision::V2026_07_28);
-    within(builder.connect(tokio::io::split(ours))).await.unwrap();
+    let (streams, mut peer) = Peer::new(1 << 16);
+    let connecting = tokio::spawn(Client::connect(streams));
+    peer.write(mark).await.unwrap();
+    peer.answer("server/discover", &discovered(capabilities())).await;
+    within(connecting).await.unwrap().unwrap();
 
-    let url = over_http(move |id| {
-        ("application/json", [&mark[..], &response(id, &json!({ "content": [] }))].concat())
+    let url = over_http(move |message| {
+        let text = bytes_of(&response(message, json!({ "content": [] })));
+        Raw::Whole("application/json", [&mark[..], &text].concat())
     })
     .await;
     let client = within(Client::connect(url)).await.unwrap();
@@ -455,7 +349,7 @@ async fn a_byte_order_mark_before_the_first_message_is_not_a_part_of_it() {
 /// Servers that write null for every member that they do not have.
 #[tokio::test]
 async fn members_of_results_that_are_null_are_absent() {
-    let client = over_streams(Client::builder(), |method, id| {
+    let client = over_streams(Client::builder(), |method, message| {
         let result = match method {
             "tools/list" => {
                 json!({ "tools": [{ "name": "t", "title": null, "description": null, "inputSchema": {},
@@ -476,7 +370,7 @@ async fn members_of_results_that_are_null_are_absent() {
             }
             _ => json!({}),
         };
-        Some(response(id, &result))
+        bytes_of(&response(message, result))
     })
     .await;
     assert_eq!(within(client.tools().into_future()).await.unwrap()[0].output_schema(), None);
@@ -494,7 +388,8 @@ async fn members_of_results_that_are_null_are_absent() {
 
 #[tokio::test]
 async fn a_page_in_place_of_a_reply_is_named_with_its_type_and_beginning() {
-    let url = over_http(|_| ("text/html; charset=utf-8", b"<!doctype html><h1>Sign in</h1>".to_vec())).await;
+    let page = b"<!doctype html><h1>Sign in</h1>";
+    let url = over_http(|_| Raw::Whole("text/html; charset=utf-8", page.to_vec())).await;
     let client = within(Client::connect(url)).await.unwrap();
     let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
     let text = error.to_string();
@@ -518,16 +413,15 @@ async fn compressed_replies_are_read_within_the_limits_of_what_they_become() {
     };
     let handler = move |headers: HeaderMap, body: String| async move {
         let message: Value = serde_json::from_str(&body).unwrap();
-        let (id, params) = (&message["id"], &message["params"]);
         assert_eq!(headers["accept-encoding"], "gzip");
-        let arguments = &params["arguments"];
+        let arguments = &message["params"]["arguments"];
         let text = "x".repeat(usize::try_from(arguments["size"].as_u64().unwrap_or(1)).unwrap());
         let result = json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] });
         let is_stream = arguments["stream"] == true;
         let text = match message["method"].as_str() {
-            Some("server/discover") => response(id, &discovered()),
-            _ if is_stream => [b"data: ", &response(id, &result)[..], b"\n\n"].concat(),
-            _ => response(id, &result),
+            Some("server/discover") => bytes_of(&response(&message, discovered(capabilities()))),
+            _ if is_stream => format!("data: {}\n\n", response(&message, result)).into_bytes(),
+            _ => bytes_of(&response(&message, result)),
         };
         let mut body = gzip(&text);
         if arguments["cut"] == true {

@@ -18,61 +18,38 @@ use mcp_runtime::{
     Revision,
     client::{Client, Error},
 };
-use mcp_tests::support::{PATIENCE, serve_router};
+use mcp_tests::support::{
+    Act, ClientStreams, PATIENCE, Peer, discovered, initialized, play, refusal, response as response_to,
+    serve_router,
+};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
 use super::within;
 
-/// A server that answers requests by a function of method and params: a result, or an error code.
-pub(crate) async fn script(
-    stream: DuplexStream,
-    mut answer: impl FnMut(&str, &Value) -> Result<Value, i64> + Send,
-) {
-    let (reader, mut writer) = tokio::io::split(stream);
-    let mut lines = BufReader::new(reader).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        let message: Value = serde_json::from_str(&line).expect("a message");
-        let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
-            continue;
-        };
-        let id = &message["id"];
-        let reply = match answer(method, &message["params"]) {
-            // no answer at all
-            Err(0) => continue,
-            Err(code) => {
-                let data = json!({ "supported": ["2026-07-28", "1900-01-01"] });
-                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no", "data": data } })
-            }
-            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-        };
-        if writer.write_all(format!("{reply}\n").as_bytes()).await.is_err() {
-            return;
-        }
-    }
+fn old(version: &str) -> Value {
+    initialized(version, json!({ "tools": {} }))
 }
 
-fn initialized(version: &str) -> Value {
-    json!({ "protocolVersion": version, "capabilities": { "tools": {} }, "serverInfo": { "name": "old", "version": "1" } })
+fn naming(versions: &[&str]) -> Value {
+    let mut result = discovered(json!({ "tools": {} }));
+    result["supportedVersions"] = json!(versions);
+    result
 }
 
-fn discovered(versions: &[&str]) -> Value {
-    json!({ "resultType": "complete", "supportedVersions": versions, "capabilities": { "tools": {} } })
-}
-
-/// Connects to a scripted server; the methods that it was asked for.
-async fn negotiate(
-    answer: impl Fn(&str) -> Result<Value, i64> + Send + 'static,
+/// Connects to a played server; the methods that it was asked for.
+async fn negotiate<A: Into<Act>>(
+    answer: impl Fn(&str) -> A + Send + 'static,
 ) -> (Result<Client, Error>, Vec<String>) {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
-    tokio::spawn(script(theirs, move |method, _| {
-        kept.lock().unwrap().push(method.to_owned());
+    let (streams, _) = play(move |method, message| {
+        if message.get("id").is_some() {
+            kept.lock().unwrap().push(method.to_owned());
+        }
         answer(method)
-    }));
+    });
     let client = Client::builder().probe_timeout(Duration::from_millis(50));
-    let connected = within(client.connect(tokio::io::split(ours))).await;
+    let connected = within(client.connect(streams)).await;
     let seen = seen.lock().unwrap().clone();
     (connected, seen)
 }
@@ -81,7 +58,7 @@ async fn negotiate(
 async fn a_legacy_server_is_found_by_whatever_error_it_answers_with() {
     for code in [-32601, -32602, -32600, -32002, -1, 1] {
         let (client, seen) = negotiate(move |method| match method {
-            "initialize" => Ok(initialized("2025-06-18")),
+            "initialize" => Ok(old("2025-06-18")),
             _ => Err(code),
         })
         .await;
@@ -104,7 +81,7 @@ async fn a_server_that_answers_the_probe_with_anything_else_than_its_description
     ] {
         let answered = result.clone();
         let (client, seen) = negotiate(move |method| match method {
-            "initialize" => Ok(initialized("2025-11-25")),
+            "initialize" => Ok(old("2025-11-25")),
             _ => Ok(answered.clone()),
         })
         .await;
@@ -116,8 +93,8 @@ async fn a_server_that_answers_the_probe_with_anything_else_than_its_description
 #[tokio::test]
 async fn a_silent_server_is_tried_as_a_legacy_one() {
     let (client, seen) = negotiate(|method| match method {
-        "initialize" => Ok(initialized("2024-11-05")),
-        _ => Err(0),
+        "initialize" => Act::Result(old("2024-11-05")),
+        _ => Act::Silence,
     })
     .await;
     assert_eq!(client.unwrap().revision(), Some(Revision::V2024_11_05));
@@ -126,25 +103,21 @@ async fn a_silent_server_is_tried_as_a_legacy_one() {
 
 #[tokio::test]
 async fn a_modern_server_that_is_slow_to_start_is_used_as_one() {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        script(theirs, |method, _| match method {
-            "server/discover" => Ok(discovered(&["2026-07-28"])),
-            _ => Err(-32601),
-        })
-        .await;
-    });
+    let (streams, mut peer) = Peer::new(1 << 16);
     let client = Client::builder().probe_timeout(Duration::from_millis(20));
-    let client = within(client.connect(tokio::io::split(ours))).await.unwrap();
+    let connecting = tokio::spawn(client.connect(streams));
+    let (probe, handshake) = (peer.next().await, peer.next().await);
+    peer.reply(&probe, &naming(&["2026-07-28"])).await;
+    peer.send(&refusal(&handshake, -32601)).await;
+    let client = within(connecting).await.unwrap().unwrap();
     assert_eq!(client.revision(), Some(Revision::V2026_07_28));
 }
 
 #[tokio::test]
 async fn a_server_that_names_only_legacy_revisions_gets_a_handshake() {
     let (client, seen) = negotiate(|method| match method {
-        "initialize" => Ok(initialized("2025-11-25")),
-        _ => Ok(discovered(&["2025-03-26", "2025-11-25"])),
+        "initialize" => Ok(old("2025-11-25")),
+        _ => Ok(naming(&["2025-03-26", "2025-11-25"])),
     })
     .await;
     assert_eq!(client.unwrap().revision(), Some(Revision::V2025_11_25));
@@ -163,7 +136,7 @@ async fn a_server_that_contradicts_itself_is_an_error_and_no_loop() {
     // it names a legacy revision, and refuses the handshake of it
     let (client, seen) = negotiate(|method| match method {
         "initialize" => Err(-32022),
-        _ => Ok(discovered(&["2025-11-25"])),
+        _ => Ok(naming(&["2025-11-25"])),
     })
     .await;
     assert!(matches!(client, Err(Error::Unsupported { .. })), "{client:?}");
@@ -171,28 +144,27 @@ async fn a_server_that_contradicts_itself_is_an_error_and_no_loop() {
 
     // it answers a handshake with a revision that has none
     let (client, seen) = negotiate(|method| match method {
-        "initialize" => Ok(initialized("2026-07-28")),
+        "initialize" => Ok(old("2026-07-28")),
         _ => Err(-32601),
     })
     .await;
     assert!(matches!(client, Err(Error::Unsupported { .. })), "{client:?}");
     assert_eq!(seen, ["server/discover", "initialize"]);
 
-    let (client, _) = negotiate(|_| Ok(discovered(&["2099-01-01"]))).await;
+    let (client, _) = negotiate(|_| Ok(naming(&["2099-01-01"]))).await;
     assert!(matches!(client, Err(Error::Unsupported { .. })), "{client:?}");
 }
 
 #[tokio::test]
 async fn a_pinned_revision_is_the_only_one_that_is_tried() {
     for revision in Revision::ALL {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
         let asked = Arc::new(Mutex::new(Vec::new()));
         let kept = asked.clone();
-        tokio::spawn(script(theirs, move |method, params| {
-            kept.lock().unwrap().push((method.to_owned(), params["protocolVersion"].clone()));
-            Err(-32601)
-        }));
-        let connected = within(Client::builder().revision(*revision).connect(tokio::io::split(ours))).await;
+        let (streams, _) = play(move |method, message| {
+            kept.lock().unwrap().push((method.to_owned(), message["params"]["protocolVersion"].clone()));
+            Act::Error(-32601)
+        });
+        let connected = within(Client::builder().revision(*revision).connect(streams)).await;
         assert!(connected.is_err());
         let expected = if revision.is_modern() {
             ("server/discover".to_owned(), Value::Null)
@@ -251,7 +223,7 @@ async fn failing_over_http(failure: Failure, wire: Wire, seen: Arc<Mutex<Vec<Str
         seen.lock().unwrap().push(format!("{method}{}", if has_session { " in a session" } else { "" }));
         match (method, failure) {
             ("initialize", _) => {
-                let result = initialized("2025-06-18");
+                let result = old("2025-06-18");
                 say(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
             }
             ("ping", _) => say(json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string()),
@@ -273,29 +245,23 @@ async fn failing_over_http(failure: Failure, wire: Wire, seen: Arc<Mutex<Vec<Str
     format!("http://{}{path}", serve_router(app).await)
 }
 
-fn failing_over_lines(failure: Failure, stream: DuplexStream, seen: Arc<Mutex<Vec<String>>>) {
-    let (reader, mut writer) = tokio::io::split(stream);
-    tokio::spawn(async move {
-        let mut lines = BufReader::new(reader).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
-            let (method, id) = (message["method"].as_str().unwrap(), &message["id"]);
-            if id.is_null() {
-                continue;
-            }
+/// The same over lines; the client's end.
+fn failing_over_lines(failure: Failure, seen: Arc<Mutex<Vec<String>>>) -> ClientStreams {
+    let (streams, _) = play(move |method, message| {
+        if message.get("id").is_some() {
             seen.lock().unwrap().push(method.to_owned());
-            let text = match (method, failure) {
-                ("initialize", _) => {
-                    json!({ "jsonrpc": "2.0", "id": id, "result": initialized("2025-06-18") }).to_string()
-                }
-                ("ping", _) => json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string(),
-                (_, Failure::Says(text) | Failure::Chats(text)) => text.replace("ID", &id.to_string()),
-                (_, Failure::Silence) => continue,
-                (_, Failure::End | Failure::Status(..)) => return,
-            };
-            writer.write_all(format!("{text}\n").as_bytes()).await.unwrap();
+        }
+        match (method, failure) {
+            ("initialize", _) => Act::Result(old("2025-06-18")),
+            ("ping", _) => Act::Result(json!({})),
+            ("notifications/initialized", _) | (_, Failure::Silence) => Act::Silence,
+            (_, Failure::Says(text) | Failure::Chats(text)) => {
+                Act::Bytes(text.replace("ID", &message["id"].to_string()).into_bytes())
+            }
+            (_, Failure::End | Failure::Status(..)) => Act::End,
         }
     });
+    streams
 }
 
 /// How a server of another era fails the probe, over each wire: all of them are used by a handshake.
@@ -340,11 +306,7 @@ async fn a_server_that_fails_the_probe_in_any_way_gets_a_handshake() {
         let patience = if is_silent { Duration::from_millis(50) } else { PATIENCE };
         let builder = Client::builder().probe_timeout(patience);
         let connected = match wire {
-            Wire::Lines => {
-                let (ours, theirs) = tokio::io::duplex(1 << 16);
-                failing_over_lines(way, theirs, seen.clone());
-                within(builder.connect(tokio::io::split(ours))).await
-            }
+            Wire::Lines => within(builder.connect(failing_over_lines(way, seen.clone()))).await,
             _ => within(builder.connect(failing_over_http(way, wire, seen.clone()).await)).await,
         };
         if wire == Wire::Lines && matches!(way, Failure::End) {
@@ -403,9 +365,9 @@ async fn a_modern_server_that_is_slow_over_http_is_used_as_one_and_without_the_s
                 while !answered("notifications/initialized") {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                discovered(&["2026-07-28"])
+                naming(&["2026-07-28"])
             }
-            "initialize" => initialized("2025-11-25"),
+            "initialize" => old("2025-11-25"),
             "notifications/initialized" => std::future::pending().await,
             _ => json!({ "resultType": "complete", "tools": [] }),
         };
@@ -421,4 +383,33 @@ async fn a_modern_server_that_is_slow_over_http_is_used_as_one_and_without_the_s
     within(client.tools().into_future()).await.unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(seen.last(), Some(&("tools/list".to_owned(), false)), "{seen:?}");
+}
+
+/// A server of both eras that is slow for once: it is used as a legacy one then, and not taken for one the next time.
+#[tokio::test]
+async fn a_server_that_was_slow_to_answer_the_probe_is_probed_again() {
+    let probes = Arc::new(AtomicUsize::new(0));
+    let counted = probes.clone();
+    let handler = move |method: Method, body: String| async move {
+        let message: Value = serde_json::from_str(&body).unwrap_or_default();
+        let result = match message["method"].as_str() {
+            Some("server/discover") if counted.fetch_add(1, Ordering::SeqCst) == 0 => {
+                std::future::pending().await
+            }
+            Some("server/discover") => naming(&["2025-11-25", "2026-07-28"]),
+            _ => old("2025-11-25"),
+        };
+        let status = if method == Method::POST { 200 } else { 405 };
+        let response = Response::builder().status(status).header("content-type", "application/json");
+        response.body(Body::from(response_to(&message, result).to_string())).unwrap()
+    };
+    let app = axum::Router::new().route("/mcp", any(handler));
+    let url = format!("http://{}/mcp", serve_router(app).await);
+    for (patience, revision) in
+        [(Duration::from_millis(20), Revision::V2025_11_25), (PATIENCE, Revision::V2026_07_28)]
+    {
+        let client = within(Client::builder().probe_timeout(patience).connect(&url)).await.unwrap();
+        assert_eq!(client.revision(), Some(revision));
+    }
+    assert_eq!(probes.load(Ordering::SeqCst), 2);
 }

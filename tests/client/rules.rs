@@ -9,71 +9,23 @@ use mcp_runtime::{
     Revision,
     client::{ChangeEvent, Client, ClientBuilder, CompletionOf, ElicitAnswer, Error, SampleAnswer},
 };
+use mcp_tests::support::{Peer, SUBSCRIPTION, cancelled, discovered, initialized, notification, request};
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
 
 use super::{until, within};
 
-/// A server on byte streams, which a test plays message by message.
-struct Peer {
-    reader: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    writer: WriteHalf<DuplexStream>,
-}
-
-impl Peer {
-    /// The next message of the client.
-    async fn next(&mut self) -> Value {
-        let line = within(self.reader.next_line()).await.unwrap().expect("a message");
-        serde_json::from_str(&line).unwrap()
-    }
-
-    async fn send(&mut self, message: &Value) {
-        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
-    }
-
-    async fn reply(&mut self, request: &Value, result: &Value) {
-        self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
-    }
-
-    /// Answers the next message, which must be this request.
-    async fn answer(&mut self, method: &str, result: &Value) -> Value {
-        let request = self.next().await;
-        assert_eq!(request["method"], method, "{request}");
-        self.reply(&request, result).await;
-        request
-    }
-
-    /// The reply to a request of this server.
-    async fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": params })).await;
-        let reply = self.next().await;
-        assert_eq!(reply["id"], "q", "{reply}");
-        reply
-    }
-}
-
-fn discovered(capabilities: &Value) -> Value {
-    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities })
-}
-
 /// A client of this revision and its server, after the handshake.
 async fn connected(revision: Revision, capabilities: Value, builder: ClientBuilder) -> (Client, Peer) {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (reader, writer) = tokio::io::split(theirs);
-    let mut peer = Peer { reader: BufReader::new(reader).lines(), writer };
+    let (streams, mut peer) = Peer::new(1 << 16);
     let handshake = async {
         if revision.is_modern() {
-            peer.answer("server/discover", &discovered(&capabilities)).await;
+            peer.answer("server/discover", &discovered(capabilities)).await;
             return;
         }
-        let result = json!({ "protocolVersion": revision.as_str(), "capabilities": capabilities,
-            "serverInfo": { "name": "odd", "version": "1" } });
-        peer.answer("initialize", &result).await;
+        peer.answer("initialize", &initialized(revision.as_str(), capabilities)).await;
         assert_eq!(peer.next().await["method"], "notifications/initialized");
     };
-    let connecting = within(builder.revision(revision).connect(tokio::io::split(ours)));
+    let connecting = within(builder.revision(revision).connect(streams));
     let (client, ()) = tokio::join!(connecting, handshake);
     (client.unwrap(), peer)
 }
@@ -154,22 +106,19 @@ async fn a_subscription_that_the_server_cancels_has_ended() {
     let (client, mut peer) = connected(Revision::V2026_07_28, capabilities.clone(), builder).await;
     let listen = peer.next().await;
     assert_eq!(listen["method"], "subscriptions/listen");
-    let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
-    peer.send(&json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-        "params": { "_meta": meta, "notifications": { "toolsListChanged": true } } }))
-        .await;
+    let meta = json!({ SUBSCRIPTION: listen["id"] });
+    let accepted = json!({ "_meta": meta, "notifications": { "toolsListChanged": true } });
+    peer.send(&notification("notifications/subscriptions/acknowledged", accepted)).await;
     // one that names no subscription ends none
-    let cancel = |id: Value| json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
-    peer.send(&cancel(json!(9999))).await;
-    peer.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": { "_meta": meta } }))
-        .await;
+    peer.send(&cancelled(9999)).await;
+    peer.send(&notification("notifications/tools/list_changed", json!({ "_meta": meta }))).await;
     until(|| !seen.lock().unwrap().is_empty()).await;
     assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Tools]);
-    peer.send(&cancel(listen["id"].clone())).await;
+    peer.send(&cancelled(listen["id"].clone())).await;
     until(|| seen.lock().unwrap().last() == Some(&ChangeEvent::Ended)).await;
     // a request that has ended is not cancelled by the client
     let (pinged, ()) = tokio::join!(within(client.ping().into_future()), async {
-        peer.answer("server/discover", &discovered(&capabilities)).await;
+        peer.answer("server/discover", &discovered(capabilities.clone())).await;
     });
     pinged.unwrap();
 }
@@ -182,18 +131,15 @@ async fn changes_on_a_shared_channel_count_only_with_the_id_of_a_subscription() 
     let capabilities = json!({ "tools": { "listChanged": true }, "prompts": { "listChanged": true } });
     let (_client, mut peer) = connected(Revision::V2026_07_28, capabilities, builder).await;
     let listen = peer.next().await;
-    for params in [json!({}), json!({ "_meta": { "io.modelcontextprotocol/subscriptionId": 9999 } })] {
+    for params in [json!({}), json!({ "_meta": { SUBSCRIPTION: 9999 } })] {
         for method in ["notifications/tools/list_changed", "notifications/resources/updated"] {
             let mut params = params.clone();
             params["uri"] = "x://y".into();
-            peer.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+            peer.send(&notification(method, params)).await;
         }
     }
-    let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
-    peer.send(
-        &json!({ "jsonrpc": "2.0", "method": "notifications/prompts/list_changed", "params": { "_meta": meta } }),
-    )
-    .await;
+    let meta = json!({ SUBSCRIPTION: listen["id"] });
+    peer.send(&notification("notifications/prompts/list_changed", json!({ "_meta": meta }))).await;
     until(|| !seen.lock().unwrap().is_empty()).await;
     assert_eq!(*seen.lock().unwrap(), [ChangeEvent::Prompts]);
 }
@@ -210,11 +156,11 @@ async fn a_client_of_2026_07_28_answers_no_request_of_the_server() {
             ("no/such", json!({})),
         ] {
             let id = format!("{method}{round}");
-            peer.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+            peer.send(&request(id, method, params)).await;
         }
         // a response would come before what is sent later
         let (pinged, ()) = tokio::join!(within(client.ping().into_future()), async {
-            peer.answer("server/discover", &discovered(&json!({ "tools": {} }))).await;
+            peer.answer("server/discover", &discovered(json!({ "tools": {} }))).await;
         });
         pinged.unwrap();
     }
@@ -398,9 +344,7 @@ async fn responses_that_belong_to_a_task_say_so_and_pings_are_answered_by_a_busy
     let form = |message: &str| json!({ "message": message, "requestedSchema": { "type": "object" }, "_meta": related });
     let reply = peer.ask("elicitation/create", &form("now")).await;
     assert_eq!(reply["result"], json!({ "action": "decline", "_meta": related }));
-    let waiting =
-        json!({ "jsonrpc": "2.0", "id": "w", "method": "elicitation/create", "params": form("wait") });
-    peer.send(&waiting).await;
+    peer.send(&request("w", "elicitation/create", form("wait"))).await;
     assert_eq!(peer.ask("elicitation/create", &form("now")).await["error"]["code"], -32603, "it is busy");
     assert_eq!(peer.ask("ping", &json!({})).await["result"], json!({}));
 }

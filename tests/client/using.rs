@@ -14,10 +14,10 @@ use mcp_runtime::{
     content::{Content, Role},
     tool::{ToolCall, ToolDef},
 };
+use mcp_tests::support::{Peer, discovered, notification};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use super::{Point, builder, cells, connect, pinned, within};
+use super::{Point, builder, cells, connect, pinned, played, within};
 
 #[tokio::test]
 async fn lists_have_typed_entries_of_all_pages() {
@@ -137,12 +137,7 @@ async fn what_the_server_does_not_declare_is_unsupported() {
 #[tokio::test]
 async fn structured_content_is_checked_against_the_schema_of_a_tool_that_is_known() {
     // a server that does not keep its word, behind a client that does not know it
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    tokio::spawn(super::negotiation::script(theirs, |method, _| match method {
-        "initialize" => Ok(json!({
-            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
-            "serverInfo": { "name": "x", "version": "1" }
-        })),
+    let answer = |method: &str, _: &Value| match method {
         "tools/list" => {
             Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" }, "outputSchema":
             { "type": "object", "properties": { "x": { "type": "integer" } }, "required": ["x"] } }] }))
@@ -151,8 +146,8 @@ async fn structured_content_is_checked_against_the_schema_of_a_tool_that_is_know
             Ok(json!({ "content": [{ "type": "hologram", "depth": 3 }], "structuredContent": { "x": "1" } }))
         }
         _ => Err(-32601),
-    }));
-    let client = within(pinned(None).connect(tokio::io::split(ours))).await.unwrap();
+    };
+    let (client, _) = played(Revision::V2025_11_25, json!({ "tools": {} }), pinned(None), answer).await;
     let call = || within(client.call("t", json!({})).into_future());
     let result = call().await.unwrap();
     assert_eq!(result.content, [Content::Unknown(json!({ "type": "hologram", "depth": 3 }))]);
@@ -168,48 +163,33 @@ fn clients_can_be_shared_and_sent() {
     check::<Client>();
 }
 
-/// A server of 2026-07-28 that answers nothing but a call of `slow`, after it has reported progress `steps` times, one
-/// each three seconds. It counts the requests that were cancelled.
-async fn slow_server(stream: tokio::io::DuplexStream, steps: u32, cancelled: Arc<AtomicUsize>) {
-    let (reader, writer) = tokio::io::split(stream);
-    let writer = Arc::new(tokio::sync::Mutex::new(writer));
-    let send = async |message: Value| {
-        let text = format!("{message}\n");
-        writer.lock().await.write_all(text.as_bytes()).await.expect("the client reads");
-    };
-    let mut lines = BufReader::new(reader).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        let message: Value = serde_json::from_str(&line).expect("a message");
-        let id = &message["id"];
-        match message["method"].as_str() {
-            Some("server/discover") => {
-                let result = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
-                    "capabilities": { "tools": {} } });
-                send(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
-            }
-            Some("notifications/cancelled") => {
-                cancelled.fetch_add(1, Ordering::SeqCst);
-            }
-            Some("tools/call") if message["params"]["name"] == "slow" => {
-                let token = &message["params"]["_meta"]["progressToken"];
-                for step in 0..steps {
-                    tokio::time::sleep(Duration::from_secs(3)).await;
-                    let params = json!({ "progressToken": token, "progress": step });
-                    send(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }))
-                        .await;
-                }
-                send(json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } })).await;
-            }
-            _ => {}
-        }
-    }
-}
-
+/// A client of a server of 2026-07-28 that answers nothing but a call of `slow`, after it has reported progress `steps`
+/// times, one each three seconds, in which it reads nothing. It counts the requests that were cancelled.
 async fn slow(steps: u32) -> (Client, Arc<AtomicUsize>) {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (streams, mut peer) = Peer::new(1 << 16);
     let cancelled = Arc::new(AtomicUsize::new(0));
-    tokio::spawn(slow_server(theirs, steps, cancelled.clone()));
-    let client = Client::builder().timeout(Duration::from_secs(20)).connect(tokio::io::split(ours)).await;
+    let counted = cancelled.clone();
+    tokio::spawn(async move {
+        while let Some(message) = peer.read().await {
+            match message["method"].as_str() {
+                Some("server/discover") => {
+                    peer.reply(&message, &discovered(json!({ "tools": {} }))).await;
+                }
+                Some("notifications/cancelled") => drop(counted.fetch_add(1, Ordering::SeqCst)),
+                Some("tools/call") if message["params"]["name"] == "slow" => {
+                    let token = &message["params"]["_meta"]["progressToken"];
+                    for step in 0..steps {
+                        tokio::time::sleep(Duration::from_secs(3)).await;
+                        let params = json!({ "progressToken": token, "progress": step });
+                        peer.send(&notification("notifications/progress", params)).await;
+                    }
+                    peer.reply(&message, &json!({ "content": [] })).await;
+                }
+                _ => {}
+            }
+        }
+    });
+    let client = Client::builder().timeout(Duration::from_secs(20)).connect(streams).await;
     (client.expect("a connection"), cancelled)
 }
 
@@ -250,20 +230,9 @@ async fn requests_that_wait_to_be_written_are_bounded_and_others_wait_for_room()
     // the server reads nothing while the calls are made, and each fills a write
     const CALLS: usize = 300;
     const QUEUED: usize = 256;
-    let (ours, theirs) = tokio::io::duplex(1024);
-    let (reader, mut writer) = tokio::io::split(theirs);
-    let mut lines = BufReader::new(reader).lines();
-    let mut reply = async |message: &Value| {
-        let result = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
-            "capabilities": { "tools": {} }, "content": [] });
-        let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
-        writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
-    };
-    let mut next = async || -> Value {
-        within(lines.next_line()).await.unwrap().expect("a message").parse().expect("JSON")
-    };
-    let connecting = tokio::spawn(Client::builder().connect(tokio::io::split(ours)).into_future());
-    reply(&next().await).await;
+    let (streams, mut peer) = Peer::new(1024);
+    let connecting = tokio::spawn(Client::builder().connect(streams));
+    peer.answer("server/discover", &discovered(json!({ "tools": {} }))).await;
     let client = within(connecting).await.unwrap().unwrap();
 
     let text = "x".repeat(64 << 10);
@@ -279,11 +248,11 @@ async fn requests_that_wait_to_be_written_are_bounded_and_others_wait_for_room()
     let last = tokio::spawn(client.call("last", json!({})).into_future());
     let (mut written, mut cancelled) = (0, 0);
     loop {
-        let message = next().await;
+        let message = peer.next().await;
         match (message["method"].as_str(), message["params"]["name"].as_str()) {
             (Some("tools/call"), Some("long")) => written += 1,
             (Some("notifications/cancelled"), _) => cancelled += 1,
-            _ => break reply(&message).await,
+            _ => break peer.reply(&message, &json!({ "content": [] })).await,
         }
     }
     // those in the queue, and the one that was being written; the server hears nothing of the others

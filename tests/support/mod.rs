@@ -12,6 +12,7 @@ mod issuer;
 mod lines;
 mod memory;
 mod message;
+mod peer;
 mod server;
 mod shared;
 
@@ -28,6 +29,7 @@ pub use message::{
     SUBSCRIPTION, call, cancelled, error_code, initialize, legacy_call, meta, notification, ping, request,
     text_of,
 };
+pub use peer::{Act, ClientStreams, Peer, discovered, initialized, play, refusal, response, with_handshake};
 pub use server::{HttpServer, serve_router, server_key};
 pub use shared::BreakableStore;
 

@@ -6,27 +6,29 @@ mod reads;
 mod telemetry;
 mod toolsets;
 
-use mcp_runtime::client::{
-    Client, Error,
-    agent::{Toolset, ToolsetResult, ToolsetTool},
+use mcp_runtime::{
+    Revision,
+    client::{
+        Client, Error,
+        agent::{Toolset, ToolsetResult, ToolsetTool},
+    },
 };
+use mcp_tests::support::Act;
 use serde_json::{Value, json};
 
-use super::{negotiation, pinned, within};
+use super::{pinned, played, within};
 
 /// A client of a legacy server that answers with these results.
 async fn scripted(answer: impl Fn(&str, &Value) -> Value + Send + 'static) -> Client {
-    let (ours, theirs) = tokio::io::duplex(1 << 20);
-    tokio::spawn(negotiation::script(theirs, move |method, params| match method {
-        "initialize" => Ok(json!({
-            "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "resources": {} },
-            "serverInfo": { "name": "scripted", "version": "1" }
-        })),
-        "server/discover" => Err(-32601),
-        "tools/list" => Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] })),
-        _ => Ok(answer(method, params)),
-    }));
-    within(pinned(None).connect(tokio::io::split(ours))).await.unwrap()
+    let answer = move |method: &str, message: &Value| match method {
+        "tools/list" => {
+            Act::Result(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] }))
+        }
+        "notifications/initialized" => Act::Silence,
+        _ => Act::Result(answer(method, &message["params"])),
+    };
+    let capabilities = json!({ "tools": {}, "resources": {} });
+    played(Revision::V2025_11_25, capabilities, pinned(None), answer).await.0
 }
 
 fn names(tools: &[ToolsetTool]) -> Vec<&str> {

@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 
 use mcp_runtime::{
+    ToolResult,
     content::{Audio, Bytes, Embedded, Image, Message, ResourceContents, ResourceLink, Role, Text},
     prelude::*,
     prompt::PromptResult,

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use mcp_runtime::{
-    FromContext, ServerHandle,
+    FromContext, ProtocolError, ServerHandle,
     client_request::{Answer, ClientFeature, CreateMessage},
     content::{Audio, Embedded, Image, ResourceContents},
     context::LogLevel,

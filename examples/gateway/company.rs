@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::Extension;
-use mcp_runtime::{prelude::*, resource::Subscription};
+use mcp_runtime::{ServerHandle, prelude::*, resource::Subscription};
 
 /// The data of all companies, which functions never see.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ mod database;
 use std::{path::PathBuf, sync::Arc};
 
 use mcp_runtime::{
-    ServerBuilder,
+    ServerBuilder, ServerHandle,
     prelude::*,
     resource::{ListedPage, ListedResource, PageRequest},
 };

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use mcp_runtime::{content::ResourceLink, prelude::*, resource::ListedResource};
+use mcp_runtime::{ServerHandle, ToolResult, content::ResourceLink, prelude::*, resource::ListedResource};
 
 use super::process::Finished;
 

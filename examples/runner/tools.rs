@@ -9,6 +9,7 @@ use std::{
 };
 
 use mcp_runtime::{
+    ServerHandle,
     prelude::*,
     serde_json::{self, Map, Value, json},
     tool::{ToolCall, ToolDef},

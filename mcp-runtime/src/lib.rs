@@ -111,7 +111,7 @@ pub mod __private;
 #[cfg(feature = "http")]
 pub mod http {
     pub use crate::{
-        core::config::IntoPrincipal,
+        core::config::http::IntoPrincipal,
         transport::http::{HttpService, ResponseBody},
     };
 }
@@ -151,6 +151,13 @@ pub mod config {
     pub use crate::settings::{Config, Secret};
 }
 
+/// The parts of a request that its [`Context`] gives: the client, progress, and log messages.
+pub mod context {
+    #[cfg(feature = "tracing")]
+    pub use crate::core::context::client_layer;
+    pub use crate::core::context::{ClientInfo, Log, LogLevel, ParseNameError, Progress};
+}
+
 /// State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both implement the same
 /// trait with the same limits, and values in a shared store are sealed.
 pub mod store {
@@ -166,14 +173,14 @@ pub mod transform {
 
 pub use self::core::arguments::{Completion, FromContext};
 pub use self::core::connection::Principal;
-pub use self::core::content::Json;
+pub use self::core::content::json::Json;
 pub use self::core::context::Context;
 pub use self::core::error::{ResultExt, ToolError};
 pub use self::core::jsonrpc::ProtocolError;
 pub use self::core::protocol::Revision;
 pub use self::core::server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
-pub use self::core::tool::ToolResult;
-pub use self::core::{client_request, content, context, tool};
+pub use self::core::tool::output::ToolResult;
+pub use self::core::{client_request, content, tool};
 #[cfg(feature = "events")]
 pub use capability::events as event;
 #[cfg(feature = "skills")]

@@ -2,7 +2,7 @@
 
 #[cfg(all(feature = "macros", feature = "config"))]
 pub use crate::mcp_config;
-pub use crate::{Context, Json, ProtocolError, ResultExt, ServerHandle, ToolError, ToolResult};
+pub use crate::{Context, Json, ResultExt, ToolError};
 #[cfg(feature = "macros")]
 pub use crate::{mcp_error, mcp_event, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 #[cfg(feature = "macros")]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mcp_runtime::{
-    ServerBuilder,
+    ProtocolError, ServerBuilder, ToolResult,
     content::Content,
     layer::{CallOutput, ItemKind, Layer, LayeredCall, Next, Outcome},
     prelude::*,
@@ -353,7 +353,7 @@ async fn a_layer_may_ask_the_client_before_the_function_runs() {
 #[tokio::test]
 async fn a_result_of_another_kind_is_a_private_failure() {
     async fn confused(_: LayeredCall, _: Next) -> Outcome {
-        Ok(ToolResult::text("not a prompt").into())
+        Ok(CallOutput::Tool(ToolResult::text("not a prompt")))
     }
     let server = serve(mcp_runtime::server!().prompt::<poem>().state(Log::default()).layer(confused));
     let reply = server.prompt("poem", json!({})).await;
@@ -364,7 +364,7 @@ async fn a_result_of_another_kind_is_a_private_failure() {
 #[tokio::test]
 async fn the_result_of_a_layer_is_held_against_the_output_schema() {
     async fn wrong(_: LayeredCall, _: Next) -> Outcome {
-        Ok(ToolResult::text("no number").structured(&json!("none"))?.into())
+        Ok(CallOutput::Tool(ToolResult::text("no number").structured(&json!("none"))?))
     }
     /// Counts
     #[mcp_tool(unregistered)]

@@ -1,6 +1,7 @@
 //! Types of the user's that implement `IntoOutput` for each kind of result, alone and inside `Option` and `Result`.
 
 use mcp_runtime::{
+    ProtocolError, ToolResult,
     content::{IntoOutput, Message, ResourceContents},
     prelude::*,
     prompt::PromptResult,
@@ -85,13 +86,11 @@ async fn a_tool_returns_a_type_of_the_user() {
 struct Page(&'static str);
 
 impl IntoOutput<ResourceResult> for Page {
-    const MIME: Option<&'static str> = Some("text/html");
-
     fn into_output(self) -> Result<ResourceResult, ToolError> {
         match self.0 {
             "missing" => Err(ToolError::not_found()),
             "closed" => Err("the page is closed".into()),
-            text => Ok(ResourceContents::text(text).into()),
+            text => Ok(ResourceContents::text(text).mime("text/html").into()),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! What was made can be read again: blocks, resource contents and results.
 
 use mcp_runtime::{
-    Revision,
+    Revision, ToolResult,
     content::{
         Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
     },
     context::LogLevel,
-    prelude::*,
     prompt::PromptResult,
     resource::ResourceResult,
 };

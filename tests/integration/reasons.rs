@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use mcp_runtime::{
-    Principal, ServerBuilder,
+    Principal, ServerBuilder, ToolResult,
     auth::Oauth,
     config::ServerInfo,
     layer::{LayeredCall, Next, Outcome},

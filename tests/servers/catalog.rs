@@ -1,6 +1,7 @@
 //! The `catalog` server: one item for each behaviour that is tested over real pipes.
 
 use mcp_runtime::{
+    ProtocolError,
     content::{Audio, ResourceLink},
     prelude::*,
 };

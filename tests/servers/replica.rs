@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{ServerHandle, prelude::*};
 use tokio::time::sleep;
 
 /// Tasks that this process has run.

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_runtime::{Principal, Server, prelude::*, store::Shared};
+use mcp_runtime::{Principal, Server, ServerHandle, prelude::*, store::Shared};
 use mcp_tests::support::{
     BreakableStore, EventStream, HttpRequest, HttpServer, PATIENCE, server_key, within,
 };

@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_runtime::{Principal, Server, ServerBuilder, context::LogLevel, prelude::*, store::Shared};
+use mcp_runtime::{
+    Principal, Server, ServerBuilder, ServerHandle, context::LogLevel, prelude::*, store::Shared,
+};
 use mcp_tests::support::{
     BreakableStore, Event, EventStream, HttpRequest, HttpServer, HttpSse, server_key, text_of, within,
 };

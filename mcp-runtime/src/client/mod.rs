@@ -59,11 +59,7 @@ pub use self::oauth::{FileTokens, IdentityProvider, MemoryTokens, OAuth, TokenSt
 pub use self::requests::verified_skills::{SkillFileInfo, SkillInfo};
 #[cfg(feature = "client")]
 pub use self::{
-    connect::{
-        client_builder::ClientBuilder,
-        client_limits::ClientLimits,
-        target::{IntoTarget, Target},
-    },
+    connect::{client_builder::ClientBuilder, client_limits::ClientLimits},
     error::Error,
     link::child_process::{end_children, end_children_on_signal},
     receive::{
@@ -79,7 +75,7 @@ pub use self::{
         pending_request::{PendingCall, Refresh},
         result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
         task_handle::{RunningToolTask, TaskProgress},
-        typed_item::{FromResult, TypedItem, TypedResult, TypedSignature},
+        typed_item::TypedItem,
     },
     server_config::McpServers,
 };

@@ -13,7 +13,7 @@ use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
-use super::{Client, ClientBuilder, Error, agent::Toolset, connect::target::IntoTarget};
+use super::{Client, ClientBuilder, Error, agent::Toolset};
 use crate::core::text_file::{JSONC, read_text};
 
 /// Members under which hosts keep servers.
@@ -176,7 +176,7 @@ impl McpServers {
                 if is_sse {
                     builder = builder.http_sse();
                 }
-                builder.connect(url.as_str().into_target()).await
+                builder.connect(&url).await
             }
         }
     }

@@ -217,12 +217,6 @@ impl ToolError {
         matches!(self.0, Failure::TimedOut(_))
     }
 
-    /// Whether the caller has reached a [limit](crate::guide::limits) on its calls, so that the function did not run.
-    #[must_use]
-    pub fn is_limit_of_caller(&self) -> bool {
-        matches!(self.0, Failure::Limited(_))
-    }
-
     /// Whether the resource does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {

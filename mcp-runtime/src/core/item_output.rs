@@ -1,16 +1,17 @@
 //! The output of an item's function, whatever the kind of the item, and how return values become it: one type, so that the
 //! code around functions is compiled once.
 
-use std::{any::Any, fmt};
+use std::{any::Any, borrow::Cow, fmt};
 
 use schemars::{Schema, SchemaGenerator};
 
 use crate::{
     core::{
         arguments::{HandlerResult, poll_now},
+        content::{Audio, Content, Embedded, Image, Json, Message, ResourceContents, ResourceLink, Text},
         context::PendingRequest,
         error::{Failure, IntoFailure, ToolError},
-        tool::ToolResult,
+        tool::{Structured, ToolResult},
     },
     prompt::PromptResult,
     resource::ResourceResult,
@@ -23,7 +24,7 @@ use crate::{
 /// in an `Option`, whose `None` is a result without content, or a resource that does not exist.
 ///
 /// ```
-/// use mcp_runtime::{content::{Image, IntoOutput, ResourceContents}, prelude::*, resource::ResourceResult};
+/// use mcp_runtime::{ToolResult, content::{Image, IntoOutput, ResourceContents}, prelude::*, resource::ResourceResult};
 ///
 /// struct Report {
 ///     title: String,
@@ -40,13 +41,11 @@ use crate::{
 /// }
 ///
 /// impl IntoOutput<ResourceResult> for Report {
-///     const MIME: Option<&'static str> = Some("image/png");
-///
 ///     fn into_output(self) -> Result<ResourceResult, ToolError> {
 ///         if self.chart.is_empty() {
 ///             return Err(ToolError::not_found());
 ///         }
-///         Ok(ResourceContents::blob(self.chart).into())
+///         Ok(ResourceContents::blob(self.chart).mime("image/png").into())
 ///     }
 /// }
 ///
@@ -57,7 +56,7 @@ use crate::{
 /// }
 ///
 /// /// The chart of a month.
-/// #[mcp_resource(uri = "reports://{month}")]
+/// #[mcp_resource(uri = "reports://{month}", mime = "image/png")]
 /// fn report(month: u8) -> Report {
 ///     Report { title: format!("Sales of month {month}"), chart: vec![1, 2, 3] }
 /// }
@@ -71,6 +70,7 @@ use crate::{
 )]
 pub trait IntoOutput<O> {
     /// `mimeType` on the wire of a resource, if neither the attribute nor the contents set one.
+    #[doc(hidden)]
     const MIME: Option<&'static str> = None;
 
     /// The result.
@@ -118,21 +118,93 @@ impl<O, T: IntoOutput<O>, E: IntoFailure> IntoOutput<O> for Result<T, E> {
     }
 }
 
-/// Implements [`IntoOutput`] for types whose conversion into a result does not fail.
-macro_rules! impl_into_output {
-    ($output:ty, $mime:expr, $convert:expr, $($t:ty)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl $crate::core::item_output::IntoOutput<$output> for $t {
-            const MIME: Option<&'static str> = $mime;
+/// Results that are lists: of content blocks, of messages, or of resource contents.
+pub trait ListOutput {
+    /// A member of the list.
+    type Part;
 
-            fn into_output(self) -> Result<$output, $crate::core::error::ToolError> {
-                let convert: fn(Self) -> $output = $convert;
-                Ok(convert(self))
+    /// The result with these parts.
+    fn of_parts(parts: Vec<Self::Part>) -> Self;
+}
+
+/// Results that text, or a value that is written as text, becomes.
+pub trait TextOutput {
+    /// `mimeType` on the wire of a resource.
+    const MIME: Option<&'static str>;
+
+    /// The result with this text.
+    fn of_text(text: Cow<'static, str>) -> Self;
+}
+
+macro_rules! impl_for_parts {
+    ($($part:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<O: ListOutput> IntoOutput<O> for $part
+        where
+            $part: Into<O::Part>,
+        {
+            fn into_output(self) -> Result<O, ToolError> {
+                Ok(O::of_parts(vec![self.into()]))
             }
         }
     )*};
 }
-pub(crate) use impl_into_output;
+impl_for_parts!(Content Text Image Audio ResourceLink Embedded Message ResourceContents);
+
+#[diagnostic::do_not_recommend]
+impl<O: ListOutput, T: Into<O::Part>> IntoOutput<O> for Vec<T> {
+    fn into_output(self) -> Result<O, ToolError> {
+        Ok(O::of_parts(self.into_iter().map(T::into).collect()))
+    }
+}
+
+macro_rules! impl_for_tuples {
+    ($(($($t:ident)*))*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<O: ListOutput, First: Into<O::Part>, $($t: Into<O::Part>),*> IntoOutput<O> for (First, $($t,)*) {
+            #[allow(non_snake_case)]
+            fn into_output(self) -> Result<O, ToolError> {
+                let (first, $($t,)*) = self;
+                Ok(O::of_parts(vec![first.into(), $($t.into()),*]))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<First: Structured, $($t: Into<Content>),*> IntoOutput<ToolResult> for (Json<First>, $($t,)*) {
+            #[allow(non_snake_case)]
+            fn into_output(self) -> Result<ToolResult, ToolError> {
+                let (first, $($t,)*) = self;
+                let mut result: ToolResult = first.into_output()?;
+                result.content.extend([$($t.into()),*]);
+                Ok(result)
+            }
+
+            fn schema(generator: &mut SchemaGenerator, optional: bool) -> Option<Schema> {
+                (!optional).then(|| generator.subschema_for::<First>())
+            }
+        }
+    )*};
+}
+impl_for_tuples!((B)(B C)(B C D));
+
+macro_rules! impl_for_texts {
+    ($text:expr, $($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<O: TextOutput> IntoOutput<O> for $t {
+            const MIME: Option<&'static str> = O::MIME;
+
+            fn into_output(self) -> Result<O, ToolError> {
+                let text: fn(Self) -> Cow<'static, str> = $text;
+                Ok(O::of_text(text(self)))
+            }
+        }
+    )*};
+}
+impl_for_texts!(Into::into, String &'static str Cow<'static, str>);
+impl_for_texts!(
+    |value| value.to_string().into(),
+    bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64
+);
 
 /// How a return type `R` becomes an `O`.
 #[allow(missing_debug_implementations)] // a table of function pointers
@@ -221,7 +293,7 @@ impl From<PromptResult> for ItemOutput {
 }
 
 /// The input that a call needs from its client; layers pass it on.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct PendingInput {
     pub(crate) requests: Vec<PendingRequest>,
     /// Sealed.
@@ -232,13 +304,6 @@ impl PendingInput {
     /// The keys of the requests to the client.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.requests.iter().map(|request| &*request.key)
-    }
-}
-
-impl PartialEq for PendingInput {
-    fn eq(&self, other: &Self) -> bool {
-        // the state has the requests in it
-        self.state == other.state
     }
 }
 

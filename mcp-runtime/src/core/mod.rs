@@ -10,7 +10,7 @@ pub mod client_request;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub mod content;
-pub mod context;
+pub(crate) mod context;
 pub(crate) mod crypto;
 pub(crate) mod dispatch;
 pub(crate) mod error;

@@ -83,24 +83,6 @@ impl CallOutput {
     }
 }
 
-impl From<ToolResult> for CallOutput {
-    fn from(result: ToolResult) -> Self {
-        Self::Tool(result)
-    }
-}
-
-impl From<ResourceResult> for CallOutput {
-    fn from(result: ResourceResult) -> Self {
-        Self::Resource(result)
-    }
-}
-
-impl From<PromptResult> for CallOutput {
-    fn from(result: PromptResult) -> Self {
-        Self::Prompt(result)
-    }
-}
-
 /// A call on its way to its function. Clones are cheap, and are the same call.
 #[derive(Clone)]
 pub struct LayeredCall {

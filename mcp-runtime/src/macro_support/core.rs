@@ -15,7 +15,8 @@ pub use crate::core::{
     item_output::{Output, output},
     server::{AnnotatedItem, ServiceBlock},
     tool::{
-        Tool, ToolResult,
+        Tool,
+        output::ToolResult,
         spec::{OutputType, TaskMode, ToolDescriptor, ToolTask},
     },
 };

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use axum::{body::Bytes, http::StatusCode};
 use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::{
-    Principal, Server, ServerBuilder, event,
+    Principal, Server, ServerBuilder, ServerHandle, event,
     prelude::*,
     store::{Redis, Shared},
 };

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcp_runtime::{
-    Server,
+    ProtocolError, Server, ToolResult,
     layer::{CallOutput, Layer, LayeredCall, Next, Outcome},
     prelude::*,
 };
@@ -48,7 +48,7 @@ async fn obey(mut call: LayeredCall, next: Next) -> Outcome {
         Some("refuse") => Err(ProtocolError::new(-31001, "not today").into()),
         Some("replace") => {
             next.run(&call).await?;
-            Ok(ToolResult::text("something else").into())
+            Ok(CallOutput::Tool(ToolResult::text("something else")))
         }
         Some("correct") => {
             arguments.insert("word".into(), "corrected".into());

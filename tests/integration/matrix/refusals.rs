@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use mcp_runtime::{
-    Server,
+    ProtocolError, Server,
     layer::{LayeredCall, Next, Outcome},
     prelude::*,
 };

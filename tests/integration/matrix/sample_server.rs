@@ -2,7 +2,7 @@
 //! results against the schemas, the matrix of the integration tests compares them between transports.
 
 use mcp_runtime::{
-    ServerBuilder,
+    ServerBuilder, ToolResult,
     client_request::{CreateMessage, ModelHint, ModelPreferences, SamplingMessage},
     content::{
         Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
@@ -129,7 +129,7 @@ async fn asks(ctx: &Context) -> String {
     let (order, model, roots) = tokio::join!(
         ctx.elicit::<Order>("order", "What would you like?").meta("k", 1),
         ctx.sample("model", request),
-        ctx.roots("roots").meta("k", 1),
+        ctx.roots("roots"),
     );
     format!("{} {} {}", order.is_ok(), model.is_ok(), roots.is_ok())
 }

@@ -1,7 +1,7 @@
 //! `prompts/list` and `prompts/get`: entries, arguments parsed from strings, messages of every kind, errors.
 
 use mcp_runtime::{
-    Revision,
+    ProtocolError, Revision,
     content::{Audio, Embedded, Image, Message, ResourceLink},
     prelude::*,
     prompt::PromptResult,

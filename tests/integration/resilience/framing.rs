@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mcp_runtime::{context::LogLevel, prelude::*};
+use mcp_runtime::{ServerHandle, context::LogLevel, prelude::*};
 use mcp_tests::support::{
     EventStream, HttpRequest, HttpServer, LineConnection, call, legacy_call, ping, within,
 };

@@ -1,6 +1,6 @@
 //! How subscriptions end on a connection that they share with calls, and what is kept of them.
 
-use mcp_runtime::{ServerBuilder, prelude::*};
+use mcp_runtime::{ServerBuilder, ServerHandle, prelude::*};
 use mcp_tests::support::{
     EventStream, HttpRequest, HttpServer, HttpSse, LineConnection, SUBSCRIPTION, request, within,
 };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_runtime::{
-    Completion, Principal, ProtocolError, Server, ServerBuilder,
+    Completion, Principal, ProtocolError, Server, ServerBuilder, ServerHandle,
     prelude::*,
     resource::{ListedPage, ListedResource, PageRequest, Subscription},
     testing::{Reply, TestServer},

@@ -1,7 +1,7 @@
 //! `resources/read`: MIME types, bytes, several contents, cache hints, errors.
 
 use mcp_runtime::{
-    Revision,
+    ProtocolError, Revision,
     content::{Bytes, ResourceContents},
     prelude::*,
 };

@@ -1,6 +1,6 @@
 //! Who may subscribe: scopes, and a resource's own check.
 
-use mcp_runtime::{Principal, Revision, prelude::*, resource::Subscription};
+use mcp_runtime::{Principal, Revision, ServerHandle, prelude::*, resource::Subscription};
 use mcp_tests::support::{EventStream, HttpServer, within};
 use serde_json::{Value, json};
 

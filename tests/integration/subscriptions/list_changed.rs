@@ -1,6 +1,6 @@
 //! Changes of lists: one notification for each batch, sent to subscribers that may see the change.
 
-use mcp_runtime::{Principal, prelude::*, tool::ToolDef};
+use mcp_runtime::{Principal, ServerHandle, prelude::*, tool::ToolDef};
 use mcp_tests::support::{EventStream, HttpServer, Transport, within};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use mcp_runtime::{
-    Principal, Revision, Server, ServerBuilder,
+    Principal, Revision, Server, ServerBuilder, ServerHandle,
     auth::Claims,
     prelude::*,
     resource::Subscription,

@@ -1,7 +1,7 @@
 //! Results: text, empty results, content blocks and their annotations, and how they are downgraded for older revisions.
 
 use mcp_runtime::{
-    Revision,
+    Revision, ToolResult,
     content::{Audio, Content, Embedded, Image, ResourceContents, ResourceLink, Role, Text},
     prelude::*,
 };
@@ -118,23 +118,19 @@ async fn unit_and_none_are_empty_content() {
 }
 
 #[mcp_tool]
-fn everything() -> (&'static str, Image, Audio, ResourceLink, Embedded, Embedded, Text) {
-    (
-        "text",
-        Image::new([0xff_u8, 0xfe], "image/png"),
-        Audio::new([1_u8, 2, 3], "audio/wav"),
-        ResourceLink::new("docs://a", "a").title("A").description("about").mime("text/plain").size(3),
-        Embedded::text("docs://b", "text/markdown", "# b"),
-        Embedded::blob("docs://c", "application/x", [0_u8]),
-        Text::new("end")
-            .annotated(|hints| {
-                hints
-                    .audience([Role::User, Role::Assistant])
-                    .priority(0.5)
-                    .last_modified("2025-01-12T15:00:58Z")
-            })
-            .meta("k", 1),
-    )
+fn everything() -> Vec<Content> {
+    let text = Text::new("end").annotated(|hints| {
+        hints.audience([Role::User, Role::Assistant]).priority(0.5).last_modified("2025-01-12T15:00:58Z")
+    });
+    vec![
+        "text".into(),
+        Image::new([0xff_u8, 0xfe], "image/png").into(),
+        Audio::new([1_u8, 2, 3], "audio/wav").into(),
+        ResourceLink::new("docs://a", "a").title("A").description("about").mime("text/plain").size(3).into(),
+        Embedded::text("docs://b", "text/markdown", "# b").into(),
+        Embedded::blob("docs://c", "application/x", [0_u8]).into(),
+        text.meta("k", 1).into(),
+    ]
 }
 
 #[tokio::test]
@@ -201,7 +197,7 @@ async fn lists_become_blocks() {
     }
     #[mcp_tool]
     fn mixed() -> Vec<Content> {
-        vec![Content::text("a"), Image::from_base64("AA==", "image/gif").into()]
+        vec!["a".into(), Image::from_base64("AA==", "image/gif").into()]
     }
     #[mcp_tool]
     async fn one() -> Result<Image, ToolError> {
@@ -209,7 +205,7 @@ async fn lists_become_blocks() {
     }
     #[mcp_tool]
     fn whole() -> ToolResult {
-        ToolResult::text("a").with(Content::text("b")).meta("org.example/k", "v\"\\").failed()
+        ToolResult::text("a").with("b").meta("org.example/k", "v\"\\").failed()
     }
     let server = serve(mcp_runtime::server!().tool::<texts>().tool::<mixed>().tool::<one>().tool::<whole>());
     let content = |reply: &mcp_runtime::testing::Reply| result(reply)["content"].clone();

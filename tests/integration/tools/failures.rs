@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, error::Error, fmt, io};
 
-use mcp_runtime::{FromContext, content::Content, prelude::*};
+use mcp_runtime::{FromContext, ProtocolError, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn public_errors_are_sent_to_the_client() {
     }
     #[mcp_tool]
     fn with_blocks() -> Result<(), ToolError> {
-        Err(ToolError::new(format!("{}!", "m")).with(Content::text("more")))
+        Err(ToolError::new(format!("{}!", "m")).with("more"))
     }
     #[mcp_tool]
     fn made_public() -> Result<u8, ToolError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcp_runtime::{Revision, prelude::*};
+use mcp_runtime::{Revision, ToolResult, prelude::*};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, failure, only_tool, result, serve};

@@ -18,7 +18,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use mcp_runtime::{
-    Completion, FromContext,
+    Completion, FromContext, ToolResult,
     layer::{Layer, LayeredCall, Next, Outcome},
     prelude::*,
     resource::{ListedResource, Subscription},

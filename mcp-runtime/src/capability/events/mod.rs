@@ -23,13 +23,14 @@ mod subscription;
 mod webhook;
 
 use capability::Events;
-pub use emit::{Emit, PayloadOf};
+pub use emit::Emit;
+pub(crate) use emit::PayloadOf;
 pub use options::EventLimits;
 #[doc(hidden)]
 pub use output::{Delivered, EventResult};
-pub use payload::{EventOf, Payload};
+use payload::Payload;
 #[doc(hidden)]
-pub use payload::{EventPayload, PayloadFns, event_payload};
+pub use payload::{EventOf, EventPayload, PayloadFns, event_payload};
 #[doc(hidden)]
 pub use spec::{Delivery, EventDescriptor};
 

@@ -68,8 +68,7 @@ impl PromptArgument {
     }
 
     /// `name` on the wire.
-    #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.completion.argument
     }
 

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::core::{
-    content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text, impl_meta},
+    content::{ContentWriter, Message, impl_meta},
     error::ToolError,
-    item_output::{IntoOutput, impl_into_output},
+    item_output::{IntoOutput, ListOutput},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -52,30 +52,30 @@ pub(crate) fn write_prompt_result(
     write_array(object.key("messages"), &result.messages, |out, message| writer.write_message(out, message));
 }
 
-impl_into_output!(
-    PromptResult, None, |content| PromptResult::new([Message::user(content)]),
-    Content Text Image Audio ResourceLink Embedded String &'static str Cow<'static, str>
-);
-impl_into_output!(PromptResult, None, |message| PromptResult::new([message]), Message);
-impl_into_output!(PromptResult, None, |result| result, PromptResult);
+impl ListOutput for PromptResult {
+    type Part = Message;
 
-#[diagnostic::do_not_recommend]
-impl<T: Into<Message>> IntoOutput<PromptResult> for Vec<T> {
-    fn into_output(self) -> Result<PromptResult, ToolError> {
-        Ok(PromptResult::new(self.into_iter().map(T::into)))
+    fn of_parts(messages: Vec<Message>) -> Self {
+        Self { messages, ..Self::default() }
     }
 }
 
-macro_rules! impl_for_tuples {
-    ($(($($t:ident)*))*) => {$(
+#[diagnostic::do_not_recommend]
+impl IntoOutput<Self> for PromptResult {
+    fn into_output(self) -> Result<Self, ToolError> {
+        Ok(self)
+    }
+}
+
+// unlike the other results, a prompt's is text only where the function returns text
+macro_rules! impl_for_texts {
+    ($($t:ty)*) => {$(
         #[diagnostic::do_not_recommend]
-        impl<$($t: Into<Message>),*> IntoOutput<PromptResult> for ($($t,)*) {
-            #[allow(non_snake_case)]
+        impl IntoOutput<PromptResult> for $t {
             fn into_output(self) -> Result<PromptResult, ToolError> {
-                let ($($t,)*) = self;
-                Ok(PromptResult::new([$($t.into()),*]))
+                Ok(PromptResult::new([Message::user(self)]))
             }
         }
     )*};
 }
-impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
+impl_for_texts!(String &'static str Cow<'static, str>);

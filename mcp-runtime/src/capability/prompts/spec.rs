@@ -1,11 +1,9 @@
 //! The descriptor that `#[mcp_prompt]` expands to.
 
-use std::fmt;
-
 use crate::core::item::{Handler, ItemDescriptor, missing_handler};
 
 /// One annotated prompt.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct PromptDescriptor {
     /// The part that all kinds of items have.
     pub item: ItemDescriptor,
@@ -16,10 +14,4 @@ pub struct PromptDescriptor {
 impl PromptDescriptor {
     /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
     pub const EMPTY: Self = Self { item: ItemDescriptor::EMPTY, handler: missing_handler };
-}
-
-impl fmt::Debug for PromptDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PromptDescriptor").field("item", &self.item).finish_non_exhaustive()
-    }
 }

@@ -87,14 +87,8 @@ impl ListedResource {
 
 impl_resource_setters!(ListedResource);
 
-impl From<String> for ListedResource {
-    fn from(uri: String) -> Self {
-        Self::new(uri)
-    }
-}
-
-impl From<&str> for ListedResource {
-    fn from(uri: &str) -> Self {
+impl<T: Into<String>> From<T> for ListedResource {
+    fn from(uri: T) -> Self {
         Self::new(uri)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::core::{
     content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, impl_meta},
     error::ToolError,
-    item_output::{IntoOutput, impl_into_output},
+    item_output::{IntoOutput, ListOutput, TextOutput},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -53,26 +53,51 @@ pub(crate) fn write_resource_result(
     });
 }
 
-impl_into_output!(
-    ResourceResult, Some("text/plain"), |text| ResourceContents::text(text).into(),
-    String &'static str Cow<'static, str>
-);
-impl_into_output!(
-    ResourceResult, Some("text/plain"), |value| ResourceContents::text(value.to_string()).into(),
-    bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64
-);
-impl_into_output!(
-    ResourceResult, Some("application/octet-stream"), |bytes| ResourceContents::blob(bytes).into(),
-    Vec<u8> &'static [u8]
-);
-impl_into_output!(
-    ResourceResult,
-    Some("application/octet-stream"),
-    |bytes| ResourceContents::blob(bytes.0).into(),
-    Bytes
-);
-impl_into_output!(ResourceResult, None, Into::into, ResourceContents ResourceResult);
-impl_into_output!(ResourceResult, None, ResourceResult::new, Vec<ResourceContents>);
+impl ListOutput for ResourceResult {
+    type Part = ResourceContents;
+
+    fn of_parts(contents: Vec<ResourceContents>) -> Self {
+        Self { contents, meta: None }
+    }
+}
+
+impl TextOutput for ResourceResult {
+    const MIME: Option<&'static str> = Some("text/plain");
+
+    fn of_text(text: Cow<'static, str>) -> Self {
+        ResourceContents::text(text).into()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoOutput<Self> for ResourceResult {
+    fn into_output(self) -> Result<Self, ToolError> {
+        Ok(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoOutput<ResourceResult> for Bytes {
+    const MIME: Option<&'static str> = Some("application/octet-stream");
+
+    fn into_output(self) -> Result<ResourceResult, ToolError> {
+        Ok(ResourceContents::blob(self.0).into())
+    }
+}
+
+macro_rules! impl_for_bytes {
+    ($($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl IntoOutput<ResourceResult> for $t {
+            const MIME: Option<&'static str> = Bytes::MIME;
+
+            fn into_output(self) -> Result<ResourceResult, ToolError> {
+                Bytes::from(self).into_output()
+            }
+        }
+    )*};
+}
+impl_for_bytes!(Vec<u8> &'static [u8]);
 
 impl<T: Serialize> IntoOutput<ResourceResult> for Json<T> {
     const MIME: Option<&'static str> = Some("application/json");

@@ -1,7 +1,5 @@
 //! The descriptor that `#[mcp_resource]` expands to.
 
-use std::fmt;
-
 use crate::{
     core::{
         content::{Annotations, Role},
@@ -13,7 +11,7 @@ use crate::{
 };
 
 /// One annotated resource, or template of resources.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct ResourceDescriptor {
     /// The part that all kinds of items have.
     pub item: ItemDescriptor,
@@ -111,11 +109,5 @@ impl ResourceDescriptor {
     pub(crate) fn mime_type(&self) -> Option<&'static str> {
         let page = self.uri.filter(|uri| protocol::is_ui_uri(uri)).map(|_| protocol::UI_MIME_TYPE);
         self.mime.or(page).or(self.mime_of_output)
-    }
-}
-
-impl fmt::Debug for ResourceDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceDescriptor").field("item", &self.item).finish_non_exhaustive()
     }
 }

@@ -48,12 +48,6 @@ pub trait IntoTarget {
     fn into_target(self) -> Target;
 }
 
-impl IntoTarget for Target {
-    fn into_target(self) -> Target {
-        self
-    }
-}
-
 /// A URL of the scheme `http` or `https`, or else a command line: split by the rules of POSIX shells, but run without one.
 impl IntoTarget for &str {
     fn into_target(self) -> Target {

@@ -2,13 +2,12 @@
 //!
 //! See [roots](https://modelcontextprotocol.io/specification/2026-07-28/client/roots).
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::engine::{ResponseFuture, with_meta};
-use crate::core::context::{ClientFeature, ClientRequestError, Context, PendingRequest};
+use super::engine::ResponseFuture;
+use crate::core::context::{ClientFeature, Context, PendingRequest};
 
 impl Context {
     /// Requests the folders that the client's user works in.
@@ -29,8 +28,15 @@ impl Context {
     ///     Ok(ctx.roots("folders").await?.into_iter().map(|root| root.uri).collect())
     /// }
     /// ```
-    pub fn roots<'c>(&'c self, key: impl Into<Cow<'c, str>>) -> Roots<'c> {
-        Roots { ctx: self, key: key.into(), meta: Map::new() }
+    pub fn roots<'c>(&'c self, key: impl Into<Cow<'c, str>>) -> ResponseFuture<'c, Vec<Root>> {
+        let key: Cow<'c, str> = key.into();
+        let request = PendingRequest {
+            key: key.into(),
+            requires: ClientFeature::Roots,
+            method: "roots/list",
+            params: b"{}".to_vec(),
+        };
+        Box::pin(self.request_client(request, decode_result))
     }
 }
 
@@ -57,46 +63,6 @@ impl Root {
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
-    }
-}
-
-/// A request for the client's folders, of [`Context::roots`]. Nothing is sent before it is polled.
-#[must_use = "nothing is sent before `.await`"]
-pub struct Roots<'c> {
-    ctx: &'c Context,
-    key: Cow<'c, str>,
-    meta: Map<String, Value>,
-}
-
-impl Roots<'_> {
-    /// Adds a member to the `_meta` of the request, which only clients of 2025-11-25 see.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(key.into(), value.into());
-        self
-    }
-}
-
-impl<'c> IntoFuture for Roots<'c> {
-    type Output = Result<Vec<Root>, ClientRequestError>;
-    type IntoFuture = ResponseFuture<'c, Vec<Root>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        let Self { ctx, key, meta } = self;
-        Box::pin(async move {
-            let request = PendingRequest {
-                key: key.into(),
-                requires: ClientFeature::Roots,
-                method: "roots/list",
-                params: with_meta(b"{}".to_vec(), &meta, ctx.revision()),
-            };
-            ctx.request_client(request, decode_result).await
-        })
-    }
-}
-
-impl fmt::Debug for Roots<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Roots").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 //! method of the builder.
 
 #[cfg(feature = "http")]
-mod http;
+pub(crate) mod http;
 mod info;
 #[cfg(feature = "server-card")]
 mod server_card;
@@ -13,9 +13,9 @@ mod trusted_proxies;
 use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg(feature = "http")]
-pub(crate) use http::ReadinessCheck;
+pub use http::HttpOptions;
 #[cfg(feature = "http")]
-pub use http::{HttpOptions, IntoPrincipal};
+pub(crate) use http::ReadinessCheck;
 pub use info::ServerInfo;
 #[cfg(feature = "server-card")]
 pub(crate) use server_card::{CARD_SUFFIX, ServerCard};
@@ -23,7 +23,7 @@ pub use telemetry::TelemetryOptions;
 #[cfg(feature = "http")]
 pub(crate) use trusted_proxies::ForwardedClient;
 
-pub use crate::core::connection::{ItemKind, ItemView};
+pub use crate::core::connection::ItemView;
 use crate::core::{
     admission::Rate,
     changes::SubscriptionLimits,

@@ -200,21 +200,10 @@ impl Text {
     }
 }
 
-impl From<String> for Content {
-    fn from(text: String) -> Self {
-        Self::text(text)
-    }
-}
-
-impl From<&'static str> for Content {
-    fn from(text: &'static str) -> Self {
-        Self::text(text)
-    }
-}
-
-impl From<Cow<'static, str>> for Content {
-    fn from(text: Cow<'static, str>) -> Self {
-        Self::text(text)
+/// A text block.
+impl<T: Into<Cow<'static, str>>> From<T> for Content {
+    fn from(text: T) -> Self {
+        Self::Text(Text::new(text))
     }
 }
 
@@ -229,11 +218,6 @@ impl Content {
             Self::Embedded(block) => block.resource.size(),
             Self::Unknown(value) => value.to_string().len(),
         }
-    }
-
-    /// A text block.
-    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
-        Self::Text(Text::new(text))
     }
 
     /// The text, if it is a text block.

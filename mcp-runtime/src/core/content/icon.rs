@@ -95,15 +95,9 @@ impl Icon {
     }
 }
 
-impl From<&str> for Icon {
-    fn from(src: &str) -> Self {
-        Self::new(src.to_owned())
-    }
-}
-
-impl From<String> for Icon {
-    fn from(src: String) -> Self {
-        Self::new(src)
+impl<T: Into<String>> From<T> for Icon {
+    fn from(src: T) -> Self {
+        Self::new(src.into())
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod block;
 pub(crate) mod icon;
-mod json;
+pub(crate) mod json;
 #[cfg(feature = "client")]
 mod parse;
 mod prompt_message;
@@ -12,7 +12,7 @@ pub use crate::core::item_output::IntoOutput;
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
 pub(crate) use block::{ContentWriter, impl_meta, impl_resource_setters};
 pub use icon::{Icon, Theme};
-pub use json::Json;
+pub(crate) use json::Json;
 #[cfg(feature = "client")]
 pub(crate) use parse::{parse_content, parse_message};
 pub use prompt_message::Message;

@@ -23,7 +23,7 @@ use crate::core::{
 pub(crate) type RawJson = Box<RawValue>;
 
 /// A request from the server to the client.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PendingRequest {
     /// Unique within a call.
     pub(crate) key: Box<str>,

@@ -7,10 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Hints, ToolDef, ToolDescriptor, ToolHandler, ToolSpec,
     header_param::header_params,
-    schema::{
-        HandWrittenSchema, InputSchema, OutputSchema, check_flatten, check_header, input_schema,
-        output_schema,
-    },
+    schema::{HandWrittenSchema, InputSchema, OutputSchema, check_flatten, input_schema, output_schema},
 };
 use crate::{
     core::{
@@ -157,13 +154,7 @@ impl ToolEntry {
         let schemas =
             if errors.is_empty() { input_schema(&def.item, spec.strict) } else { Ok(InputSchema::default()) };
         let output = output_schema(def);
-        match &schemas {
-            Ok(InputSchema { published, .. }) if errors.is_empty() => {
-                errors.extend(args.iter().filter_map(|arg| check_header(*arg, published).err()));
-            }
-            Ok(_) => {}
-            Err(text) => errors.push(text.clone()),
-        }
+        errors.extend(schemas.as_ref().err().cloned());
         errors.extend(output.as_ref().err().cloned());
         errors.extend(check_tool_name(&spec).err());
         BuildError::check_all(errors.into_iter().map(error).collect())?;

@@ -15,7 +15,7 @@ pub(crate) use entry::ToolEntry;
 pub(crate) use handler::{MadeToolCall, ToolHandler};
 pub(crate) use header_param::header_params;
 pub(crate) use output::Structured;
-pub use output::ToolResult;
+pub(crate) use output::ToolResult;
 pub(crate) use output::write_tool_result;
 pub(crate) use schema::InputSchema;
 pub(crate) use schema::input_schema;

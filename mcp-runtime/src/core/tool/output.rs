@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::core::{
-    content::{Audio, Content, ContentWriter, Embedded, Image, Json, ResourceLink, Text, impl_meta},
+    content::{Content, ContentWriter, Json, impl_meta},
     error::ToolError,
-    item_output::{IntoOutput, impl_into_output},
+    item_output::{IntoOutput, ListOutput, TextOutput},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -38,7 +38,7 @@ impl ToolResult {
 
     /// A result with one text block.
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { content: vec![Content::text(text)], ..Self::default() }
+        Self { content: vec![text.into().into()], ..Self::default() }
     }
 
     /// A failed result that shows `text` to the model.
@@ -104,15 +104,21 @@ pub(crate) fn write_tool_result(
     }
 }
 
-impl_into_output!(ToolResult, None, |block| ToolResult::new([block]), Content);
-impl_into_output!(
-    ToolResult, None, |block| ToolResult::new([block.into()]),
-    Text Image Audio ResourceLink Embedded String &'static str Cow<'static, str>
-);
-impl_into_output!(
-    ToolResult, None, |value| ToolResult::text(value.to_string()),
-    bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64
-);
+impl ListOutput for ToolResult {
+    type Part = Content;
+
+    fn of_parts(content: Vec<Content>) -> Self {
+        Self { content, ..Self::default() }
+    }
+}
+
+impl TextOutput for ToolResult {
+    const MIME: Option<&'static str> = None;
+
+    fn of_text(text: Cow<'static, str>) -> Self {
+        Self::text(text)
+    }
+}
 
 impl IntoOutput<Self> for ToolResult {
     fn into_output(self) -> Result<Self, ToolError> {
@@ -152,18 +158,10 @@ pub trait Structured: Serialize + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> Structured for T {}
 
-fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, ToolError> {
-    let json = serde_json::to_string(value).map_err(ToolError::private)?;
-    Ok(ToolResult {
-        content: vec![Content::text(json.clone())],
-        structured: Some(json),
-        ..ToolResult::default()
-    })
-}
-
 impl<T: Structured> IntoOutput<ToolResult> for Json<T> {
     fn into_output(self) -> Result<ToolResult, ToolError> {
-        structured_result(&self.0)
+        let json = serde_json::to_string(&self.0).map_err(ToolError::private)?;
+        Ok(ToolResult { structured: Some(json.clone()), ..ToolResult::text(json) })
     }
 
     fn none() -> ToolResult {
@@ -177,39 +175,3 @@ impl<T: Structured> IntoOutput<ToolResult> for Json<T> {
         })
     }
 }
-
-#[diagnostic::do_not_recommend]
-impl<T: Into<Content>> IntoOutput<ToolResult> for Vec<T> {
-    fn into_output(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::new(self.into_iter().map(T::into)))
-    }
-}
-
-macro_rules! impl_for_tuples {
-    ($(($($t:ident)*))*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<$($t: Into<Content>),*> IntoOutput<ToolResult> for ($($t,)*) {
-            #[allow(non_snake_case)]
-            fn into_output(self) -> Result<ToolResult, ToolError> {
-                let ($($t,)*) = self;
-                Ok(ToolResult::new([$($t.into()),*]))
-            }
-        }
-
-        #[diagnostic::do_not_recommend]
-        impl<__T: Structured, $($t: Into<Content>),*> IntoOutput<ToolResult> for (Json<__T>, $($t,)*) {
-            #[allow(non_snake_case)]
-            fn into_output(self) -> Result<ToolResult, ToolError> {
-                let (json, $($t,)*) = self;
-                let mut result = structured_result(&json.0)?;
-                result.content.extend([$($t.into()),*]);
-                Ok(result)
-            }
-
-            fn schema(generator: &mut SchemaGenerator, optional: bool) -> Option<Schema> {
-                (!optional).then(|| generator.subschema_for::<__T>())
-            }
-        }
-    )*};
-}
-impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G));

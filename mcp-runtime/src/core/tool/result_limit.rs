@@ -66,7 +66,7 @@ impl ToolResult {
             1 => ", and a block is left out".to_owned(),
             more => format!(", and {more} blocks are left out"),
         };
-        self.content.push(Content::text(format!("[{shown} of {size} bytes are shown{blocks}; {hint}]")));
+        self.content.push(format!("[{shown} of {size} bytes are shown{blocks}; {hint}]").into());
         self
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn blocks_that_do_not_fit_are_left_out() {
         let image = || Image::new([0; 30], "image/png");
-        let result = ToolResult::new([Content::text("12345"), image().into(), image().into(), "67".into()]);
+        let result = ToolResult::new(["12345".into(), image().into(), image().into(), "67".into()]);
         assert_eq!(result.size(), 5 + 40 + 40 + 2);
         let cut = result.clone().cut(50, "ask for less");
         assert_eq!(

@@ -280,19 +280,6 @@ pub(super) fn check_flatten(args: &[&'static dyn AnyArg]) -> Result<(), String> 
     Err(format!("`{}` with `flatten` is not an object\nmake it a struct, or remove `flatten`", arg.name()))
 }
 
-/// An enum that is not a string, or a type with its own bounds, cannot be mirrored.
-pub(super) fn check_header(arg: &'static dyn AnyArg, schema: &Value) -> Result<(), String> {
-    let Some(header) = arg.header() else { return Ok(()) };
-    let property = schema.get("properties").and_then(|properties| properties.get(arg.name()));
-    match property.and_then(|p| p.get("type")).and_then(Value::as_str) {
-        Some("string" | "boolean" | "integer") => Ok(()),
-        _ => Err(format!(
-            "`{}` cannot be mirrored into the header `{header}`\nmake it a string, a bool or an integer",
-            arg.name()
-        )),
-    }
-}
-
 /// Adds `type` to an enum of strings: clients mirror only properties with a primitive `type`, and schemars omits it on
 /// an enum with documented variants.
 fn add_string_type(property: &mut Value) {

@@ -53,7 +53,7 @@ pub struct ToolTask {
 }
 
 /// One annotated tool.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct ToolDescriptor {
     /// The part that all kinds of items have.
     pub item: ItemDescriptor,
@@ -111,12 +111,6 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn returning<R>(output: &Output<R, ToolResult>) -> Self {
         Self { output: Some(output.schema), ..Self::EMPTY }
-    }
-}
-
-impl fmt::Debug for ToolDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolDescriptor").field("item", &self.item).finish_non_exhaustive()
     }
 }
 

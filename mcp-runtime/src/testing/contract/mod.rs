@@ -279,12 +279,6 @@ impl ContractChanges {
     pub fn class(&self) -> Option<ChangeClass> {
         self.changes.iter().map(|change| change.class).max()
     }
-
-    /// Whether one of them is breaking.
-    #[must_use]
-    pub fn is_breaking(&self) -> bool {
-        self.class() == Some(ChangeClass::Breaking)
-    }
 }
 
 impl fmt::Display for ContractChanges {

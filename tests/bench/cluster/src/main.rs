@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{ServerHandle, prelude::*};
 
 /// Echo the message back
 #[mcp_tool]

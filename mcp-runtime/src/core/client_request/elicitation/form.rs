@@ -1,6 +1,6 @@
 //! Form mode: the form for a type `T`, its params in each revision, and the check of what the user filled in.
 
-use std::{any::type_name, borrow::Cow, fmt, marker::PhantomData};
+use std::{any::type_name, borrow::Cow, marker::PhantomData};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -94,6 +94,7 @@ impl Context {
 ///
 /// Awaited, it gives the value, or an error if the user declined or dismissed it; [`answer`](Self::answer)
 /// distinguishes these without an error. Nothing is sent before it is polled.
+#[derive(Debug)]
 #[must_use = "nothing is sent before `.await`"]
 pub struct Elicit<'c, T> {
     ctx: &'c Context,
@@ -149,12 +150,6 @@ impl<'c, T: Elicitable> IntoFuture for Elicit<'c, T> {
             let key = self.key.clone();
             self.request().await?.into_result(&key)
         })
-    }
-}
-
-impl<T> fmt::Debug for Elicit<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elicit").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

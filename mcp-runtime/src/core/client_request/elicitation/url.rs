@@ -1,6 +1,6 @@
 //! URL mode: the user visits a URL, for what must not pass through the client.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -66,6 +66,7 @@ impl Context {
 ///
 /// Awaited, it gives nothing, or an error if the user declined or dismissed it; [`answer`](Self::answer)
 /// distinguishes these without an error. Nothing is sent before it is polled.
+#[derive(Debug)]
 #[must_use = "nothing is sent before `.await`"]
 pub struct ElicitUrl<'c> {
     ctx: &'c Context,
@@ -122,12 +123,6 @@ impl<'c> IntoFuture for ElicitUrl<'c> {
             let key = self.key.clone();
             self.request().await?.into_result(&key)
         })
-    }
-}
-
-impl fmt::Debug for ElicitUrl<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ElicitUrl").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

@@ -54,7 +54,7 @@ impl ProtocolError {
     /// See [URL elicitation required](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error).
     ///
     /// ```
-    /// use mcp_runtime::{client_request::UrlElicitation, prelude::*};
+    /// use mcp_runtime::{ProtocolError, client_request::UrlElicitation, prelude::*};
     ///
     /// fn token() -> Result<String, ProtocolError> {
     ///     let visit = UrlElicitation::new("connect-calendar", "Let us read your calendar.", "https://example.com/connect");

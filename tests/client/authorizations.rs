@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::{
-    site::{Log, Seen, json_response, serve},
+    site::{Log, Seen, json_response, respond, serve},
     within,
 };
 
@@ -529,7 +529,7 @@ async fn a_server_is_its_own_authorization_server_only_where_it_has_no_metadata(
                 return Some(json_response(401, &[("www-authenticate", &challenge)], &json!({})));
             }
             let place = if named { "/about" } else { RESOURCE_METADATA };
-            (seen.path == place).then(|| Response::builder().status(status).body(Body::from(body)).unwrap())
+            (seen.path == place).then(|| respond(status, &[], body))
         })
         .await;
         let (oauth, visits) = user(agree);

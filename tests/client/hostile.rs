@@ -12,7 +12,7 @@ use std::{
 
 use axum::{
     body::Body,
-    http::{Method, Response, StatusCode},
+    http::{Method, Response},
 };
 use mcp_runtime::{
     Revision,
@@ -30,7 +30,7 @@ use tokio::{
 use super::{
     played,
     raw_http::{Raw, raw_http},
-    site::{ReplyFuture, serve_async},
+    site::{ReplyFuture, empty, event_stream, json_response, serve_async},
     until, within,
 };
 
@@ -60,24 +60,17 @@ async fn over_http(answer: impl Fn(&Method, Value) -> ReplyFuture + Clone + Send
     serve_async(move |seen| answer(&seen.method, seen.message.clone())).await.0
 }
 
-fn status(status: StatusCode) -> Response<Body> {
-    Response::builder().status(status).body(Body::empty()).unwrap()
-}
-
 fn reply(message: &Value, result: &Value) -> Response<Body> {
-    let body = response(message, result.clone()).to_string();
-    Response::builder().header("content-type", "application/json").body(body.into()).unwrap()
+    json_response(200, &[], &response(message, result.clone()))
 }
 
 fn legacy_handshake(message: &Value) -> Option<Response<Body>> {
     Some(match message["method"].as_str() {
-        Some("server/discover") => status(StatusCode::BAD_REQUEST),
+        Some("server/discover") => empty(400),
         Some("initialize") => {
-            let mut response = reply(message, &initialized());
-            response.headers_mut().insert("mcp-session-id", "s".parse().unwrap());
-            response
+            json_response(200, &[("mcp-session-id", "s")], &response(message, initialized()))
         }
-        Some("notifications/initialized") => status(StatusCode::ACCEPTED),
+        Some("notifications/initialized") => empty(202),
         _ => return None,
     })
 }
@@ -161,8 +154,8 @@ async fn a_lost_session_whose_new_handshake_hangs_fails_the_call_and_later_calls
             // the second one hangs at its last step
             Some(_) if message["method"] == "notifications/initialized" && handshakes == 2 => silent(),
             Some(response) => ready(response),
-            None if method == Method::GET => ready(status(StatusCode::METHOD_NOT_ALLOWED)),
-            None if handshakes < 3 => ready(status(StatusCode::NOT_FOUND)),
+            None if method == Method::GET => ready(empty(405)),
+            None if handshakes < 3 => ready(empty(404)),
             None => ready(reply(&message, &json!({ "content": [] }))),
         }
     })
@@ -485,7 +478,7 @@ async fn cancellations_of_dropped_calls_over_http_take_a_few_connections() {
     }
     let url = over_http(|method, message| match legacy_handshake(&message) {
         Some(response) => ready(response),
-        None if method == Method::GET => ready(status(StatusCode::METHOD_NOT_ALLOWED)),
+        None if method == Method::GET => ready(empty(405)),
         None if message["method"] == "notifications/cancelled" => Box::pin(async {
             let _ended = Ended;
             MOST.fetch_max(AT_ONCE.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -518,7 +511,7 @@ async fn closing_a_client_sends_the_cancellations_that_wait() {
         }
         (method, _) => {
             counted.fetch_add(usize::from(method == Some("notifications/cancelled")), Ordering::SeqCst);
-            ready(status(StatusCode::ACCEPTED))
+            ready(empty(202))
         }
     })
     .await;
@@ -698,13 +691,8 @@ async fn an_event_stream_of_notifications_without_an_end_is_bounded_in_bytes_and
 async fn a_stream_that_is_to_be_resumed_in_a_thousand_years_does_not_hold_its_call() {
     let url = over_http(|method, message| match legacy_handshake(&message) {
         Some(response) => ready(response),
-        None if method == Method::GET => ready(status(StatusCode::METHOD_NOT_ALLOWED)),
-        None => ready(
-            Response::builder()
-                .header("content-type", "text/event-stream")
-                .body(Body::from("id: 1\nretry: 31536000000000\ndata:\n\n"))
-                .unwrap(),
-        ),
+        None if method == Method::GET => ready(empty(405)),
+        None => ready(event_stream("id: 1\nretry: 31536000000000\ndata:\n\n")),
     })
     .await;
     let client = within(Client::connect(url)).await.unwrap();

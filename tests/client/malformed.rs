@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::{
     played,
     raw_http::{Raw, raw_http},
+    site::{respond, serve},
     within,
 };
 
@@ -400,42 +401,31 @@ async fn a_page_in_place_of_a_reply_is_named_with_its_type_and_beginning() {
 async fn compressed_replies_are_read_within_the_limits_of_what_they_become() {
     use std::io::Write as _;
 
-    use axum::{
-        body::Body,
-        http::{HeaderMap, Response},
-        routing::any,
-    };
-
     let gzip = |text: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         encoder.write_all(text).unwrap();
         encoder.finish().unwrap()
     };
-    let handler = move |headers: HeaderMap, body: String| async move {
-        let message: Value = serde_json::from_str(&body).unwrap();
-        assert_eq!(headers["accept-encoding"], "gzip");
+    let (url, _) = serve(move |seen| {
+        let message = &seen.message;
+        assert_eq!(seen.header("accept-encoding"), Some("gzip"));
         let arguments = &message["params"]["arguments"];
         let text = "x".repeat(usize::try_from(arguments["size"].as_u64().unwrap_or(1)).unwrap());
         let result = json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] });
         let is_stream = arguments["stream"] == true;
         let text = match message["method"].as_str() {
-            Some("server/discover") => bytes_of(&response(&message, discovered(capabilities()))),
-            _ if is_stream => format!("data: {}\n\n", response(&message, result)).into_bytes(),
-            _ => bytes_of(&response(&message, result)),
+            Some("server/discover") => bytes_of(&response(message, discovered(capabilities()))),
+            _ if is_stream => format!("data: {}\n\n", response(message, result)).into_bytes(),
+            _ => bytes_of(&response(message, result)),
         };
         let mut body = gzip(&text);
         if arguments["cut"] == true {
             body.truncate(body.len() / 2);
         }
         let kind = if is_stream { "text/event-stream" } else { "application/json" };
-        Response::builder()
-            .header("content-type", kind)
-            .header("content-encoding", "gzip")
-            .body(Body::from(body))
-            .unwrap()
-    };
-    let app = axum::Router::new().route("/mcp", any(handler));
-    let url = format!("http://{}/mcp", mcp_tests::support::serve_router(app).await);
+        respond(200, &[("content-type", kind), ("content-encoding", "gzip")], body)
+    })
+    .await;
     let client =
         within(Client::builder().max_message(5_000_000).probe_timeout(Duration::from_secs(60)).connect(&url))
             .await

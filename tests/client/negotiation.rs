@@ -10,8 +10,7 @@ use std::{
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, Method, Response},
-    routing::any,
+    http::Method,
 };
 use futures_util::{StreamExt as _, stream};
 use mcp_runtime::{
@@ -20,11 +19,14 @@ use mcp_runtime::{
 };
 use mcp_tests::support::{
     Act, ClientStreams, PATIENCE, Peer, discovered, initialized, play, refusal, response as response_to,
-    serve_router,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use super::within;
+use super::{
+    site::{Seen, empty, json_response, respond, serve_async},
+    within,
+};
 
 fn old(version: &str) -> Value {
     initialized(version, json!({ "tools": {} }))
@@ -200,10 +202,9 @@ enum Wire {
 
 /// A legacy server that fails the probe; its URL. The methods that it was asked for, over HTTP with the session of each.
 async fn failing_over_http(failure: Failure, wire: Wire, seen: Arc<Mutex<Vec<String>>>) -> String {
-    let handler = move |method: Method, headers: HeaderMap, body: String| async move {
-        let respond = |status: u16, kind: &str, body: Body| {
-            let response = Response::builder().status(status).header("content-type", kind);
-            response.header("mcp-session-id", "s").body(body).unwrap()
+    let answer = move |request: Seen| async move {
+        let respond = |status, kind, body: Body| {
+            respond(status, &[("content-type", kind), ("mcp-session-id", "s")], body)
         };
         let say = |text: String| match wire {
             Wire::Events => {
@@ -211,22 +212,19 @@ async fn failing_over_http(failure: Failure, wire: Wire, seen: Arc<Mutex<Vec<Str
             }
             _ => respond(200, "application/json", Body::from(text)),
         };
-        if method != Method::POST {
+        if request.method != Method::POST {
             return respond(405, "text/plain", Body::empty());
         }
-        let message: Value = serde_json::from_str(&body).unwrap();
+        let message = &request.message;
         let (method, id) = (message["method"].as_str().unwrap(), &message["id"]);
         if id.is_null() {
             return respond(202, "text/plain", Body::empty());
         }
-        let has_session = headers.contains_key("mcp-session-id");
-        seen.lock().unwrap().push(format!("{method}{}", if has_session { " in a session" } else { "" }));
+        let session = request.header("mcp-session-id").map_or("", |_| " in a session");
+        seen.lock().unwrap().push(format!("{method}{session}"));
         match (method, failure) {
-            ("initialize", _) => {
-                let result = old("2025-06-18");
-                say(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
-            }
-            ("ping", _) => say(json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string()),
+            ("initialize", _) => say(response_to(message, old("2025-06-18")).to_string()),
+            ("ping", _) => say(response_to(message, json!({})).to_string()),
             (_, Failure::Says(text) | Failure::Chats(text)) => say(text.replace("ID", &id.to_string())),
             (_, Failure::Silence) if wire == Wire::Events => {
                 let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b": hi\n\n"))]);
@@ -238,11 +236,10 @@ async fn failing_over_http(failure: Failure, wire: Wire, seen: Arc<Mutex<Vec<Str
             (_, Failure::Status(status, body)) => respond(status, "text/plain", Body::from(body)),
         }
     };
+    let (url, _) = serve_async(move |request| Box::pin(answer.clone()(request.clone()))).await;
     // the process remembers old servers by their URL, and the system gives ports again
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let path = format!("/mcp/{}", COUNT.fetch_add(1, Ordering::Relaxed));
-    let app = axum::Router::new().route(&path, any(handler));
-    format!("http://{}{path}", serve_router(app).await)
+    format!("{url}/{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The same over lines; the client's end.
@@ -352,37 +349,30 @@ async fn errors_that_a_handshake_would_get_as_well_and_those_of_2026_07_28_fail_
 /// A server over HTTP that is slow to start: both requests wait, and `initialize` is answered with another session first.
 #[tokio::test]
 async fn a_modern_server_that_is_slow_over_http_is_used_as_one_and_without_the_session_of_the_handshake() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let kept = seen.clone();
-    let handler = move |headers: HeaderMap, body: String| async move {
-        let message: Value = serde_json::from_str(&body).unwrap_or_default();
-        let (method, id) = (message["method"].as_str().unwrap_or_default().to_owned(), &message["id"]);
-        kept.lock().unwrap().push((method.clone(), headers.contains_key("mcp-session-id")));
-        let answered = |method: &str| kept.lock().unwrap().iter().any(|(seen, _)| seen == method);
-        let result = match &*method {
-            "server/discover" => {
+    let begun = Arc::new(Notify::new());
+    let answer = move |request: Seen| async move {
+        let result = match request.message["method"].as_str() {
+            Some("server/discover") => {
                 // not before the handshake waits for the end of its notification
-                while !answered("notifications/initialized") {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+                begun.notified().await;
                 naming(&["2026-07-28"])
             }
-            "initialize" => old("2025-11-25"),
-            "notifications/initialized" => std::future::pending().await,
+            Some("initialize") => old("2025-11-25"),
+            Some("notifications/initialized") => {
+                begun.notify_one();
+                std::future::pending().await
+            }
             _ => json!({ "resultType": "complete", "tools": [] }),
         };
-        let reply = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-        let response = Response::builder().header("content-type", "application/json");
-        response.header("mcp-session-id", "s").body(Body::from(reply.to_string())).unwrap()
+        json_response(200, &[("mcp-session-id", "s")], &response_to(&request.message, result))
     };
-    let app = axum::Router::new().route("/mcp", any(handler));
-    let url = format!("http://{}/mcp", serve_router(app).await);
+    let (url, log) = serve_async(move |request| Box::pin(answer.clone()(request.clone()))).await;
     let client =
         within(Client::builder().probe_timeout(Duration::from_millis(20)).connect(url)).await.unwrap();
     assert_eq!(client.revision(), Some(Revision::V2026_07_28));
     within(client.tools().into_future()).await.unwrap();
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.last(), Some(&("tools/list".to_owned(), false)), "{seen:?}");
+    let last = log.all().pop().unwrap();
+    assert_eq!((last.message["method"].as_str(), last.header("mcp-session-id")), (Some("tools/list"), None));
 }
 
 /// A server of both eras that is slow for once: it is used as a legacy one then, and not taken for one the next time.
@@ -390,21 +380,19 @@ async fn a_modern_server_that_is_slow_over_http_is_used_as_one_and_without_the_s
 async fn a_server_that_was_slow_to_answer_the_probe_is_probed_again() {
     let probes = Arc::new(AtomicUsize::new(0));
     let counted = probes.clone();
-    let handler = move |method: Method, body: String| async move {
-        let message: Value = serde_json::from_str(&body).unwrap_or_default();
-        let result = match message["method"].as_str() {
+    let (url, _) = serve_async(move |request| {
+        let result = match request.message["method"].as_str() {
+            _ if request.method != Method::POST => return Box::pin(async { empty(405) }),
             Some("server/discover") if counted.fetch_add(1, Ordering::SeqCst) == 0 => {
-                std::future::pending().await
+                return Box::pin(std::future::pending());
             }
             Some("server/discover") => naming(&["2025-11-25", "2026-07-28"]),
             _ => old("2025-11-25"),
         };
-        let status = if method == Method::POST { 200 } else { 405 };
-        let response = Response::builder().status(status).header("content-type", "application/json");
-        response.body(Body::from(response_to(&message, result).to_string())).unwrap()
-    };
-    let app = axum::Router::new().route("/mcp", any(handler));
-    let url = format!("http://{}/mcp", serve_router(app).await);
+        let response = request.reply(&result);
+        Box::pin(async { response })
+    })
+    .await;
     for (patience, revision) in
         [(Duration::from_millis(20), Revision::V2025_11_25), (PATIENCE, Revision::V2026_07_28)]
     {

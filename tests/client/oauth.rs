@@ -8,18 +8,16 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{Form, RawQuery},
-    http::{HeaderMap, Response},
-    routing::{any, get, post},
-};
+use axum::{body::Body, http::Response};
 use mcp_runtime::client::{Client, ClientBuilder, Error, FileTokens, KeyringTokens, OAuth, TokenStore};
-use mcp_tests::support::serve_router;
-use serde_json::{Value, json};
+use mcp_tests::support::discovered;
+use serde_json::json;
+use url::form_urlencoded;
 
-use super::within;
+use super::{
+    site::{Seen, empty, json_response, serve_async},
+    within,
+};
 
 /// An MCP server that is its own authorization server, with refresh tokens that rotate.
 #[derive(Default)]
@@ -45,14 +43,6 @@ struct Issuer {
     state: Mutex<Vec<String>>,
 }
 
-fn reply(status: u16, headers: &[(&str, String)], body: &Value) -> Response<Body> {
-    let mut response = Response::builder().status(status).header("content-type", "application/json");
-    for (name, value) in headers {
-        response = response.header(*name, value);
-    }
-    response.body(Body::from(body.to_string())).unwrap()
-}
-
 impl Issuer {
     fn grant(&self) -> Response<Body> {
         let number = self.current.fetch_add(1, Ordering::SeqCst) + 1;
@@ -63,14 +53,14 @@ impl Issuer {
         });
         let padding = self.reply_size.load(Ordering::SeqCst).saturating_sub(grant.to_string().len());
         grant["padding"] = "x".repeat(padding).into();
-        reply(200, &[], &grant)
+        json_response(200, &[], &grant)
     }
 
     fn token(&self, form: &[(String, String)]) -> Response<Body> {
         let value = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let busy = self.busy.load(Ordering::SeqCst);
         if busy > 0 {
-            return reply(u16::try_from(busy).unwrap(), &[], &json!({ "error": "slow_down" }));
+            return json_response(u16::try_from(busy).unwrap(), &[], &json!({ "error": "slow_down" }));
         }
         self.state.lock().unwrap().push(value("resource").unwrap_or_default().to_owned());
         if value("grant_type") == Some("authorization_code") {
@@ -85,70 +75,72 @@ impl Issuer {
         let latest = format!("secret-refresh-{}", self.current.load(Ordering::SeqCst));
         if value("refresh_token") != Some(&latest) {
             self.reused.fetch_add(1, Ordering::SeqCst);
-            return reply(400, &[], &json!({ "error": "invalid_grant" }));
+            return json_response(400, &[], &json!({ "error": "invalid_grant" }));
         }
         if self.refuses_refresh.load(Ordering::SeqCst) > 0 {
-            return reply(400, &[], &json!({ "error": "invalid_grant" }));
+            return json_response(400, &[], &json!({ "error": "invalid_grant" }));
         }
         self.refreshed.fetch_add(1, Ordering::SeqCst);
         self.grant()
     }
 
-    fn mcp(&self, headers: &HeaderMap, body: &str) -> Response<Body> {
+    fn mcp(&self, seen: &Seen) -> Response<Body> {
         let accepted = format!("Bearer secret-access-{}", self.current.load(Ordering::SeqCst));
         let lifetime = self.lifetime.load(Ordering::SeqCst);
-        let is_current = headers.get("authorization").is_some_and(|sent| *sent == *accepted);
+        let is_current = seen.header("authorization") == Some(&accepted);
         let has_ended = lifetime > 0 && is_current && self.used.fetch_add(1, Ordering::SeqCst) >= lifetime;
         if !is_current || has_ended {
-            return reply(401, &[("www-authenticate", "Bearer scope=\"read\"".to_owned())], &json!({}));
+            return json_response(401, &[("www-authenticate", "Bearer scope=\"read\"")], &json!({}));
         }
-        let message: Value = serde_json::from_str(body).unwrap();
-        let result = match message["method"].as_str() {
-            Some("server/discover") => json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
-                "capabilities": { "tools": {} } }),
+        seen.reply(&match seen.message["method"].as_str() {
+            Some("server/discover") => discovered(json!({ "tools": {} })),
             _ => json!({ "resultType": "complete", "content": [] }),
-        };
-        reply(200, &[], &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+        })
     }
 }
 
 async fn serve() -> (Arc<Issuer>, String) {
     let issuer = Arc::new(Issuer::default());
-    // its own address is known only when it listens
-    let host = |headers: &HeaderMap| format!("http://{}", headers["host"].to_str().unwrap());
-    let of = |issuer: &Arc<Issuer>| issuer.clone();
-    let (a, b) = (of(&issuer), of(&issuer));
-    let app = Router::new()
-        .route("/mcp", any(move |headers: HeaderMap, body: String| async move { a.mcp(&headers, &body) }))
-        .route("/token", post(move |Form(form): Form<Vec<(String, String)>>| async move {
-            let response = b.token(&form);
-            let pause = b.slow_refresh.load(Ordering::SeqCst) as u64;
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-            response
-        }))
-        .route("/.well-known/oauth-protected-resource/mcp", get(move |headers: HeaderMap| async move {
-            let host = host(&headers);
-            reply(200, &[], &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }))
-        }))
-        .route("/.well-known/oauth-authorization-server", get(move |headers: HeaderMap| async move {
-            let host = host(&headers);
-            reply(200, &[], &json!({
+    let answering = issuer.clone();
+    let (url, _) = serve_async(move |seen| {
+        // its own address is known only when it listens
+        let host = seen.host();
+        let mut pause = 0;
+        let response = match &*seen.path {
+            "/mcp" => answering.mcp(seen),
+            "/token" => {
+                let form: Vec<_> = form_urlencoded::parse(seen.body.as_bytes()).into_owned().collect();
+                let response = answering.token(&form);
+                pause = answering.slow_refresh.load(Ordering::SeqCst) as u64;
+                response
+            }
+            "/.well-known/oauth-protected-resource/mcp" => {
+                let metadata = json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] });
+                json_response(200, &[], &metadata)
+            }
+            "/.well-known/oauth-authorization-server" => json_response(200, &[], &json!({
                 "issuer": host, "authorization_endpoint": format!("{host}/authorize"),
                 "token_endpoint": format!("{host}/token"), "registration_endpoint": format!("{host}/register"),
                 "code_challenge_methods_supported": ["S256"],
-            }))
-        }))
-        .route("/register", post(|| async { reply(201, &[], &json!({ "client_id": "me" })) }))
-        .route("/authorize", get(|RawQuery(query): RawQuery| async move {
-            let query = query.unwrap();
-            assert!(query.contains("code_challenge_method=S256") && query.contains("scope=read"), "{query}");
-            let part = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)).unwrap().to_owned();
-            let redirect = part("redirect_uri=").replace("%3A", ":").replace("%2F", "/");
-            let state = part("state=");
-            reply(302, &[("location", format!("{redirect}?code=c&state={state}"))], &json!({}))
-        }));
-    let address = serve_router(app).await;
-    (issuer, format!("http://{address}/mcp"))
+            })),
+            "/register" => json_response(201, &[], &json!({ "client_id": "me" })),
+            "/authorize" => {
+                let query = seen.query.as_deref().unwrap();
+                assert!(query.contains("code_challenge_method=S256") && query.contains("scope=read"), "{query}");
+                let part = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)).unwrap();
+                let redirect = part("redirect_uri=").replace("%3A", ":").replace("%2F", "/");
+                let location = format!("{redirect}?code=c&state={}", part("state="));
+                json_response(302, &[("location", &location)], &json!({}))
+            }
+            _ => empty(404),
+        };
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            response
+        })
+    })
+    .await;
+    (issuer, url)
 }
 
 /// A directory that is removed at the end.

@@ -107,6 +107,11 @@ pub(crate) fn json_response(status: u16, headers: &[(&str, &str)], body: &Value)
     respond(status, &[&[("content-type", "application/json")], headers].concat(), body.to_string())
 }
 
+/// A stream of these events.
+pub(crate) fn event_stream(text: impl Into<Body>) -> Response<Body> {
+    respond(200, &[("content-type", "text/event-stream")], text)
+}
+
 pub(crate) fn empty(status: u16) -> Response<Body> {
     respond(status, &[], "")
 }

@@ -3,9 +3,8 @@
 //! time regardless of the server; links and lists charge the bytes that they receive.
 
 use std::{
-    collections::HashMap,
     future::{Future, poll_fn},
-    hash::BuildHasherDefault,
+    mem,
     pin::pin,
     sync::{
         Arc,
@@ -21,7 +20,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Error, connect::client_builder::ClientOptions, link::stream_link::IdHasher};
+use super::{Error, connect::client_builder::ClientOptions};
 use crate::core::sync::Mutex;
 
 /// The shortest wait for the end of a limit, which a pause moves on and on.
@@ -41,8 +40,9 @@ struct Waits {
 
 #[derive(Debug, Default)]
 struct WaitTable {
-    next: u64,
-    wakers: HashMap<u64, (Instant, Waker), BuildHasherDefault<IdHasher>>,
+    /// By the numbers of the waits; `None` for one that is over, and for a free number.
+    wakers: Vec<Option<(Instant, Waker)>>,
+    free: Vec<usize>,
     /// When the timer ends: with the first wait, or before, if that has ended.
     end: Option<Instant>,
     /// The task that has the timer; it ends with the client.
@@ -52,15 +52,17 @@ struct WaitTable {
 /// A wait for an instant, until it is dropped.
 struct Wait<'a> {
     waits: &'a Waits,
-    number: u64,
+    number: usize,
 }
 
 impl Alarm {
     fn begin(&self, end: Instant, cx: &Context<'_>) -> Wait<'_> {
         let mut table = self.0.table.lock();
-        table.next += 1;
-        let number = table.next;
-        table.wakers.insert(number, (end, cx.waker().clone()));
+        let number = table.free.pop().unwrap_or(table.wakers.len());
+        if number == table.wakers.len() {
+            table.wakers.push(None);
+        }
+        table.wakers[number] = Some((end, cx.waker().clone()));
         if table.timer.as_ref().is_none_or(AbortHandle::is_finished) {
             // the first wait, or the runtime of the last timer has ended
             let waits = self.0.clone();
@@ -95,10 +97,11 @@ impl Waits {
                 () = self.earlier.notified() => continue,
             }
             let (mut table, now) = (self.table.lock(), Instant::now());
-            let over: Vec<_> = table.wakers.extract_if(|_, (end, _)| *end <= now).collect();
-            table.end = table.wakers.values().map(|(end, _)| *end).min();
+            let over = |wait: &mut Option<(Instant, Waker)>| wait.take_if(|(end, _)| *end <= now);
+            let over: Vec<_> = table.wakers.iter_mut().filter_map(over).collect();
+            table.end = table.wakers.iter().flatten().map(|(end, _)| *end).min();
             drop(table);
-            over.into_iter().for_each(|(_, (_, waker))| waker.wake());
+            over.into_iter().for_each(|(_, waker)| waker.wake());
         }
     }
 }
@@ -106,15 +109,24 @@ impl Waits {
 impl Wait<'_> {
     fn is_over(&self, cx: &Context<'_>) -> bool {
         let mut table = self.waits.table.lock();
-        let Some((_, waker)) = table.wakers.get_mut(&self.number) else { return true };
-        waker.clone_from(cx.waker());
+        let Some((_, waker)) = &mut table.wakers[self.number] else { return true };
+        if !waker.will_wake(cx.waker()) {
+            let old = mem::replace(waker, cx.waker().clone());
+            // not under the lock: it may own what waits
+            drop(table);
+            drop(old);
+        }
         false
     }
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        self.waits.table.lock().wakers.remove(&self.number);
+        let mut table = self.waits.table.lock();
+        let waker = table.wakers[self.number].take();
+        table.free.push(self.number);
+        drop(table);
+        drop(waker);
     }
 }
 
@@ -171,6 +183,8 @@ struct OperationState {
     max_questions: usize,
     /// Whether a part of it is watched, which ends in time: no other timer is needed.
     is_watched: AtomicBool,
+    /// Whether it was ever paused.
+    was_paused: AtomicBool,
     pauses: Mutex<Pauses>,
 }
 
@@ -219,6 +233,7 @@ impl Operation {
             questions: AtomicUsize::new(0),
             max_questions: options.limits.input_requests_per_call,
             is_watched: AtomicBool::new(false),
+            was_paused: AtomicBool::new(false),
             pauses: Mutex::default(),
         }))
     }
@@ -297,12 +312,16 @@ impl Operation {
                 }
             }
         }
+        self.0.was_paused.store(true, Ordering::Release);
         self.0.pauses.lock().running.get_or_insert_with(|| (Instant::now(), 0)).1 += 1;
         Paused(self.clone())
     }
 
     /// How long the operation has been paused.
     fn paused(&self) -> Duration {
+        if !self.0.was_paused.load(Ordering::Acquire) {
+            return Duration::ZERO;
+        }
         let pauses = self.0.pauses.lock();
         pauses.total + pauses.running.map_or(Duration::ZERO, |(since, _)| since.elapsed())
     }

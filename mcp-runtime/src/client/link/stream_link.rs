@@ -87,7 +87,7 @@ struct RequestTable {
 
 /// Hashes ids, which this client counts up: a server can ask for any of them and cannot add one.
 #[derive(Debug, Default)]
-pub(in crate::client) struct IdHasher(u64);
+struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {

@@ -12,9 +12,7 @@ use std::{
 
 use mcp_runtime::client::{
     Client, Error,
-    agent::{
-        ArtifactRef, ArtifactStore, Artifacts, DirectoryArtifacts, MemoryArtifacts, ResultPart, Toolset,
-    },
+    agent::{ArtifactRef, Artifacts, ResultPart, Toolset},
 };
 use serde_json::{Value, json};
 
@@ -255,50 +253,6 @@ async fn an_artifact_that_is_gone_is_fetched_again() {
     folder.files().iter().for_each(|file| fs::remove_file(file).unwrap());
     let gone = within(toolset.artifact(&made)).await.unwrap_err();
     assert!(gone.to_string().contains("gone"), "{gone}");
-}
-
-#[tokio::test]
-async fn stores_put_get_and_delete_by_scope_and_id() {
-    let folder = Folder::new();
-    let stores: [Box<dyn ArtifactStore>; 2] =
-        [Box::new(MemoryArtifacts::new()), Box::new(DirectoryArtifacts::new(&folder.0))];
-    for store in stores {
-        assert!(!store.exists("a", "1").await.unwrap());
-        assert_eq!(store.get("a", "1").await.unwrap(), None);
-        store.put("a", "1", vec![1]).await.unwrap();
-        store.put("b", "1", vec![2]).await.unwrap();
-        assert!(store.exists("a", "1").await.unwrap());
-        assert_eq!(store.get("a", "1").await.unwrap(), Some(vec![1]));
-        store.put("a", "1", vec![3]).await.unwrap();
-        assert_eq!(store.get("a", "1").await.unwrap(), Some(vec![3]));
-        store.delete("a", "1").await.unwrap();
-        store.delete("a", "1").await.unwrap();
-        assert_eq!(store.get("a", "1").await.unwrap(), None);
-        assert_eq!(store.get("b", "1").await.unwrap(), Some(vec![2]));
-    }
-    let directory = DirectoryArtifacts::new(&folder.0);
-    for id in ["", "..", "a/b", "/etc/passwd"] {
-        assert!(directory.put("a", id, Vec::new()).await.is_err(), "{id}");
-        assert!(directory.get("a", id).await.is_err(), "{id}");
-    }
-    directory.put("../../b", "1", vec![4]).await.unwrap();
-    assert_eq!(folder.files().len(), 2, "in folders of their own, without anything left over");
-    #[cfg(unix)]
-    for file in folder.files() {
-        use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-}
-
-#[tokio::test]
-async fn memory_drops_the_oldest_first() {
-    let store = MemoryArtifacts::with_limit(10);
-    for id in ["1", "2", "3"] {
-        store.put("a", id, vec![0; 4]).await.unwrap();
-    }
-    assert!(!store.exists("a", "1").await.unwrap());
-    assert!(store.exists("a", "2").await.unwrap() && store.exists("a", "3").await.unwrap());
-    assert!(store.put("a", "4", vec![0; 11]).await.is_err());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{DirectoryArtifacts, MemoryArtifacts};
+use super::artifact_stores::{DirectoryArtifacts, MemoryArtifacts};
 use crate::{
     client::Error,
     core::{store::StoreFuture, sync::Mutex},
@@ -143,7 +143,7 @@ impl Artifacts {
     /// Artifacts in memory.
     #[must_use]
     pub fn memory() -> Self {
-        Self::new(MemoryArtifacts::new())
+        Self::new(MemoryArtifacts::with_limit(500 << 20))
     }
 
     /// Artifacts in files of a directory.

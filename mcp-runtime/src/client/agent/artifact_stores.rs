@@ -13,7 +13,7 @@ type StoredKey = (String, String);
 
 /// Artifacts in memory. When they are full, the oldest are dropped.
 #[derive(Debug)]
-pub struct MemoryArtifacts {
+pub(super) struct MemoryArtifacts {
     max_bytes: usize,
     stored: Mutex<StoredArtifacts>,
 }
@@ -26,22 +26,9 @@ struct StoredArtifacts {
 }
 
 impl MemoryArtifacts {
-    /// A store of 500 MiB at most.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_limit(500 << 20)
-    }
-
     /// A store of that many bytes at most.
-    #[must_use]
-    pub fn with_limit(bytes: usize) -> Self {
+    pub(super) fn with_limit(bytes: usize) -> Self {
         Self { max_bytes: bytes, stored: Mutex::default() }
-    }
-}
-
-impl Default for MemoryArtifacts {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -97,13 +84,13 @@ impl ArtifactStore for MemoryArtifacts {
 /// Artifacts as files of a directory: one folder for each scope, named by a digest of it, and in it one file for each
 /// artifact, named by its id. On Unix, only the user of this program may read them.
 #[derive(Debug, Clone)]
-pub struct DirectoryArtifacts {
+pub(super) struct DirectoryArtifacts {
     path: PathBuf,
 }
 
 impl DirectoryArtifacts {
     /// A store in this directory, which is created when it is needed.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
+    pub(super) fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
@@ -178,4 +165,77 @@ fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut directories, 0o700);
     directories.recursive(true).create(folder)?;
     whole_file::replace(file, bytes, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::crypto::random_id;
+
+    /// A directory of this test, which is removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            Self(std::env::temp_dir().join(format!("mcp-artifacts-{}", random_id().unwrap())))
+        }
+
+        fn files(&self) -> Vec<PathBuf> {
+            let entries = |path: &Path| -> Vec<PathBuf> {
+                let entries = fs::read_dir(path).into_iter().flatten();
+                entries.map(|entry| entry.unwrap().path()).collect()
+            };
+            entries(&self.0).iter().flat_map(|folder| entries(folder)).collect()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _may_not_exist = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[tokio::test]
+    async fn stores_put_get_and_delete_by_scope_and_id() {
+        let folder = Folder::new();
+        let stores: [Box<dyn ArtifactStore>; 2] =
+            [Box::new(MemoryArtifacts::with_limit(10)), Box::new(DirectoryArtifacts::new(&folder.0))];
+        for store in stores {
+            assert!(!store.exists("a", "1").await.unwrap());
+            assert_eq!(store.get("a", "1").await.unwrap(), None);
+            store.put("a", "1", vec![1]).await.unwrap();
+            store.put("b", "1", vec![2]).await.unwrap();
+            assert!(store.exists("a", "1").await.unwrap());
+            assert_eq!(store.get("a", "1").await.unwrap(), Some(vec![1]));
+            store.put("a", "1", vec![3]).await.unwrap();
+            assert_eq!(store.get("a", "1").await.unwrap(), Some(vec![3]));
+            store.delete("a", "1").await.unwrap();
+            store.delete("a", "1").await.unwrap();
+            assert_eq!(store.get("a", "1").await.unwrap(), None);
+            assert_eq!(store.get("b", "1").await.unwrap(), Some(vec![2]));
+        }
+        let directory = DirectoryArtifacts::new(&folder.0);
+        for id in ["", "..", "a/b", "/etc/passwd"] {
+            assert!(directory.put("a", id, Vec::new()).await.is_err(), "{id}");
+            assert!(directory.get("a", id).await.is_err(), "{id}");
+        }
+        directory.put("../../b", "1", vec![4]).await.unwrap();
+        assert_eq!(folder.files().len(), 2, "in folders of their own, without anything left over");
+        #[cfg(unix)]
+        for file in folder.files() {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[tokio::test]
+    async fn memory_drops_the_oldest_first() {
+        let store = MemoryArtifacts::with_limit(10);
+        for id in ["1", "2", "3"] {
+            store.put("a", id, vec![0; 4]).await.unwrap();
+        }
+        assert!(!store.exists("a", "1").await.unwrap());
+        assert!(store.exists("a", "2").await.unwrap() && store.exists("a", "3").await.unwrap());
+        assert!(store.put("a", "4", vec![0; 11]).await.is_err());
+    }
 }

@@ -30,7 +30,6 @@ mod toolset_result;
 
 pub use self::{
     artifact::{Artifact, ArtifactRef, ArtifactStore, Artifacts},
-    artifact_stores::{DirectoryArtifacts, MemoryArtifacts},
     toolset::{Toolset, ToolsetCounters, ToolsetTool},
     toolset_result::{ResultPart, ToolsetResult},
 };

@@ -157,6 +157,9 @@ impl TimeLimit {
 
     /// The same, which ends later by that much.
     fn later(self, by: Duration) -> Option<Self> {
+        if by.is_zero() {
+            return Some(self);
+        }
         Some(Self { end: self.end.checked_add(by)?, ..self })
     }
 
@@ -287,15 +290,15 @@ impl Operation {
     }
 
     /// Says that a part of the operation is watched, until the guard is dropped.
-    fn watched(&self) -> impl Drop + use<> {
-        struct Watched(Operation);
-        impl Drop for Watched {
+    fn watched(&self) -> impl Drop {
+        struct Watched<'a>(&'a AtomicBool);
+        impl Drop for Watched<'_> {
             fn drop(&mut self) {
-                self.0.0.is_watched.store(false, Ordering::Relaxed);
+                self.0.store(false, Ordering::Relaxed);
             }
         }
         self.0.is_watched.store(true, Ordering::Relaxed);
-        Watched(self.clone())
+        Watched(&self.0.is_watched)
     }
 
     /// Stops the clock until the guard is dropped, for what a person does outside of the program.

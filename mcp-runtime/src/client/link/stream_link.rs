@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     future::poll_fn,
     hash::{BuildHasherDefault, Hasher},
-    io,
+    io, mem,
     pin::pin,
     sync::{
         Arc,
@@ -164,6 +164,7 @@ impl StreamLink {
         let (of_reader, ended, handle) = (shared.clone(), token.clone(), process.clone());
         tokio::spawn(async move {
             tokio::select! {
+                biased;
                 () = reading => {}
                 () = ended.cancelled() => {}
             }
@@ -211,7 +212,10 @@ impl StreamLink {
         }
         // `initialize` must not be cancelled
         guard.notify = request.method != "initialize";
-        let json = response.await.unwrap_or_else(|_| Err(closed()))?;
+        let response = response.await;
+        // whatever has sent a reply has removed the request
+        mem::forget(guard);
+        let json = response.unwrap_or_else(|_| Err(closed()))?;
         if let Some(operation) = request.operation {
             operation.charge(json.len())?;
         }
@@ -247,7 +251,6 @@ struct CancelOnDrop<'a> {
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        // whatever has sent a reply has removed the request
         let is_waiting = self.shared.requests.lock().waiting.remove(&self.id).is_some();
         if is_waiting && self.notify {
             self.shared.clone().respond(cancelled_text(self.id));
@@ -310,7 +313,7 @@ impl StreamShared {
     }
 
     fn fail_waiting(&self, error: &Error) {
-        let waiting = std::mem::take(&mut self.requests.lock().waiting);
+        let waiting = mem::take(&mut self.requests.lock().waiting);
         for request in waiting.into_values() {
             let _dropped = request.reply.send(Err(error.clone()));
         }
@@ -366,6 +369,7 @@ async fn write<W: AsyncWrite + Unpin>(
     {
         let mut write_all = pin!(write_all);
         tokio::select! {
+            biased;
             // the reader finds out why it failed
             _failed = &mut write_all => {}
             () = token.cancelled() => {

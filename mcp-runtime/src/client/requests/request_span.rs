@@ -90,9 +90,9 @@ impl RequestSpan {
 
 /// Records the id that a request was sent with.
 pub(in crate::client) fn record_id(id: u64) {
-    let span = Span::current();
-    if !span.is_disabled() {
-        span.record("jsonrpc.request.id", &*id.to_string());
+    // a program without a subscriber has no span, and need not look for one
+    if tracing::dispatcher::has_been_set() {
+        Span::current().record("jsonrpc.request.id", &*id.to_string());
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::check::{Validation, choice_mismatch, describe_choices, key_mismatch, type_mismatch};
 use super::equality;
 use super::error::{Mismatch, ValuePath, summarize};
-use super::node::{Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
+use super::node::{Alternatives, Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
 
 /// How deep alternatives inside alternatives are described.
 const MAX_DESCRIPTION_DEPTH: usize = 4;
@@ -23,38 +23,72 @@ pub(super) enum Intended<'n> {
 
 /// The alternative that a value was probably intended for: the only one of its type, with its tag, or with its constants and
 /// required members.
-pub(super) fn intended<'n>(nodes: &'n [SchemaNode], ids: &[NodeId], value: &Value) -> Intended<'n> {
-    let own = TypeSet::of(value);
-    let is_of_type = |id: &NodeId| nodes.get(*id).is_some_and(|node| !node.refuses.contains(own));
-    let mut candidates: Vec<NodeId> = not_null(nodes, ids);
-    if candidates.len() > 1 {
-        candidates.retain(is_of_type);
+pub(super) fn intended<'n>(
+    nodes: &'n [SchemaNode],
+    alternatives: &'n Alternatives,
+    value: &Value,
+) -> Intended<'n> {
+    let Value::Object(members) = value else {
+        let candidates = of_type(nodes, &alternatives.ids, TypeSet::of(value));
+        return match candidates.as_slice() {
+            [] => Intended::NoneOfType,
+            [only] => Intended::One(*only),
+            _ => Intended::Several(candidates),
+        };
+    };
+    let Alternatives { objects, tag, .. } = alternatives;
+    match (objects.as_slice(), tag) {
+        ([], _) => return Intended::NoneOfType,
+        ([only], _) => return Intended::One(*only),
+        (_, Some(tag)) if !members.contains_key(tag) => return Intended::NoTag(tag, objects.clone()),
+        _ => {}
     }
-    if let (Value::Object(members), true) = (value, candidates.len() > 1) {
-        if let Some(tag) = tag(nodes, &candidates) {
-            let Some(sent) = members.get(tag) else { return Intended::NoTag(tag, candidates) };
-            let has_tag = |id: &NodeId| {
-                let of_variant = property_choices(nodes, *id, tag);
-                of_variant.is_some_and(|choices| choices.values.iter().any(|one| equality::equal(one, sent)))
-            };
-            let matching: Vec<NodeId> = candidates.iter().copied().filter(has_tag).collect();
-            match matching.as_slice() {
-                [] => return Intended::NoTag(tag, candidates),
-                [only] => return Intended::One(*only),
-                _ => candidates = matching,
+    let has_tag = |id: &NodeId| {
+        let Some((tag, sent)) = tag.as_ref().and_then(|tag| Some((tag, members.get(tag)?))) else {
+            return true;
+        };
+        let of_variant = property_choices(nodes, *id, tag);
+        of_variant.is_some_and(|choices| choices.values.iter().any(|one| equality::equal(one, sent)))
+    };
+    let tagged = || objects.iter().copied().filter(has_tag);
+    let mut first = tagged();
+    match (first.next(), first.next(), tag) {
+        (Some(only), None, _) => return Intended::One(only),
+        (None, _, Some(tag)) => return Intended::NoTag(tag, objects.clone()),
+        _ => {}
+    }
+    // a variant that is named by its key has it as a required member
+    let mut complete = tagged().filter(|id| has_members(nodes, *id, members));
+    match (complete.next(), complete.next()) {
+        (Some(only), None) => Intended::One(only),
+        _ => Intended::Several(tagged().collect()),
+    }
+}
+
+/// The alternatives that a value of a type may be meant for: the only one besides `null`, or those that do not refuse the type.
+fn of_type(nodes: &[SchemaNode], ids: &[NodeId], types: TypeSet) -> Vec<NodeId> {
+    let mut candidates = not_null(nodes, ids);
+    if candidates.len() > 1 {
+        candidates.retain(|id| nodes.get(*id).is_some_and(|node| !node.refuses.contains(types)));
+    }
+    candidates
+}
+
+/// Finds out which alternatives may be objects, and what distinguishes them.
+pub(super) fn settle_alternatives(nodes: &mut [SchemaNode]) {
+    let settle = |applicator: &Applicator| {
+        let objects = of_type(nodes, &applicator.alternatives()?.ids, TypeSet::OBJECT);
+        let tag = tag(nodes, &objects).map(str::to_owned);
+        Some((objects, tag))
+    };
+    let settled: Vec<Vec<_>> =
+        nodes.iter().map(|node| node.applicators.iter().map(settle).collect()).collect();
+    for (node, settled) in nodes.iter_mut().zip(settled) {
+        for (applicator, settled) in node.applicators.iter_mut().zip(settled) {
+            if let (Applicator::AnyOf(of) | Applicator::OneOf(of), Some(settled)) = (applicator, settled) {
+                (of.objects, of.tag) = settled;
             }
         }
-        // a variant that is named by its key has it as a required member
-        let complete = candidates.iter().copied().filter(|id| has_members(nodes, *id, members));
-        let complete: Vec<NodeId> = complete.collect();
-        if let [only] = complete.as_slice() {
-            return Intended::One(*only);
-        }
-    }
-    match candidates.as_slice() {
-        [] => Intended::NoneOfType,
-        [only] => Intended::One(*only),
-        _ => Intended::Several(candidates),
     }
 }
 
@@ -118,7 +152,7 @@ impl<'n> Validation<'n> {
     /// Reports the errors of the alternative that was probably intended, or that none matches.
     pub(super) fn fail_alternatives(
         &mut self,
-        ids: &[NodeId],
+        of: &'n Alternatives,
         value: &Value,
         path: &ValuePath<'_>,
         depth: usize,
@@ -126,8 +160,8 @@ impl<'n> Validation<'n> {
         if self.fail_fast {
             return false;
         }
-        let alternatives = not_null(self.nodes, ids);
-        match intended(self.nodes, ids, value) {
+        let alternatives = not_null(self.nodes, &of.ids);
+        match intended(self.nodes, of, value) {
             // one of some names, and other forms
             Intended::One(id)
                 if alternatives.len() > 1
@@ -228,12 +262,12 @@ impl<'n> Validation<'n> {
             return types.describe();
         }
         for applicator in &node.applicators {
-            if let Applicator::AnyOf(ids) | Applicator::OneOf(ids) = applicator {
-                if let Some(tag) = tag(self.nodes, ids) {
-                    let choices = describe_choices(&tag_choices(self.nodes, ids, tag), false);
+            if let Some(of) = applicator.alternatives() {
+                if let Some(tag) = tag(self.nodes, &of.ids) {
+                    let choices = describe_choices(&tag_choices(self.nodes, &of.ids, tag), false);
                     return format!("an object with `{tag}`: {choices}");
                 }
-                return self.describe_each(ids, levels - 1).join(" or ");
+                return self.describe_each(&of.ids, levels - 1).join(" or ");
             }
         }
         "a value".to_owned()

@@ -5,11 +5,7 @@
 //! often with each level if two variants differ only after the member that contains the next level. Nothing interrupts
 //! that, so it is counted before: which values are read how often, as the schema of the type tells it.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::Range,
-    sync::Arc,
-};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use serde_json::{Number, Value};
 
@@ -18,8 +14,8 @@ use super::{
     check::AddressHasher,
     compile::{UnsupportedKeyword, compile},
     equality,
-    node::{Applicator, NodeId, SchemaNode, TypeSet},
-    tokens::{count_opening, count_values, decode_key, is_key, members, string_end},
+    node::{Applicator, NodeId, Property, SchemaNode, TypeSet},
+    tokens::{Token, Tokens, count_opening, count_values, decode_key},
 };
 
 /// `serde_json` reads no deeper value.
@@ -30,6 +26,9 @@ const CONTAINER: usize = 4;
 
 /// The cost of a refusal by an alternative: an error is made, with its message.
 const REFUSAL: usize = 8;
+
+/// The properties that were present are bits of one `u64`.
+const MOST_PROPERTIES: usize = 64;
 
 /// The alternatives of a type, if decoding one of its values may cost more than a few times the value.
 #[derive(Debug)]
@@ -123,22 +122,6 @@ impl Attempts {
         self.exceed_at(0, json, most, true)
     }
 
-    /// Whether a member of an object may be copied to be decoded, or the object is.
-    fn may_copy(&self, json: &str) -> bool {
-        let root = self.nodes.first().filter(|_| self.kind(0) == Kind::Plain);
-        let Some(rules) =
-            root.filter(|node| node.applicators.is_empty()).and_then(|node| node.object.as_deref())
-        else {
-            return true;
-        };
-        members(json).iter().any(|member| {
-            let key = decode_key(json, &member.key, member.is_key_escaped);
-            let schema = rules.property(&key).map(|(_, property)| property.schema);
-            let copies = |id| self.copies.get(id) != Some(&false);
-            schema.or(rules.additional_properties).is_some_and(copies)
-        })
-    }
-
     /// As [`exceed`](Self::exceed), for a value of this property.
     pub fn exceed_in(&self, property: &str, json: &str, most: usize) -> bool {
         let root = self.nodes.first().and_then(|node| node.object.as_deref());
@@ -159,45 +142,8 @@ impl Attempts {
             }
         };
         let each = CONTAINER + REFUSAL * self.alternatives;
-        if values.saturating_mul(times.saturating_add(2)).saturating_mul(each) <= most {
-            return false;
-        }
-        // of most calls, no member has such alternatives
-        (!is_all || self.may_copy(json)) && self.times(id, json, most, is_all).is_none()
-    }
-
-    /// Reads a scalar as a node says.
-    fn read_scalar(&self, id: NodeId, scalar: &Scalar<'_>) -> Reading {
-        let Some(node) = self.nodes.get(id) else {
-            return Reading { acceptance: Acceptance::Unknown, times: 1 };
-        };
-        if node.is_any() {
-            return Reading { acceptance: Acceptance::Accepted, times: 1 };
-        }
-        let mut reading = if node.is_unconstrained() {
-            Reading { acceptance: Acceptance::Accepted, times: 0 }
-        } else {
-            decode_scalar(node, scalar)
-        };
-        for applicator in &node.applicators {
-            if reading.acceptance == Acceptance::Refused {
-                break;
-            }
-            match applicator {
-                Applicator::Ref(id) => reading.add(self.read_scalar(*id, scalar)),
-                Applicator::AllOf(ids) => {
-                    ids.iter().for_each(|id| reading.add(self.read_scalar(*id, scalar)));
-                }
-                Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
-                    // a scalar is as quickly copied as read
-                    let mut tried = Tried::new(self.kind(id), 0);
-                    let _accepted = ids.iter().any(|id| tried.add(self.read_scalar(*id, scalar)));
-                    reading.add(tried.reading());
-                }
-                _ => reading.add(Reading { acceptance: Acceptance::Unknown, times: 1 }),
-            }
-        }
-        reading
+        let at_most = values.saturating_mul(times.saturating_add(2)).saturating_mul(each);
+        at_most > most && self.times(id, json, most, is_all).is_none()
     }
 
     /// The steps that it takes to decode a text; `None` if they are more than a limit.
@@ -222,8 +168,8 @@ impl Attempts {
 fn alternatives(nodes: &[SchemaNode], node: &SchemaNode) -> Vec<NodeId> {
     let mut all = Vec::new();
     for applicator in &node.applicators {
-        if let Applicator::AnyOf(ids) | Applicator::OneOf(ids) = applicator {
-            let others = not_null(nodes, ids);
+        if let Some(of) = applicator.alternatives() {
+            let others = not_null(nodes, &of.ids);
             if others.len() > 1 {
                 all.extend(others);
             }
@@ -267,23 +213,6 @@ fn most_branches(nodes: &[SchemaNode], node: &SchemaNode) -> usize {
     accepting(TypeSet::ARRAY).max(accepting(TypeSet::OBJECT))
 }
 
-/// A range of a text. There may be a hundred thousand, so they are small.
-#[derive(Clone, Copy)]
-struct TextRange {
-    start: u32,
-    end: u32,
-}
-
-impl TextRange {
-    fn new(range: &Range<usize>) -> Option<Self> {
-        Some(Self { start: u32::try_from(range.start).ok()?, end: u32::try_from(range.end).ok()? })
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     Scalar,
@@ -291,14 +220,14 @@ enum ValueKind {
     Object,
 }
 
-/// A value in a text.
+/// A value in a text. There may be a hundred thousand, so they are small.
 struct TextValue {
     kind: ValueKind,
-    /// The text of a scalar; that of an array or an object is not needed.
-    scalar: TextRange,
-    /// The key with its quotes; empty if there is none.
-    key: TextRange,
     is_key_escaped: bool,
+    /// The text of a scalar; that of an array or an object is not needed.
+    scalar: Range<u32>,
+    /// The key with its quotes; empty if there is none.
+    key: Range<u32>,
     /// How many values it consists of, itself included. The next ones in the list are those in it.
     size: u32,
     /// The steps that it takes to copy it.
@@ -315,62 +244,50 @@ impl TextValue {
     }
 }
 
+fn widen(range: &Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}
+
 /// The values in a text, each before those in it; `None` if the text is longer than any that is read.
 fn value_tree(json: &str) -> Option<Vec<TextValue>> {
-    const NOWHERE: TextRange = TextRange { start: 0, end: 0 };
     // a value takes at most as many steps to copy as it has bytes, times these
     if json.len() > u32::MAX as usize / CONTAINER {
         return None;
     }
-    let text = json.as_bytes();
+    let narrow = |range: Range<usize>| range.start as u32..range.end as u32;
     let mut values: Vec<TextValue> = Vec::new();
-    let mut open = Vec::new();
-    let (mut key, mut is_key_escaped) = (NOWHERE, false);
+    let mut open: Vec<(usize, u32)> = Vec::new();
+    let (mut key, mut is_key_escaped) = (0..0, false);
     // of all values so far
     let mut sum: u32 = 0;
-    let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        let start = at;
-        at += 1;
-        let scalar = match byte {
-            b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => continue,
-            b'{' | b'[' => {
-                open.push((values.len(), sum));
-                let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
-                values.push(TextValue { kind, scalar: NOWHERE, key, is_key_escaped, size: 1, weight: 1 });
-                (key, sum) = (NOWHERE, sum + CONTAINER as u32);
+    for token in Tokens::new(json) {
+        let (kind, scalar) = match token {
+            Token::Comma => continue,
+            Token::Key { range, is_escaped } => {
+                (key, is_key_escaped) = (narrow(range), is_escaped);
                 continue;
             }
-            b'}' | b']' => {
+            Token::Close { .. } => {
                 let end = values.len();
                 if let Some((at, before)) = open.pop()
                     && let Some(value) = values.get_mut(at)
                 {
-                    value.size = u32::try_from(end - at).ok()?;
-                    value.weight = sum - before;
+                    (value.size, value.weight) = ((end - at) as u32, sum - before);
                 }
                 continue;
             }
-            b'"' => {
-                let (end, is_escaped) = string_end(text, at);
-                at = end;
-                let range = TextRange::new(&(start..end))?;
-                if is_key(text, end) {
-                    (key, is_key_escaped) = (range, is_escaped);
-                    continue;
-                }
-                range
+            Token::Open { is_object, .. } => {
+                open.push((values.len(), sum));
+                sum += CONTAINER as u32;
+                (if is_object { ValueKind::Object } else { ValueKind::Array }, 0..0)
             }
-            _ => {
-                while !matches!(text.get(at), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
-                {
-                    at += 1;
-                }
-                TextRange::new(&(start..at))?
+            Token::Scalar(range) => {
+                sum += 1;
+                (ValueKind::Scalar, narrow(range))
             }
         };
-        values.push(TextValue { kind: ValueKind::Scalar, scalar, key, is_key_escaped, size: 1, weight: 1 });
-        (key, sum) = (NOWHERE, sum + 1);
+        let key = std::mem::replace(&mut key, 0..0);
+        values.push(TextValue { kind, is_key_escaped, scalar, key, size: 1, weight: 1 });
     }
     Some(values)
 }
@@ -448,74 +365,13 @@ fn decode_scalar(node: &SchemaNode, scalar: &Scalar<'_>) -> Reading {
     let is_out_of_bounds = is_number
         && node.number.as_ref().is_some_and(|rules| {
             let number = small.map(Number::from).or_else(|| json.parse().ok());
-            number.is_some_and(|number| !rules.accept(&number))
+            number.is_some_and(|number| rules.broken(&number).is_some())
         });
     // a type that parses its text has a format, a pattern or bounds
     let is_parsed = types == TypeSet::STRING && (node.string.is_some() || node.has_format);
     let is_unknown = is_wide || is_out_of_bounds || is_parsed;
     let acceptance = if is_unknown { Acceptance::Unknown } else { Acceptance::Accepted };
     Reading { acceptance, times: 1 }
-}
-
-/// Alternatives that are tried one after the other.
-struct Tried {
-    kind: Kind,
-    all: Reading,
-}
-
-impl Tried {
-    fn new(kind: Kind, copied: usize) -> Self {
-        Self { kind, all: Reading { acceptance: Acceptance::Refused, times: copied } }
-    }
-
-    /// Adds the next one; returns whether it is the last that is tried.
-    fn add(&mut self, one: Reading) -> bool {
-        // where a tag or a name tells the variant, the others refuse nothing
-        let is_skipped = matches!(self.kind, Kind::Plain | Kind::Tagged);
-        let refusal = if is_skipped && one.acceptance == Acceptance::Refused { REFUSAL } else { 0 };
-        self.all.times = self.all.times.saturating_add(one.times.saturating_sub(refusal));
-        self.all.acceptance = self.all.acceptance.max(one.acceptance);
-        self.all.acceptance == Acceptance::Accepted
-    }
-
-    fn reading(mut self) -> Reading {
-        if self.all.acceptance == Acceptance::Refused {
-            self.all.times = self.all.times.saturating_add(REFUSAL);
-        }
-        self.all
-    }
-}
-
-/// Which properties of an object are present, by their positions.
-#[derive(Default)]
-struct PresentProperties {
-    first: u64,
-    others: HashSet<usize, AddressHasher>,
-}
-
-impl PresentProperties {
-    fn bit(position: usize) -> u64 {
-        u32::try_from(position).ok().and_then(|position| 1_u64.checked_shl(position)).unwrap_or(0)
-    }
-
-    /// Adds a property; returns whether it was absent.
-    fn insert(&mut self, position: usize) -> bool {
-        match Self::bit(position) {
-            0 => self.others.insert(position),
-            bit => {
-                let was_absent = self.first & bit == 0;
-                self.first |= bit;
-                was_absent
-            }
-        }
-    }
-
-    fn contains(&self, position: usize) -> bool {
-        match Self::bit(position) {
-            0 => self.others.contains(&position),
-            bit => self.first & bit != 0,
-        }
-    }
 }
 
 /// The count of one text.
@@ -530,16 +386,8 @@ struct Count<'a> {
     steps: usize,
     /// The costs of alternatives, by node, value, and whether the value is in a buffer that is not moved.
     known: HashMap<(NodeId, usize, bool), Reading, AddressHasher>,
-    /// Of short scalars that were read, the last ones by a hash of what [`short_key`] returns.
+    /// Of short scalars that were read, the last ones in the slots of [`short_scalar`](Self::short_scalar).
     scalars: Vec<(u64, Reading)>,
-}
-
-/// A node and a short scalar as one number, which is not 0.
-fn short_key(id: NodeId, scalar: &[u8]) -> Option<u64> {
-    let mut bytes = [0; 8];
-    bytes.get_mut(..scalar.len()).filter(|_| scalar.len() <= 5)?.copy_from_slice(scalar);
-    let id = u64::from(u16::try_from(id).ok()?);
-    Some(u64::from_le_bytes(bytes) << 16 | id).filter(|key| *key != 0)
 }
 
 impl<'a> Count<'a> {
@@ -554,8 +402,12 @@ impl<'a> Count<'a> {
         if self.steps > self.most.saturating_mul(4) || depth > MAX_DEPTH || node.never {
             return Reading::REFUSED;
         }
-        if value.kind == ValueKind::Scalar {
-            return self.read_scalar(id, value);
+        let slot = (value.kind == ValueKind::Scalar).then(|| self.short_scalar(id, value)).flatten();
+        if let Some((key, slot)) = slot
+            && let Some((known, reading)) = self.scalars.get(slot)
+            && *known == key
+        {
+            return *reading;
         }
         let kind = attempts.kind(id);
         if node.is_any() {
@@ -588,29 +440,23 @@ impl<'a> Count<'a> {
         if is_remembered {
             self.known.insert((id, at, is_lent), reading);
         }
-        reading
-    }
-
-    /// Reads a scalar as a node says. Where a text has a hundred thousand, most of them are short, and many are alike.
-    fn read_scalar(&mut self, id: NodeId, value: &TextValue) -> Reading {
-        let range = value.scalar.range();
-        let read = |json: &str| self.attempts.read_scalar(id, &Scalar::new(json));
-        let Some(key) = self.json.as_bytes().get(range.clone()).and_then(|scalar| short_key(id, scalar))
-        else {
-            return read(self.json.get(range).unwrap_or_default());
-        };
-        // the highest bits of the product depend on all of the key
-        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize;
-        if let Some((known, reading)) = self.scalars.get(slot)
-            && *known == key
+        if let Some((key, slot)) = slot
+            && let Some(slot) = self.scalars.get_mut(slot)
         {
-            return *reading;
-        }
-        let reading = read(self.json.get(range).unwrap_or_default());
-        if let Some(slot) = self.scalars.get_mut(slot) {
             *slot = (key, reading);
         }
         reading
+    }
+
+    /// A node and a short scalar as one number, which is not 0, and the slot of what is known about them. Where a text has a
+    /// hundred thousand scalars, most of them are short, and many are alike.
+    fn short_scalar(&self, id: NodeId, value: &TextValue) -> Option<(u64, usize)> {
+        let scalar = self.json.as_bytes().get(widen(&value.scalar)).filter(|scalar| scalar.len() <= 5)?;
+        let mut bytes = [0; 8];
+        bytes.get_mut(..scalar.len())?.copy_from_slice(scalar);
+        let key = u64::from_le_bytes(bytes) << 16 | u64::from(u16::try_from(id).ok()?);
+        // the highest bits of the product depend on all of the key
+        (key != 0).then_some((key, (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize))
     }
 
     fn read_members(
@@ -623,23 +469,36 @@ impl<'a> Count<'a> {
     ) -> Reading {
         let values = self.values;
         let Some(value) = values.get(at) else { return Reading::REFUSED };
-        let is_object = value.kind == ValueKind::Object;
+        let is_object = match value.kind {
+            ValueKind::Scalar => {
+                let json = self.json.get(widen(&value.scalar)).unwrap_or_default();
+                return decode_scalar(node, &Scalar::new(json));
+            }
+            kind => kind == ValueKind::Object,
+        };
         let own = if is_object { TypeSet::OBJECT } else { TypeSet::ARRAY };
         if node.types.is_some_and(|types| !types.contains(own)) {
             return Reading::REFUSED;
         }
         let mut reading = Reading { acceptance: Acceptance::Accepted, times: CONTAINER };
-        let mut present = PresentProperties::default();
+        // of more, it is not told which are missing or there twice
+        let is_counted = node.object.as_ref().is_none_or(|rules| rules.properties.len() <= MOST_PROPERTIES);
+        if !is_counted {
+            reading.acceptance = Acceptance::Unknown;
+        }
+        let mut present: u64 = 0;
         let (mut member, mut index) = (at + 1, 0);
         while let Some(child) = values.get(member).filter(|_| member < at + value.size()) {
             let mut is_child_lent = is_lent;
             let schema = if is_object {
-                let key = decode_key(self.json, &child.key.range(), child.is_key_escaped);
+                let key = decode_key(self.json, &widen(&child.key), child.is_key_escaped);
                 node.object.as_deref().and_then(|rules| match rules.property(&key) {
                     Some((position, property)) => {
-                        if !present.insert(position) {
+                        let bit = 1 << (position % MOST_PROPERTIES);
+                        if present & bit != 0 {
                             reading.acceptance = reading.acceptance.min(Acceptance::Unknown);
                         }
+                        present |= bit;
                         Some(property.schema)
                     }
                     None => {
@@ -653,11 +512,14 @@ impl<'a> Count<'a> {
             } else {
                 node.array.as_deref().and_then(|rules| rules.prefix_items.get(index).copied().or(rules.items))
             };
-            if let Some(schema) = schema {
+            let is_argument = self.is_all && at == 0;
+            // most arguments have no such alternatives
+            let counts = |id: &NodeId| !is_argument || self.attempts.copies.get(*id) != Some(&false);
+            if let Some(schema) = schema.filter(counts) {
                 let read = self.read(schema, member, is_child_lent, depth + 1);
                 reading.add(read);
             }
-            let ends = reading.acceptance == Acceptance::Refused && !(self.is_all && at == 0);
+            let ends = reading.acceptance == Acceptance::Refused && !is_argument;
             if ends || reading.times > self.most {
                 return reading;
             }
@@ -665,7 +527,8 @@ impl<'a> Count<'a> {
             index += 1;
         }
         let mut properties = node.object.iter().flat_map(|rules| rules.properties.iter().enumerate());
-        if is_object && properties.any(|(at, property)| property.required && !present.contains(at)) {
+        let is_missing = |(at, property): (usize, &Property)| property.required && present & (1 << at) == 0;
+        if is_object && is_counted && properties.any(is_missing) {
             reading.add(Reading::REFUSED);
         }
         reading
@@ -690,27 +553,43 @@ impl<'a> Count<'a> {
                 }
                 all
             }
-            Applicator::AnyOf(ids) | Applicator::OneOf(ids) => self.try_each(ids, kind, at, is_lent, depth),
+            Applicator::AnyOf(of) | Applicator::OneOf(of) => self.try_each(&of.ids, kind, at, is_lent, depth),
             _ => unknown,
         }
     }
 
+    /// Tries alternatives one after the other.
     fn try_each(&mut self, ids: &[NodeId], kind: Kind, at: usize, is_lent: bool, depth: usize) -> Reading {
-        let weight = self.values.get(at).map_or(0, TextValue::weight);
+        let (values, steps) = (self.values, self.steps);
+        // a scalar is as quickly copied as read
+        let container = values.get(at).filter(|value| value.kind != ValueKind::Scalar);
+        let weight = container.map_or(0, TextValue::weight);
         let (copied, is_lent) = match kind {
             Kind::Plain => (0, is_lent),
             Kind::Tagged if is_lent => (weight, false),
             Kind::Tagged => (0, false),
             Kind::Flattened | Kind::Untagged => (weight, true),
         };
-        let mut tried = Tried::new(kind, copied);
+        // where a tag or a name tells the variant, the others refuse nothing
+        let is_told = matches!(kind, Kind::Plain | Kind::Tagged);
+        let mut all = Reading { acceptance: Acceptance::Refused, times: copied };
         for id in ids {
             let one = self.read(*id, at, is_lent, depth);
-            if tried.add(one) || tried.all.times > self.most {
+            let skipped = if is_told && one.acceptance == Acceptance::Refused { REFUSAL } else { 0 };
+            all.times = all.times.saturating_add(one.times.saturating_sub(skipped));
+            all.acceptance = all.acceptance.max(one.acceptance);
+            if all.acceptance == Acceptance::Accepted || all.times > self.most {
                 break;
             }
         }
-        tried.reading()
+        if all.acceptance == Acceptance::Refused {
+            all.times = all.times.saturating_add(REFUSAL);
+        }
+        if container.is_none() {
+            // it is one step, whatever its alternatives
+            self.steps = steps;
+        }
+        all
     }
 }
 

@@ -9,10 +9,10 @@ use std::{
 use serde_json::{Number, Value};
 
 use super::error::{Mismatch, ValidationError, ValuePath, summarize, truncate};
-use super::format::StringFormat;
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
 };
+use super::pattern::TextPattern;
 use super::suggest::nearest;
 use super::value_hash::first_duplicate;
 use super::{equality, number};
@@ -158,9 +158,9 @@ impl<'n> Validation<'n> {
         false
     }
 
-    /// As [`fail`](Self::fail), where the mismatch is known to exist.
-    fn fail_with(&mut self, path: &ValuePath<'_>, mismatch: impl FnOnce() -> Option<Mismatch>) -> bool {
-        self.fail(path, || mismatch().unwrap_or_else(|| Mismatch::new("another value", "is not allowed")))
+    /// Records the mismatch of a rule that is broken; returns whether none is.
+    fn fail_if(&mut self, path: &ValuePath<'_>, broken: Option<impl FnOnce() -> Mismatch>) -> bool {
+        broken.is_none_or(|mismatch| self.fail(path, mismatch))
     }
 
     /// Checks a value against a node.
@@ -236,7 +236,7 @@ impl<'n> Validation<'n> {
     ) -> bool {
         let matches_rules = match value {
             Value::Number(number) => {
-                node.number.as_ref().is_none_or(|rules| self.check_number(rules, number, path))
+                node.number.as_ref().is_none_or(|rules| self.fail_if(path, rules.broken(number)))
             }
             Value::String(text) => {
                 node.string.as_ref().is_none_or(|rules| self.check_string(rules, text, path))
@@ -271,7 +271,7 @@ impl<'n> Validation<'n> {
 
     fn check_applicator(
         &mut self,
-        applicator: &Applicator,
+        applicator: &'n Applicator,
         value: &Value,
         path: &ValuePath<'_>,
         depth: usize,
@@ -281,20 +281,20 @@ impl<'n> Validation<'n> {
             Applicator::AllOf(ids) => ids.iter().fold(true, |all, id| {
                 if self.fail_fast && !all { false } else { self.check(*id, value, path, depth) && all }
             }),
-            Applicator::AnyOf(ids) => {
-                ids.iter().any(|id| self.matches(*id, value, path, depth))
-                    || self.fail_alternatives(ids, value, path, depth)
+            Applicator::AnyOf(of) => {
+                of.ids.iter().any(|id| self.matches(*id, value, path, depth))
+                    || self.fail_alternatives(of, value, path, depth)
             }
-            Applicator::OneOf(ids) => {
+            Applicator::OneOf(of) => {
                 let mut matching = 0;
-                for id in ids {
+                for id in &of.ids {
                     matching += usize::from(self.matches(*id, value, path, depth));
                     if matching > 1 {
                         break;
                     }
                 }
                 match matching {
-                    0 => self.fail_alternatives(ids, value, path, depth),
+                    0 => self.fail_alternatives(of, value, path, depth),
                     1 => true,
                     _ => self.fail(path, || {
                         let message =
@@ -319,22 +319,12 @@ impl<'n> Validation<'n> {
         }
     }
 
-    fn check_number(&mut self, rules: &NumberRules, number: &Number, path: &ValuePath<'_>) -> bool {
-        if rules.accept(number) {
-            return true;
-        }
-        self.fail_with(path, || rules.mismatch(number))
-    }
-
     fn check_string(&mut self, rules: &StringRules, text: &str, path: &ValuePath<'_>) -> bool {
-        if self.fail_fast {
-            let has_format = |format: StringFormat| !self.check_formats || format.matches(text);
-            return rules.accept(text) && rules.format.is_none_or(has_format);
-        }
         let format = rules.format.filter(|_| self.check_formats);
-        let mismatch = rules.mismatch(text).or_else(|| format?.mismatch(text));
-        let Some(mismatch) = mismatch else { return true };
-        self.fail(path, || mismatch)
+        self.fail_if(path, rules.broken(text))
+            && format
+                .and_then(|format| format.mismatch(text))
+                .is_none_or(|mismatch| self.fail(path, || mismatch))
     }
 
     /// Whether a node takes arrays of integers that are bytes, for which models send base64.
@@ -364,7 +354,9 @@ impl<'n> Validation<'n> {
         if rules.unique_items
             && let Some((first, second)) = first_duplicate(items)
         {
-            is_valid = self.fail(path, || duplicate_mismatch(first, second));
+            is_valid = self.fail(path, || {
+                Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
+            });
         }
         for (index, item) in items.iter().enumerate() {
             if self.fail_fast && !is_valid {
@@ -408,19 +400,8 @@ impl<'n> Validation<'n> {
         noun: &str,
         path: &ValuePath<'_>,
     ) -> bool {
-        if min.is_none() && max.is_none() {
-            return true;
-        }
-        if is_within(count, min, max) {
-            return true;
-        }
-        self.fail_with(path, || count_mismatch(count, min, max, noun))
+        self.fail_if(path, broken_count(count, min, max, noun))
     }
-}
-
-/// The mismatch of an array with two equal items.
-pub(super) fn duplicate_mismatch(first: usize, second: usize) -> Mismatch {
-    Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
 }
 
 /// The mismatch of an object with a name that is too long to be matched.
@@ -496,97 +477,75 @@ pub(super) fn describe_choices(choices: &[&Value], is_const: bool) -> String {
     if is_const { list } else { format!("one of {list}") }
 }
 
-/// Whether a count is within its bounds.
-pub(super) fn is_within(count: usize, min: Option<u64>, max: Option<u64>) -> bool {
-    let count = u64::try_from(count).unwrap_or(u64::MAX);
-    min.is_none_or(|min| count >= min) && max.is_none_or(|max| count <= max)
-}
-
 impl NumberRules {
-    /// Whether a number breaks none of the rules.
-    pub(super) fn accept(&self, number: &Number) -> bool {
-        let is = |bound: &Option<Number>, accepts: fn(Ordering) -> bool| {
-            bound.as_ref().is_none_or(|bound| accepts(number::compare(number, bound)))
-        };
-        is(&self.minimum, Ordering::is_ge)
-            && is(&self.maximum, Ordering::is_le)
-            && is(&self.exclusive_minimum, Ordering::is_gt)
-            && is(&self.exclusive_maximum, Ordering::is_lt)
-            && self.multiple_of.as_ref().is_none_or(|divisor| number::is_multiple(number, divisor))
-    }
-
-    /// The first rule that a number breaks.
-    pub(super) fn mismatch(&self, number: &Number) -> Option<Mismatch> {
-        if let Some(bound) = &self.minimum
-            && number::compare(number, bound).is_lt()
-        {
-            let message = format!("{number} is less than the minimum of {bound}");
-            return Some(Mismatch::new(format!("at least {bound}"), message));
-        }
-        if let Some(bound) = &self.maximum
-            && number::compare(number, bound).is_gt()
-        {
-            let message = format!("{number} is greater than the maximum of {bound}");
-            return Some(Mismatch::new(format!("at most {bound}"), message));
-        }
-        if let Some(bound) = &self.exclusive_minimum
-            && number::compare(number, bound).is_le()
-        {
-            let message = format!("{number} is not greater than {bound}");
-            return Some(Mismatch::new(format!("more than {bound}"), message));
-        }
-        if let Some(bound) = &self.exclusive_maximum
-            && number::compare(number, bound).is_ge()
-        {
-            let message = format!("{number} is not less than {bound}");
-            return Some(Mismatch::new(format!("less than {bound}"), message));
-        }
-        let divisor = self.multiple_of.as_ref().filter(|divisor| !number::is_multiple(number, divisor))?;
-        let expected = format!("a multiple of {divisor}");
-        let message = format!("{number} is not {expected}");
-        Some(Mismatch::new(expected, message))
+    /// The mismatch of the first rule that a number breaks.
+    pub(super) fn broken<'r>(&'r self, number: &'r Number) -> Option<impl FnOnce() -> Mismatch + 'r> {
+        type Accepts = fn(Ordering) -> bool;
+        let bounds: [(&Option<Number>, Accepts, &str, &str); 4] = [
+            (&self.minimum, Ordering::is_ge, "at least", "is less than the minimum of"),
+            (&self.maximum, Ordering::is_le, "at most", "is greater than the maximum of"),
+            (&self.exclusive_minimum, Ordering::is_gt, "more than", "is not greater than"),
+            (&self.exclusive_maximum, Ordering::is_lt, "less than", "is not less than"),
+        ];
+        let of_bounds = bounds.into_iter().find_map(|(bound, accepts, expected, message)| {
+            let bound = bound.as_ref().filter(|bound| !accepts(number::compare(number, bound)))?;
+            Some((expected, message, bound))
+        });
+        let broken = of_bounds.or_else(|| {
+            let divisor =
+                self.multiple_of.as_ref().filter(|divisor| !number::is_multiple(number, divisor))?;
+            Some(("a multiple of", "is not a multiple of", divisor))
+        });
+        broken.map(|(expected, message, bound)| {
+            move || Mismatch::new(format!("{expected} {bound}"), format!("{number} {message} {bound}"))
+        })
     }
 }
 
 impl StringRules {
-    /// Whether a string breaks none of the rules; its `format` aside.
-    pub(super) fn accept(&self, text: &str) -> bool {
+    /// The mismatch of the first rule that a string breaks; its `format` aside.
+    pub(super) fn broken<'r>(&'r self, text: &'r str) -> Option<impl FnOnce() -> Mismatch + 'r> {
         let is_bounded = self.min.is_some() || self.max.is_some();
-        (!is_bounded || is_within(text.chars().count(), self.min, self.max))
-            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
-    }
-
-    /// The first rule that a string breaks.
-    pub(super) fn mismatch(&self, text: &str) -> Option<Mismatch> {
-        let summary = || summarize(&Value::from(text));
-        if self.min.is_some() || self.max.is_some() {
-            let mismatch = count_mismatch(text.chars().count(), self.min, self.max, "character");
-            if let Some(Mismatch { expected, message }) = mismatch {
-                return Some(Mismatch::new(expected, format!("{} {message}", summary())));
-            }
+        let length = if is_bounded { text.chars().count() } else { 0 };
+        let length = broken_count(length, self.min, self.max, "character");
+        let pattern = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text));
+        if length.is_none() && pattern.is_none() {
+            return None;
         }
-        let pattern = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text))?;
-        let message = format!("{} does not match the pattern `{pattern}`", summary());
-        Some(Mismatch::new(format!("a string matching `{pattern}`"), message))
+        Some(move || {
+            let summary = summarize(&Value::from(text));
+            match (length, pattern) {
+                (Some(length), _) => {
+                    let Mismatch { expected, message } = length();
+                    Mismatch::new(expected, format!("{summary} {message}"))
+                }
+                (None, pattern) => {
+                    let pattern = pattern.map(TextPattern::as_str).unwrap_or_default();
+                    let message = format!("{summary} does not match the pattern `{pattern}`");
+                    Mismatch::new(format!("a string matching `{pattern}`"), message)
+                }
+            }
+        })
     }
 }
 
-/// The bound that a number of items, properties or characters is outside of.
-pub(super) fn count_mismatch(
+/// The mismatch of a number of items, properties or characters that is outside of its bounds.
+pub(super) fn broken_count(
     count: usize,
     min: Option<u64>,
     max: Option<u64>,
     noun: &str,
-) -> Option<Mismatch> {
-    let has = || format!("has {}", pluralize(count, noun));
-    let count = u64::try_from(count).unwrap_or(u64::MAX);
-    if let Some(min) = min.filter(|min| count < *min) {
-        let message = format!("{}, fewer than the minimum of {min}", has());
-        return Some(Mismatch::new(format!("at least {min} {noun}s"), message));
-    }
-    let max = max.filter(|max| count > *max)?;
-    let message = format!("{}, more than the maximum of {max}", has());
-    Some(Mismatch::new(format!("at most {max} {noun}s"), message))
+) -> Option<impl FnOnce() -> Mismatch> {
+    let exact = u64::try_from(count).unwrap_or(u64::MAX);
+    let (bound, expected, message) = match (min, max) {
+        (Some(min), _) if exact < min => (min, "at least", "fewer than the minimum of"),
+        (_, Some(max)) if exact > max => (max, "at most", "more than the maximum of"),
+        _ => return None,
+    };
+    Some(move || {
+        let message = format!("has {}, {message} {bound}", pluralize(count, noun));
+        Mismatch::new(format!("{expected} {bound} {noun}s"), message)
+    })
 }
 
 fn pluralize(count: usize, noun: &str) -> String {

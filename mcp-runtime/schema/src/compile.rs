@@ -5,10 +5,11 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
+use super::alternatives::settle_alternatives;
 use super::format::StringFormat;
 use super::node::{
-    Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property, SchemaNode,
-    StringRules, TypeSet,
+    Alternatives, Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property,
+    SchemaNode, StringRules, TypeSet,
 };
 use super::pattern::TextPattern;
 use super::{equality, walk};
@@ -126,6 +127,7 @@ pub(super) fn compile_all(root: &Value) -> Result<CompiledSchema, UnsupportedKey
     follow_references(&mut compiler.nodes);
     mark_shared(&mut compiler.nodes);
     settle_types(&mut compiler.nodes);
+    settle_alternatives(&mut compiler.nodes);
     Ok(CompiledSchema { nodes: compiler.nodes, ids: compiler.ids })
 }
 
@@ -223,12 +225,12 @@ fn decided_types(
                 let one = decided_types(nodes, *id, known);
                 (all.0.intersection(one.0), all.1.union(one.1))
             }),
-            Applicator::AnyOf(ids) => ids.iter().fold((TypeSet::NONE, TypeSet::ANY), |all, id| {
+            Applicator::AnyOf(of) => of.ids.iter().fold((TypeSet::NONE, TypeSet::ANY), |all, id| {
                 let one = decided_types(nodes, *id, known);
                 (all.0.union(one.0), all.1.intersection(one.1))
             }),
-            Applicator::OneOf(ids) => {
-                let each: Vec<_> = ids.iter().map(|id| decided_types(nodes, *id, known)).collect();
+            Applicator::OneOf(of) => {
+                let each: Vec<_> = of.ids.iter().map(|id| decided_types(nodes, *id, known)).collect();
                 let is_alone = |at: usize| {
                     let others = each.iter().enumerate().filter(|(other, _)| *other != at);
                     others.fold(TypeSet::ANY, |all, (_, (_, refused))| all.intersection(*refused))
@@ -370,11 +372,11 @@ impl Compiler<'_> {
                 "allOf" => {
                     node.applicators.push(Applicator::AllOf(self.schema_list(subschema, keyword, value)?));
                 }
-                "anyOf" => {
-                    node.applicators.push(Applicator::AnyOf(self.schema_list(subschema, keyword, value)?));
-                }
-                "oneOf" => {
-                    node.applicators.push(Applicator::OneOf(self.schema_list(subschema, keyword, value)?));
+                "anyOf" | "oneOf" => {
+                    let ids = self.schema_list(subschema, keyword, value)?;
+                    let of = Alternatives { ids, ..Alternatives::default() };
+                    let applicator = if keyword == "anyOf" { Applicator::AnyOf } else { Applicator::OneOf };
+                    node.applicators.push(applicator(of));
                 }
                 "not" => node.applicators.push(Applicator::Not(self.child(subschema, keyword, value))),
                 "if" => {
@@ -557,22 +559,9 @@ impl Compiler<'_> {
         {
             return true;
         }
-        let mut next = Vec::new();
-        for applicator in self.nodes.get(id).map(|node| node.applicators.as_slice()).unwrap_or_default() {
-            match applicator {
-                Applicator::Ref(one) | Applicator::Not(one) | Applicator::DependentSchema(_, one) => {
-                    next.push(*one);
-                }
-                Applicator::AllOf(several) | Applicator::AnyOf(several) | Applicator::OneOf(several) => {
-                    next.extend(several);
-                }
-                Applicator::If { test, then, otherwise } => {
-                    next.push(*test);
-                    next.extend(then.iter().chain(otherwise));
-                }
-            }
-        }
-        let is_endless = next.into_iter().any(|id| self.applies_itself(id, active, done));
+        let applicators = self.nodes.get(id).map(|node| node.applicators.as_slice()).unwrap_or_default();
+        let mut next = applicators.iter().flat_map(Applicator::ids);
+        let is_endless = next.any(|id| self.applies_itself(id, active, done));
         if let (Some(mark), Some(finished)) = (active.get_mut(id), done.get_mut(id)) {
             *mark = false;
             *finished = true;

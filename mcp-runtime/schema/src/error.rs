@@ -23,14 +23,6 @@ impl ValidationError {
     pub(super) fn at(path: String, mismatch: Mismatch) -> Self {
         Self { path, expected: mismatch.expected, message: mismatch.message }
     }
-
-    /// The same error of a value that is found at `parent`.
-    pub(super) fn below(mut self, parent: &str) -> Self {
-        let is_index = self.path.starts_with('[');
-        let separator = if parent.is_empty() || self.path.is_empty() || is_index { "" } else { "." };
-        self.path = format!("{parent}{separator}{}", self.path);
-        self
-    }
 }
 
 impl fmt::Display for ValidationError {

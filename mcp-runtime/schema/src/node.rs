@@ -32,19 +32,7 @@ pub(super) struct SchemaNode {
 impl SchemaNode {
     /// The nodes that it applies to its value, and to what is in that, each as often as it does.
     pub(super) fn children(&self, all: &mut Vec<NodeId>) {
-        for applicator in &self.applicators {
-            match applicator {
-                Applicator::Ref(id) | Applicator::Not(id) | Applicator::DependentSchema(_, id) => {
-                    all.push(*id);
-                }
-                Applicator::AllOf(ids) | Applicator::AnyOf(ids) | Applicator::OneOf(ids) => all.extend(ids),
-                Applicator::If { test, then, otherwise } => {
-                    all.push(*test);
-                    all.extend(then);
-                    all.extend(otherwise);
-                }
-            }
-        }
+        all.extend(self.applicators.iter().flat_map(Applicator::ids));
         if let Some(rules) = &self.array {
             all.extend(&rules.prefix_items);
             all.extend(rules.items);
@@ -65,9 +53,8 @@ impl SchemaNode {
         for applicator in &mut self.applicators {
             match applicator {
                 Applicator::Ref(id) | Applicator::Not(id) | Applicator::DependentSchema(_, id) => replace(id),
-                Applicator::AllOf(ids) | Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
-                    ids.iter_mut().for_each(replace);
-                }
+                Applicator::AllOf(ids) => ids.iter_mut().for_each(replace),
+                Applicator::AnyOf(of) | Applicator::OneOf(of) => of.ids.iter_mut().for_each(replace),
                 Applicator::If { test, then, otherwise } => {
                     [Some(test), then.as_mut(), otherwise.as_mut()].into_iter().flatten().for_each(replace);
                 }
@@ -115,8 +102,8 @@ impl SchemaNode {
 pub(super) enum Applicator {
     Ref(NodeId),
     AllOf(Vec<NodeId>),
-    AnyOf(Vec<NodeId>),
-    OneOf(Vec<NodeId>),
+    AnyOf(Alternatives),
+    OneOf(Alternatives),
     Not(NodeId),
     If {
         test: NodeId,
@@ -125,6 +112,37 @@ pub(super) enum Applicator {
     },
     /// `dependentSchemas`: applied if the key is present.
     DependentSchema(String, NodeId),
+}
+
+impl Applicator {
+    /// The alternatives of `anyOf` or `oneOf`.
+    pub(super) fn alternatives(&self) -> Option<&Alternatives> {
+        match self {
+            Self::AnyOf(of) | Self::OneOf(of) => Some(of),
+            _ => None,
+        }
+    }
+
+    /// The nodes that it applies.
+    pub(super) fn ids(&self) -> Vec<NodeId> {
+        match self {
+            Self::Ref(id) | Self::Not(id) | Self::DependentSchema(_, id) => vec![*id],
+            Self::AllOf(ids) => ids.clone(),
+            Self::AnyOf(of) | Self::OneOf(of) => of.ids.clone(),
+            Self::If { test, then, otherwise } => {
+                [Some(*test), *then, *otherwise].into_iter().flatten().collect()
+            }
+        }
+    }
+}
+
+/// The alternatives of `anyOf` or `oneOf`.
+#[derive(Debug, Default)]
+pub(super) struct Alternatives {
+    pub(super) ids: Vec<NodeId>,
+    /// Those that an object may be meant for, and the property that distinguishes them.
+    pub(super) objects: Vec<NodeId>,
+    pub(super) tag: Option<String>,
 }
 
 /// `enum` or `const`.

@@ -217,8 +217,8 @@ impl Validation<'_> {
             match applicator {
                 Applicator::Ref(id) => applied.push(*id),
                 Applicator::AllOf(ids) => applied.extend(ids),
-                Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
-                    applied.extend(ids.iter().filter(|id| self.matches(**id, value, path, depth)));
+                Applicator::AnyOf(of) | Applicator::OneOf(of) => {
+                    applied.extend(of.ids.iter().filter(|id| self.matches(**id, value, path, depth)));
                 }
                 Applicator::Not(_) => {}
                 Applicator::If { test, then, otherwise } => {

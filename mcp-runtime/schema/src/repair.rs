@@ -110,8 +110,8 @@ impl<'n> Repair<'n> {
             match applicator {
                 Applicator::Ref(id) => self.walk(*id, value, depth + 1),
                 Applicator::AllOf(ids) => ids.iter().for_each(|id| self.walk(*id, value, depth + 1)),
-                Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
-                    if let Intended::One(id) = intended(self.nodes, ids, value) {
+                Applicator::AnyOf(of) | Applicator::OneOf(of) => {
+                    if let Intended::One(id) = intended(self.nodes, of, value) {
                         self.walk(id, value, depth + 1);
                     }
                 }

@@ -3,20 +3,15 @@
 //! Structured results are validated on every call, and most of their schemas have no keyword that needs a value twice.
 //! Where one has, the value below it is built, unless its type tells which alternative it is.
 
-use std::{cell::RefCell, hash::Hasher};
-
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
     value::{MapAccessDeserializer, SeqAccessDeserializer},
 };
 use serde_json::{Number, Value};
 
-use super::check::{MAX_PATTERN_NAME, Validation, duplicate_mismatch, is_within, long_name_mismatch};
-use super::error::{ValidationError, ValuePath};
-use super::locate::locate;
-use super::node::{Applicator, ArrayRules, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
-use super::tokens::{value_at, value_text};
-use super::value_hash::{HashOf, ItemHashes, ValueHasher};
+use super::check::{MAX_PATTERN_NAME, Validation, broken_count};
+use super::error::ValuePath;
+use super::node::{Applicator, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
 use super::{equality, format::StringFormat};
 
 /// The properties that were present are bits of one `u64`.
@@ -28,7 +23,7 @@ pub(super) fn streamed(nodes: &[SchemaNode]) -> Vec<bool> {
         let choices = node.choices.as_ref().is_none_or(|choices| {
             choices.values.iter().all(|value| !matches!(value, Value::Array(_) | Value::Object(_)))
         });
-        let array = node.array.as_ref().is_none_or(|rules| rules.contains.is_none());
+        let array = node.array.as_ref().is_none_or(|rules| rules.contains.is_none() && !rules.unique_items);
         let object = node.object.as_ref().is_none_or(|rules| {
             // one pattern and no properties: each key has one subschema, or is refused
             let by_name = (rules.pattern_properties.is_empty()
@@ -56,8 +51,8 @@ fn forward_target(nodes: &[SchemaNode], node: &SchemaNode) -> Option<(NodeId, bo
     }
     match applied {
         Applicator::Ref(id) => Some((*id, false)),
-        Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
-            let [first, second] = ids.as_slice() else { return None };
+        Applicator::AnyOf(of) | Applicator::OneOf(of) => {
+            let [first, second] = of.ids.as_slice() else { return None };
             let is_null = |id: &NodeId| nodes.get(*id).is_some_and(SchemaNode::is_null);
             let one_of = matches!(applied, Applicator::OneOf(_));
             let (other, nullable) = match (is_null(first), is_null(second)) {
@@ -80,87 +75,33 @@ pub(super) struct TextRules<'n> {
     pub(super) nodes: &'n [SchemaNode],
     /// As [`streamed`] returns it.
     pub(super) streamed: &'n [bool],
-    pub(super) hasher: &'n ValueHasher,
     pub(super) null_is_absent: bool,
     pub(super) check_formats: bool,
 }
 
 /// Whether a text is JSON that conforms. False negatives are possible: confirm them on the value.
 pub(super) fn is_valid(rules: TextRules<'_>, json: &str) -> bool {
-    check_text(rules, json, None).is_ok()
-}
-
-/// A value that does not conform.
-pub(super) struct Refused<'a> {
-    pub(super) path: String,
-    /// The text from the beginning of the value on, if it could be found.
-    found: Option<(&'a str, usize)>,
-    /// The node that refuses it.
-    pub(super) node: NodeId,
-    /// Its errors, if they are known without building a value of the text.
-    pub(super) errors: Vec<ValidationError>,
-}
-
-impl<'a> Refused<'a> {
-    /// Its text, if that is known, and no longer than this unless it is a scalar.
-    pub(super) fn text(&self, most: usize) -> Option<&'a str> {
-        let (json, start) = self.found?;
-        let is_scalar = !json.get(start..)?.starts_with(['[', '{']);
-        value_text(json, start, if is_scalar { usize::MAX } else { most })
-    }
-}
-
-/// The first value that does not conform; `None` if the text is JSON that conforms.
-pub(super) fn first_refused<'a>(rules: TextRules<'_>, json: &'a str) -> Option<Refused<'a>> {
-    let first = RefCell::default();
-    let error = check_text(rules, json, Some(&first)).err()?;
-    let Refusal { by, mut positions } = first.into_inner();
-    let Some((node, errors)) = by else {
-        // something that no value can represent
-        let path = locate(json, &error, &|_| None).path;
-        return Some(Refused { path, found: None, node: 0, errors: Vec::new() });
-    };
-    positions.reverse();
-    let (path, start) = value_at(json, &positions).unzip();
-    Some(Refused { path: path.unwrap_or_default(), found: start.map(|start| (json, start)), node, errors })
-}
-
-/// The node that refused a value.
-#[derive(Default)]
-struct Refusal {
-    /// The first node that did, and the errors of the value if they are known.
-    by: Option<(NodeId, Vec<ValidationError>)>,
-    /// The positions of the value in the arrays and objects around it, innermost first.
-    positions: Vec<usize>,
-}
-
-fn check_text(
-    rules: TextRules<'_>,
-    json: &str,
-    refusing: Option<&RefCell<Refusal>>,
-) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let text = CheckedText { rules, refusing };
-    let check = StreamCheck { text: &text, id: 0, nullable: false, hashes: false };
-    check.deserialize(&mut deserializer)?;
-    deserializer.end()
+    let check = StreamCheck { rules: &rules, id: 0, nullable: false };
+    check.deserialize(&mut deserializer).is_ok() && deserializer.end().is_ok()
 }
 
-/// The state that all checks of one text share.
-struct CheckedText<'n> {
-    rules: TextRules<'n>,
-    /// The refusal of a value is written here, if it is asked for.
-    refusing: Option<&'n RefCell<Refusal>>,
-}
-
-/// Reads a value as its hash, or as 0 if that is not needed.
+/// Reads a value, with an error if it does not conform.
 #[derive(Clone, Copy)]
 struct StreamCheck<'c, 'n> {
-    text: &'c CheckedText<'n>,
+    rules: &'c TextRules<'n>,
     id: NodeId,
     nullable: bool,
-    /// Whether the value is, or is part of, an item of an array whose items must differ.
-    hashes: bool,
+}
+
+/// The error of a value that a node refuses.
+#[cold]
+fn refusal<E: Error>() -> E {
+    E::custom("does not conform")
+}
+
+fn accept_if<E: Error>(conforms: bool) -> Result<(), E> {
+    if conforms { Ok(()) } else { Err(refusal()) }
 }
 
 impl<'n> StreamCheck<'_, 'n> {
@@ -168,52 +109,13 @@ impl<'n> StreamCheck<'_, 'n> {
         Self { id, nullable: false, ..self }
     }
 
-    fn hash(self, hash: impl FnOnce(&'n ValueHasher) -> u64) -> u64 {
-        if self.hashes { hash(self.text.rules.hasher) } else { 0 }
-    }
-
-    /// The error of a value that the node refuses.
-    #[cold]
-    fn refuse<E: Error>(self) -> E {
-        self.refuse_with(|_| Vec::new())
-    }
-
-    /// The error of a value that the node refuses, with its errors if they are asked for.
-    #[cold]
-    fn refuse_with<E: Error>(self, errors: impl FnOnce(Validation<'n>) -> Vec<ValidationError>) -> E {
-        if let Some(refusing) = self.text.refusing {
-            // the arrays and objects around it fail with the same error, but do not refuse it again
-            refusing.borrow_mut().by.get_or_insert_with(|| (self.id, errors(self.validation())));
-        }
-        E::custom("does not conform")
-    }
-
-    /// Notes at which position the value is that was refused, in the array or object of this check.
-    #[cold]
-    fn refused_at<E>(self, position: usize, error: E) -> E {
-        if let Some(mut refusing) = self.text.refusing.map(RefCell::borrow_mut)
-            && refusing.by.is_some()
-        {
-            refusing.positions.push(position);
-        }
-        error
-    }
-
-    fn validation(self) -> Validation<'n> {
-        let TextRules { nodes, null_is_absent, check_formats, .. } = self.text.rules;
+    /// Checks a value that was built.
+    fn check_value<E: Error>(self, value: &Value) -> Result<(), E> {
+        let TextRules { nodes, null_is_absent, check_formats, .. } = *self.rules;
         let mut validation = Validation::new(nodes, null_is_absent);
         validation.check_formats = check_formats;
-        validation
-    }
-
-    /// Checks a value that was built.
-    fn check_value<E: Error>(self, value: &Value) -> Result<u64, E> {
         let is_absent = self.nullable && value.is_null();
-        if is_absent || self.validation().check(self.id, value, &ValuePath::Root, 0) {
-            let hash = |hasher| HashOf(hasher).deserialize(value).unwrap_or_default();
-            return Ok(self.hash(hash));
-        }
-        Err(self.refuse_with(|validation| validation.errors_at(self.id, value)))
+        accept_if(is_absent || validation.check(self.id, value, &ValuePath::Root, 0))
     }
 
     fn check_scalar<E: Error>(
@@ -226,23 +128,18 @@ impl<'n> StreamCheck<'_, 'n> {
         let allowed = !node.never
             && node.types.is_none_or(|allowed| allowed.contains(types))
             && node.choices.as_ref().is_none_or(is_chosen);
-        if allowed { Ok(()) } else { Err(self.refuse()) }
+        accept_if(allowed)
     }
 
-    fn check_number<E: Error>(self, number: Number, hash: u64) -> Result<u64, E> {
+    fn check_number<E: Error>(self, number: Number) -> Result<(), E> {
         let node = self.node()?;
+        accept_if(node.number.as_ref().is_none_or(|rules| rules.broken(&number).is_none()))?;
         let value = Value::Number(number);
-        self.check_scalar(node, TypeSet::of(&value), |choice| equality::equal(choice, &value))?;
-        let Value::Number(number) = &value else { return Ok(hash) };
-        if node.number.as_ref().is_some_and(|rules| !rules.accept(number)) {
-            Err(self.refuse())
-        } else {
-            Ok(hash)
-        }
+        self.check_scalar(node, TypeSet::of(&value), |choice| equality::equal(choice, &value))
     }
 
     fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
-        self.text.rules.nodes.get(self.id).ok_or_else(|| self.refuse())
+        self.rules.nodes.get(self.id).ok_or_else(refusal)
     }
 
     /// The node, if it allows an array or an object.
@@ -251,13 +148,11 @@ impl<'n> StreamCheck<'_, 'n> {
         self.check_scalar(node, types, |_| false)?;
         Ok(node)
     }
-}
 
-impl<'n> StreamCheck<'_, 'n> {
     /// Follows references, to the node that has keywords.
     fn follow<E: Error>(&mut self) -> Result<&'n SchemaNode, E> {
         let mut node = self.node()?;
-        while let Some((next, nullable)) = forward_target(self.text.rules.nodes, node) {
+        while let Some((next, nullable)) = forward_target(self.rules.nodes, node) {
             self.id = next;
             self.nullable |= nullable;
             node = self.node()?;
@@ -266,20 +161,20 @@ impl<'n> StreamCheck<'_, 'n> {
     }
 
     fn is_streamed(self) -> bool {
-        self.text.rules.streamed.get(self.id).is_some_and(|streamed| *streamed)
+        self.rules.streamed.get(self.id).is_some_and(|streamed| *streamed)
     }
 }
 
 impl<'de> DeserializeSeed<'de> for StreamCheck<'_, '_> {
-    type Value = u64;
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<u64, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
         let node = self.follow()?;
         if !self.is_streamed() {
             return deserializer.deserialize_any(AlternativesCheck(self));
         }
         if node.is_any() {
-            return AnyValue(self).deserialize(deserializer);
+            return deserializer.deserialize_ignored_any(IgnoredAny).map(drop);
         }
         deserializer.deserialize_any(self)
     }
@@ -302,14 +197,14 @@ impl<'c, 'n> AlternativesCheck<'c, 'n> {
         if node.accepts.contains(types) {
             return Ok(ByType::Accepted);
         }
-        let ([Applicator::AnyOf(ids) | Applicator::OneOf(ids)], true) =
+        let ([Applicator::AnyOf(of) | Applicator::OneOf(of)], true) =
             (node.applicators.as_slice(), node.is_unconstrained())
         else {
             return Ok(ByType::Value);
         };
-        let nodes = self.0.text.rules.nodes;
+        let nodes = self.0.rules.nodes;
         let mut possible =
-            ids.iter().filter(|id| !nodes.get(**id).is_some_and(|node| node.refuses.contains(types)));
+            of.ids.iter().filter(|id| !nodes.get(**id).is_some_and(|node| node.refuses.contains(types)));
         let (Some(only), None) = (possible.next(), possible.next()) else { return Ok(ByType::Value) };
         let mut check = self.0.at(*only);
         check.follow()?;
@@ -318,47 +213,47 @@ impl<'c, 'n> AlternativesCheck<'c, 'n> {
 }
 
 impl<'de> Visitor<'de> for AlternativesCheck<'_, '_> {
-    type Value = u64;
+    type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a value that conforms")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<u64, E> {
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
         self.0.check_value(&Value::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
         self.0.check_value(&value.into())
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
         self.0.check_value(&number.into())
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
         self.0.check_value(&number.into())
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
         self.0.check_value(&number.into())
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         self.0.check_value(&text.into())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<u64, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
         match self.by_type(TypeSet::ARRAY)? {
-            ByType::Accepted => AnyValue(self.0).visit_seq(items),
+            ByType::Accepted => IgnoredAny.visit_seq(items).map(drop),
             ByType::Alternative(check) => check.visit_seq(items),
             ByType::Value => self.0.check_value(&Value::deserialize(SeqAccessDeserializer::new(items))?),
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<u64, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
         match self.by_type(TypeSet::OBJECT)? {
-            ByType::Accepted => AnyValue(self.0).visit_map(members),
+            ByType::Accepted => IgnoredAny.visit_map(members).map(drop),
             ByType::Alternative(check) => check.visit_map(members),
             ByType::Value => self.0.check_value(&Value::deserialize(MapAccessDeserializer::new(members))?),
         }
@@ -366,163 +261,84 @@ impl<'de> Visitor<'de> for AlternativesCheck<'_, '_> {
 }
 
 impl<'de> Visitor<'de> for StreamCheck<'_, '_> {
-    type Value = u64;
+    type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a value that conforms")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<u64, E> {
-        if !self.nullable {
-            self.check_scalar(self.node()?, TypeSet::NULL, Value::is_null)?;
-        }
-        Ok(self.hash(ValueHasher::null))
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        if self.nullable { Ok(()) } else { self.check_scalar(self.node()?, TypeSet::NULL, Value::is_null) }
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
-        self.check_scalar(self.node()?, TypeSet::BOOLEAN, |choice| choice.as_bool() == Some(value))?;
-        Ok(self.hash(|hasher| hasher.boolean(value)))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.check_scalar(self.node()?, TypeSet::BOOLEAN, |choice| choice.as_bool() == Some(value))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
-        self.check_number(number.into(), self.hash(|hasher| hasher.integer(number.into())))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.check_number(number.into())
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
-        self.check_number(number.into(), self.hash(|hasher| hasher.integer(number.into())))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.check_number(number.into())
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
-        let hash = self.hash(|hasher| hasher.float(number));
-        self.check_number(Number::from_f64(number).ok_or_else(|| self.refuse())?, hash)
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        self.check_number(Number::from_f64(number).ok_or_else(refusal)?)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         let node = self.node()?;
         self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
-        let has_format = |format: StringFormat| !self.text.rules.check_formats || format.matches(text);
-        if !node.string.as_ref().is_none_or(|rules| rules.accept(text) && rules.format.is_none_or(has_format))
-        {
-            return Err(self.refuse());
-        }
-        Ok(self.hash(|hasher| hasher.string(text)))
+        let has_format = |format: StringFormat| !self.rules.check_formats || format.matches(text);
+        let rules = node.string.as_ref();
+        accept_if(
+            rules.is_none_or(|rules| rules.broken(text).is_none() && rules.format.is_none_or(has_format)),
+        )
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
-        const NO_RULES: &ArrayRules = &ArrayRules {
-            min: None,
-            max: None,
-            unique_items: false,
-            prefix_items: Vec::new(),
-            items: None,
-            contains: None,
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Some(rules) = self.check_type(TypeSet::ARRAY)?.array.as_deref() else {
+            return IgnoredAny.visit_seq(items).map(drop);
         };
-        let rules = self.check_type(TypeSet::ARRAY)?.array.as_deref().unwrap_or(NO_RULES);
-        let inner = Self { hashes: self.hashes || rules.unique_items, ..self };
-        let mut hasher = self.hashes.then(|| self.text.rules.hasher.array());
-        let mut item_hashes = rules.unique_items.then(ItemHashes::default);
         let mut count = 0;
         loop {
             let item = match rules.prefix_items.get(count).copied().or(rules.items) {
-                Some(id) => items.next_element_seed(inner.at(id)),
-                None => items.next_element_seed(AnyValue(inner)),
+                Some(id) => items.next_element_seed(self.at(id))?,
+                None => items.next_element::<IgnoredAny>()?.map(drop),
             };
-            let Some(hash) = item.map_err(|error| self.refused_at(count, error))? else { break };
-            if let Some(hasher) = &mut hasher {
-                hasher.write_u64(hash);
-            }
-            if let Some(hashes) = &mut item_hashes {
-                hashes.push(hash);
+            if item.is_none() {
+                break;
             }
             count += 1;
         }
-        if !is_within(count, rules.min, rules.max) {
-            return Err(self.refuse());
-        }
-        if let Some((first, second)) = item_hashes.and_then(ItemHashes::first_duplicate) {
-            let error = || ValidationError::new(&ValuePath::Root, duplicate_mismatch(first, second));
-            return Err(self.refuse_with(|_| vec![error()]));
-        }
-        Ok(hasher.map_or(0, |hasher| hasher.finish()))
+        accept_if(broken_count(count, rules.min, rules.max, "item").is_none())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Some(rules) = self.check_type(TypeSet::OBJECT)?.object.as_deref() else {
-            return AnyValue(self).visit_map(map);
+            return IgnoredAny.visit_map(map).map(drop);
         };
         let mut present: u64 = 0;
-        let mut sum_of_members: u64 = 0;
-        let mut count = 0;
-        while let Some((name, key)) = map.next_key_seed(PropertyKey(self, rules))? {
-            let position = match name {
-                PropertyName::Known(position) => Some(position),
-                PropertyName::Other => None,
-                PropertyName::Matching(schema) => {
-                    let value = map.next_value_seed(self.at(schema));
-                    let value = value.map_err(|error| self.refused_at(count, error))?;
-                    let member = self.hash(|hasher| hasher.member(key, value));
-                    sum_of_members = sum_of_members.wrapping_add(member);
-                    count += 1;
-                    continue;
+        while let Some(name) = map.next_key_seed(PropertyKey(rules))? {
+            let schema = match name {
+                PropertyName::Known(position) => {
+                    present |= 1 << position;
+                    rules
+                        .properties
+                        .get(position)
+                        .map(|property| (property.schema, self.rules.null_is_absent && !property.required))
                 }
+                PropertyName::Matching(schema) => Some((schema, false)),
+                PropertyName::Other => rules.additional_properties.map(|schema| (schema, false)),
             };
-            let property = position.and_then(|at| rules.properties.get(at).map(|property| (at, property)));
-            let value = match (property, rules.additional_properties) {
-                (Some((at, property)), _) => {
-                    present |= 1 << at;
-                    let mut check = self.at(property.schema);
-                    check.nullable = self.text.rules.null_is_absent && !property.required;
-                    map.next_value_seed(check)
-                }
-                (None, Some(schema)) => map.next_value_seed(self.at(schema)),
-                (None, None) => map.next_value_seed(AnyValue(self)),
-            };
-            let value = value.map_err(|error| self.refused_at(count, error))?;
-            count += 1;
-            let member = self.hash(|hasher| hasher.member(key, value));
-            sum_of_members = sum_of_members.wrapping_add(member);
+            match schema {
+                Some((id, nullable)) => map.next_value_seed(Self { id, nullable, ..self })?,
+                None => map.next_value::<IgnoredAny>().map(drop)?,
+            }
         }
-        let is_missing = rules
-            .properties
-            .iter()
-            .enumerate()
-            .any(|(at, property)| property.required && present & (1 << at) == 0);
-        if is_missing {
-            return Err(self.refuse());
-        }
-        Ok(self.hash(|hasher| hasher.object(sum_of_members)))
-    }
-}
-
-/// Reads a value that no node is about.
-struct AnyValue<'c, 'n>(StreamCheck<'c, 'n>);
-
-impl<'de> DeserializeSeed<'de> for AnyValue<'_, '_> {
-    type Value = u64;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
-        if self.0.hashes {
-            return HashOf(self.0.text.rules.hasher).deserialize(deserializer);
-        }
-        deserializer.deserialize_ignored_any(IgnoredAny).map(|_| 0)
-    }
-}
-
-impl AnyValue<'_, '_> {
-    fn visit_seq<'de, A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
-        if self.0.hashes {
-            return HashOf(self.0.text.rules.hasher).visit_seq(items);
-        }
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(0)
-    }
-
-    fn visit_map<'de, A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
-        if self.0.hashes {
-            return HashOf(self.0.text.rules.hasher).visit_map(members);
-        }
-        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(0)
+        let mut properties = rules.properties.iter().enumerate();
+        accept_if(properties.all(|(at, property)| !property.required || present & (1 << at) != 0))
     }
 }
 
@@ -536,35 +352,30 @@ enum PropertyName {
     Other,
 }
 
-/// Reads a key, and its hash.
-struct PropertyKey<'c, 'n>(StreamCheck<'c, 'n>, &'n ObjectRules);
+/// Reads a key.
+struct PropertyKey<'n>(&'n ObjectRules);
 
-impl<'de> DeserializeSeed<'de> for PropertyKey<'_, '_> {
-    type Value = (PropertyName, u64);
+impl<'de> DeserializeSeed<'de> for PropertyKey<'_> {
+    type Value = PropertyName;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for PropertyKey<'_, '_> {
-    type Value = (PropertyName, u64);
+impl Visitor<'_> for PropertyKey<'_> {
+    type Value = PropertyName;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let Self(check, rules) = self;
-        let found = match (rules.pattern_properties.as_slice(), rules.property(name)) {
-            (_, Some((at, _))) => PropertyName::Known(at),
-            ([_, ..], None) if name.len() > MAX_PATTERN_NAME => {
-                let error = || ValidationError::new(&ValuePath::Root, long_name_mismatch(name));
-                return Err(check.refuse_with(|_| vec![error()]));
-            }
-            ([(pattern, schema), ..], None) if pattern.is_match(name) => PropertyName::Matching(*schema),
-            _ => PropertyName::Other,
-        };
-        Ok((found, check.hash(|hasher| hasher.string(name))))
+    fn visit_str<E: Error>(self, name: &str) -> Result<PropertyName, E> {
+        match (self.0.pattern_properties.as_slice(), self.0.property(name)) {
+            (_, Some((at, _))) => Ok(PropertyName::Known(at)),
+            ([_, ..], None) if name.len() > MAX_PATTERN_NAME => Err(refusal()),
+            ([(pattern, schema), ..], None) if pattern.is_match(name) => Ok(PropertyName::Matching(*schema)),
+            _ => Ok(PropertyName::Other),
+        }
     }
 }

@@ -314,101 +314,6 @@ fn first_index(path: &str) -> Option<(usize, &str)> {
     Some((index.parse().ok()?, rest))
 }
 
-/// Where the value is that some steps lead to, each the position of an item or a member, and its path. The outermost step
-/// is the first.
-pub(super) fn value_at(json: &str, positions: &[usize]) -> Option<(String, usize)> {
-    let mut steps = Steps::new(json);
-    // how many steps are done, the position in the value that they lead to, and how deep the walk is in another value
-    let (mut done, mut position, mut aside) = (0, 0, 0_usize);
-    for token in Tokens::new(json) {
-        match &token {
-            Token::Scalar(Range { start: at, .. }) | Token::Open { at, .. } => {
-                let is_on_path = done == 0 || positions.get(done - 1) == Some(&position);
-                let is_open = matches!(token, Token::Open { .. });
-                if aside > 0 || !is_on_path {
-                    aside += usize::from(is_open);
-                } else if done == positions.len() {
-                    return Some((steps.path(), *at));
-                } else if is_open {
-                    (done, position) = (done + 1, 0);
-                } else {
-                    return None;
-                }
-            }
-            Token::Comma if aside == 0 => position += 1,
-            Token::Close { .. } => aside = aside.checked_sub(1)?,
-            _ => {}
-        }
-        steps.follow(&token);
-    }
-    None
-}
-
-/// The text of the value that begins here; `None` if it is longer than this.
-pub(super) fn value_text(json: &str, start: usize, most: usize) -> Option<&str> {
-    let rest = json.get(start..)?;
-    let mut depth = 0_usize;
-    for token in Tokens::new(rest) {
-        let end = match token {
-            Token::Open { at, .. } => {
-                depth += 1;
-                at
-            }
-            Token::Close { end, .. } => {
-                depth = depth.checked_sub(1)?;
-                end
-            }
-            Token::Scalar(range) => range.end,
-            Token::Comma | Token::Key { .. } => continue,
-        };
-        if end > most {
-            return None;
-        }
-        if depth == 0 {
-            return rest.get(..end);
-        }
-    }
-    None
-}
-
-/// A member of an object in a text.
-pub(super) struct TextMember {
-    /// The key with its quotes.
-    pub(super) key: Range<usize>,
-    pub(super) is_key_escaped: bool,
-    pub(super) value: Range<usize>,
-}
-
-/// The members of the object that a text is, found without its tokens.
-pub(super) fn members(json: &str) -> Vec<TextMember> {
-    let text = json.as_bytes();
-    let mut members: Vec<TextMember> = Vec::new();
-    let (mut at, mut depth) = (0, 0_usize);
-    while let Some(byte) = text.get(at) {
-        let start = at;
-        at += 1;
-        match byte {
-            b'"' => {
-                let (end, is_key_escaped) = string_end(text, at);
-                at = end;
-                if depth == 1 && is_key(text, end) {
-                    let colon = text.iter().skip(end).take_while(|byte| **byte != b':').count();
-                    at = end + colon + 1;
-                    members.push(TextMember { key: start..end, is_key_escaped, value: at..text.len() });
-                }
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        let is_end = (*byte == b',' && depth == 1) || (*byte == b'}' && depth == 0);
-        if let Some(member) = members.last_mut().filter(|_| is_end) {
-            member.value.end = start;
-        }
-    }
-    members
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -455,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_by_path_and_by_position() {
+    fn scalars_are_found_by_path() {
         let json = r#"{"a":[{"b":1},[2,{"k k":{"":[true]}}]],"ab":{"b":"x"},"\u0061b":3,"c":[[4]]}"#;
         for (path, text) in [
             ("a[0].b", "1"),
@@ -469,41 +374,6 @@ mod tests {
         }
         for path in ["", "a", "a[2]", "a[0]", "a[0].b.c", "b", "ab.", "c[0]", "c[0][1]", "[0]"] {
             assert_eq!(scalar_at(json, path), None, "{path}");
-        }
-        let at = |positions: &[usize]| {
-            let (path, start) = value_at(json, positions)?;
-            Some((path, value_text(json, start, 100)?))
-        };
-        let found = |path: &str, text| Some((path.to_owned(), text));
-        assert_eq!(at(&[]).map(|(path, _)| path), Some(String::new()));
-        assert_eq!(at(&[0, 1, 0]), found("a[1][0]", "2"));
-        assert_eq!(at(&[0, 1, 1, 0]), found("a[1][1][\"k k\"]", r#"{"":[true]}"#));
-        // the third member has the name of the second
-        assert_eq!(at(&[2]), found("ab", "3"));
-        assert_eq!(at(&[3, 0]), found("c[0]", "[4]"));
-        for missing in [&[4][..], &[2, 0], &[0, 2]] {
-            assert_eq!(at(missing), None);
-        }
-        assert_eq!(value_text(json, 0, json.len()), Some(json));
-        assert_eq!(value_text(json, 0, 20), None);
-    }
-
-    #[test]
-    fn members_are_found_with_and_without_spaces() {
-        let json = r#" { "a" : [1, {"b":2}] ,"c":"}," , "\"d" :null } "#;
-        let found: Vec<_> = members(json)
-            .iter()
-            .map(|member| {
-                (decode_key(json, &member.key, member.is_key_escaped), json[member.value.clone()].trim())
-            })
-            .collect();
-        assert_eq!(
-            found,
-            [("a".into(), r#"[1, {"b":2}]"#), ("c".into(), r#""},""#), ("\"d".into(), "null")]
-                as [(Cow<'_, str>, &str); 3]
-        );
-        for text in ["", "{", "{\"a\"", "{\"a\":", "[1,2]", "}{", "\"a\":1"] {
-            members(text);
         }
     }
 

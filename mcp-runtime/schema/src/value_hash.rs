@@ -1,19 +1,14 @@
-//! Hashes JSON values while they are parsed: values that are equal by JSON Schema have one hash, whatever their notation
-//! and the order of their keys.
+//! Hashes JSON values: values that are equal by JSON Schema have one hash, whatever their notation and the order of their
+//! keys.
 
-use std::{
-    fmt,
-    hash::{BuildHasher, Hash, Hasher, RandomState},
-};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 /// Computes the hashes of parts of one value.
 ///
 /// The key is random, so that no one can write values that differ and have one hash.
-#[derive(Debug, Clone)]
-pub(super) struct ValueHasher {
+struct ValueHasher {
     random: RandomState,
     /// The values that integers are mixed with.
     before: u64,
@@ -29,15 +24,31 @@ impl Default for ValueHasher {
 }
 
 impl ValueHasher {
-    pub(super) fn null(&self) -> u64 {
-        self.random.hash_one(0_u8)
+    fn hash(&self, value: &Value) -> u64 {
+        match value {
+            Value::Null => self.random.hash_one(0_u8),
+            Value::Bool(value) => self.random.hash_one((1_u8, value)),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(integer), ..) => self.integer(integer.into()),
+                (_, Some(integer), _) => self.integer(integer.into()),
+                (.., float) => self.float(float.unwrap_or_default()),
+            },
+            Value::String(text) => self.random.hash_one((4_u8, text)),
+            Value::Array(items) => {
+                let mut hasher = self.random.build_hasher();
+                5_u8.hash(&mut hasher);
+                items.iter().for_each(|item| hasher.write_u64(self.hash(item)));
+                hasher.finish()
+            }
+            Value::Object(members) => {
+                // the order of keys is insignificant
+                let member = |(key, value): (&String, &Value)| self.random.hash_one((key, self.hash(value)));
+                self.random.hash_one((6_u8, members.iter().map(member).fold(0, u64::wrapping_add)))
+            }
+        }
     }
 
-    pub(super) fn boolean(&self, value: bool) -> u64 {
-        self.random.hash_one((1_u8, value))
-    }
-
-    pub(super) fn integer(&self, value: i128) -> u64 {
+    fn integer(&self, value: i128) -> u64 {
         let Ok(value) = i64::try_from(value) else { return self.random.hash_one((2_u8, value)) };
         // each step can be undone, so no two integers have one hash
         let mut mixed = (value.cast_unsigned() ^ self.before).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -45,7 +56,7 @@ impl ValueHasher {
         mixed ^ (mixed >> 29) ^ self.after
     }
 
-    pub(super) fn float(&self, value: f64) -> u64 {
+    fn float(&self, value: f64) -> u64 {
         // integers of JSON are within ±2^64
         const LIMIT: f64 = 36_893_488_147_419_103_232.0;
         if value.fract() == 0.0 && value.abs() < LIMIT {
@@ -53,118 +64,16 @@ impl ValueHasher {
         }
         self.random.hash_one((3_u8, value.to_bits()))
     }
-
-    pub(super) fn string(&self, text: &str) -> u64 {
-        self.random.hash_one((4_u8, text))
-    }
-
-    /// Begins an array, of which every item's hash is written.
-    pub(super) fn array(&self) -> impl Hasher + use<> {
-        let mut hasher = self.random.build_hasher();
-        5_u8.hash(&mut hasher);
-        hasher
-    }
-
-    /// The contribution of a member to the sum of its object: the order of keys is insignificant.
-    pub(super) fn member(&self, key: u64, value: u64) -> u64 {
-        self.random.hash_one((key, value))
-    }
-
-    pub(super) fn object(&self, sum_of_members: u64) -> u64 {
-        self.random.hash_one((6_u8, sum_of_members))
-    }
 }
 
-/// The hashes of an array's items, to find those that are equal.
-#[derive(Default)]
-pub(super) struct ItemHashes(Vec<(u64, usize)>);
-
-impl ItemHashes {
-    /// Adds the hash of the next item.
-    pub(super) fn push(&mut self, hash: u64) {
-        self.0.push((hash, self.0.len()));
-    }
-
-    /// The positions of the first two items that are equal: values that differ have other hashes, as good as always.
-    pub(super) fn first_duplicate(mut self) -> Option<(usize, usize)> {
-        self.0.sort_unstable();
-        let pairs = self.0.iter().zip(self.0.iter().skip(1));
-        pairs.filter(|((one, _), (other, _))| one == other).map(|((_, i), (_, j))| (*i, *j)).min()
-    }
-}
-
-/// The positions of the first two items that are equal, if any are.
+/// The positions of the first two items that are equal, if any are: values that differ have other hashes, as good as always.
 pub(super) fn first_duplicate(items: &[Value]) -> Option<(usize, usize)> {
     let hasher = ValueHasher::default();
-    let mut hashes = ItemHashes(Vec::with_capacity(items.len()));
-    for item in items {
-        hashes.push(match item.as_i64() {
-            Some(integer) => hasher.integer(integer.into()),
-            // a value can always be read
-            None => HashOf(&hasher).deserialize(item).ok()?,
-        });
-    }
-    hashes.first_duplicate()
-}
-
-/// Reads any value as its hash.
-#[derive(Clone, Copy)]
-pub(super) struct HashOf<'h>(pub(super) &'h ValueHasher);
-
-impl<'de> DeserializeSeed<'de> for HashOf<'_> {
-    type Value = u64;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for HashOf<'_> {
-    type Value = u64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<u64, E> {
-        Ok(self.0.null())
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
-        Ok(self.0.boolean(value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
-        Ok(self.0.integer(value.into()))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
-        Ok(self.0.integer(value.into()))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
-        Ok(self.0.float(value))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
-        Ok(self.0.string(text))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
-        let mut hasher = self.0.array();
-        while let Some(hash) = items.next_element_seed(self)? {
-            hasher.write_u64(hash);
-        }
-        Ok(hasher.finish())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
-        let mut sum = 0_u64;
-        while let Some((key, value)) = map.next_entry_seed(self, self)? {
-            sum = sum.wrapping_add(self.0.member(key, value));
-        }
-        Ok(self.0.object(sum))
-    }
+    let mut hashes: Vec<(u64, usize)> =
+        items.iter().enumerate().map(|(at, item)| (hasher.hash(item), at)).collect();
+    hashes.sort_unstable();
+    let pairs = hashes.iter().zip(hashes.iter().skip(1));
+    pairs.filter(|((one, _), (other, _))| one == other).map(|((_, i), (_, j))| (*i, *j)).min()
 }
 
 #[cfg(test)]

@@ -260,8 +260,6 @@ struct CheckError {
     has_duplicates: bool,
     /// A key is not valid text, so that not all members were found.
     is_unreadable: bool,
-    /// The validator's errors, if it was asked for them.
-    violations: Option<Vec<ValidationError>>,
 }
 
 /// Refused arguments after harmless mistakes in them were repaired, and what remains wrong.
@@ -328,7 +326,7 @@ impl<'a> CallParts<'a> {
         let Ok(found) = self.fill(text, values) else {
             // a key that is not valid text
             let has_duplicates = has_duplicate_keys(text);
-            return Err(CheckError { has_duplicates, is_unreadable: true, violations: None });
+            return Err(CheckError { has_duplicates, is_unreadable: true });
         };
         // decoding looks at neither the keys of ignored members nor those of maps
         let has_duplicates = found.duplicate
@@ -339,9 +337,11 @@ impl<'a> CallParts<'a> {
             };
         let is_refused = has_duplicates || (found.unknown && self.strict && !has_flatten(self.args));
         if is_refused {
-            return Err(CheckError { has_duplicates, ..CheckError::default() });
+            return Err(CheckError { has_duplicates, is_unreadable: false });
         }
-        self.validate(text)
+        // a refusal has to be confirmed, which the repair does
+        let is_accepted = self.validator.is_none_or(|validator| validator.accepts(text));
+        if is_accepted { Ok(()) } else { Err(CheckError::default()) }
     }
 
     fn fill<'t>(
@@ -351,19 +351,6 @@ impl<'a> CallParts<'a> {
     ) -> Result<FoundKeys, serde_json::Error> {
         let args = if has_flatten(self.args) { &[] } else { self.args };
         fill_slots(text, |key| args.iter().position(|arg| arg.name() == key), values)
-    }
-
-    /// A refusal has to be confirmed, which the repair does; where that is not done as a whole, violations are looked for at
-    /// once.
-    fn validate(&self, text: &str) -> Result<(), CheckError> {
-        let Some(validator) = self.validator else { return Ok(()) };
-        if self.tool.is_none_or(|tool| tool.repairs_all(text)) {
-            return if validator.accepts(text) { Ok(()) } else { Err(CheckError::default()) };
-        }
-        match validator.first_errors(text) {
-            violations if violations.is_empty() => Ok(()),
-            violations => Err(CheckError { violations: Some(violations), ..CheckError::default() }),
-        }
     }
 
     /// Repairs harmless mistakes in the arguments of a tool.
@@ -378,16 +365,14 @@ impl<'a> CallParts<'a> {
         let (Input::Json(text), Some(tool)) = (self.input, self.tool) else {
             return Err(Failure::Arguments("invalid arguments".into()));
         };
-        // without an error the handler refused them, and the validator has none
-        let accepted = CheckError { violations: Some(Vec::new()), ..CheckError::default() };
-        let CheckError { has_duplicates, is_unreadable, violations } = check_error.unwrap_or(accepted);
+        let CheckError { has_duplicates, is_unreadable } = check_error.unwrap_or_default();
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
         let repaired = if tool.repairs_all(text) {
             report::repair(tool, text, self.strict)
         } else if is_unreadable || has_flatten(self.args) {
-            Ok((None, violations.unwrap_or_else(|| self.first_errors(text))))
+            Ok((None, self.violations(text)))
         } else {
-            self.repair_smallest(tool, refused, tool.max_repaired(text.len()), violations)
+            self.repair_smallest(tool, refused, tool.max_repaired(text.len()))
         };
         let (repaired, violations, unreadable) = match repaired {
             Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
@@ -403,13 +388,12 @@ impl<'a> CallParts<'a> {
     }
 
     /// As [`report::repair`], if all arguments together have too many values for that: those with most of them are left as
-    /// they are, and only the first violation in them is returned. `violations` are those of all, if they are known.
+    /// they are.
     fn repair_smallest(
         &self,
         tool: &ToolInput,
         values: &[Option<RawArgument<'_>>],
         most: usize,
-        violations: Option<Vec<ValidationError>>,
     ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
         let mut members: Vec<(usize, &str, &str)> = Vec::new();
         for (arg, value) in self.args.iter().zip(values) {
@@ -430,19 +414,17 @@ impl<'a> CallParts<'a> {
         found.retain(|violation| !is_left_out(&violation.path));
         let repaired = repaired.map(|repaired| join_objects(&repaired, &object_text(large)));
         if found.is_empty() {
-            found = match (&repaired, violations) {
-                (None, Some(violations)) => violations,
-                (repaired, _) => self.first_errors(
-                    repaired.as_deref().unwrap_or(&join_objects(&object_text(small), &object_text(large))),
-                ),
+            found = match &repaired {
+                Some(repaired) => self.violations(repaired),
+                None => self.violations(&join_objects(&object_text(small), &object_text(large))),
             };
         }
         Ok((repaired, found))
     }
 
-    /// The errors of the first value that the validator refuses.
-    fn first_errors(&self, text: &str) -> Vec<ValidationError> {
-        self.validator.map(|validator| validator.first_errors(text)).unwrap_or_default()
+    /// The violations of the keywords that decoding does not enforce.
+    fn violations(&self, text: &str) -> Vec<ValidationError> {
+        self.validator.and_then(|validator| validator.validate_str(text).err()).unwrap_or_default()
     }
 
     /// The keys that name no parameter.

@@ -18,7 +18,7 @@ use proc_macro::TokenStream;
 
 #[cfg(feature = "config")]
 use crate::attribute::config;
-use crate::attribute::{error_, item, main_, misplaced, panicked::expand_or_keep, rule, service, type_};
+use crate::attribute::{error_, item, main_, misplaced, rule, service, type_};
 use crate::model::{
     event::EventOptions, prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions,
 };
@@ -41,7 +41,7 @@ use crate::model::{
 /// `one_of`, `example`, `header`, `flatten`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), function.into(), item::expand::<ToolOptions>).into()
+    item::expand::<ToolOptions>(options.into(), function.into()).into()
 }
 
 /// Makes a function a resource, or a resource template, of the server.
@@ -59,7 +59,7 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 /// `example`, `complete`, `raw`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), function.into(), item::expand::<ResourceOptions>).into()
+    item::expand::<ResourceOptions>(options.into(), function.into()).into()
 }
 
 /// Makes a function a prompt of the server.
@@ -76,7 +76,7 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 /// `one_of`, `example`, `complete`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), function.into(), item::expand::<PromptOptions>).into()
+    item::expand::<PromptOptions>(options.into(), function.into()).into()
 }
 
 /// Makes a function an event of the server, to which clients subscribe (feature `events`, preview).
@@ -94,7 +94,7 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 /// `pattern`, `one_of`, `example`, `flatten`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_event(options: TokenStream, function: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), function.into(), item::expand::<EventOptions>).into()
+    item::expand::<EventOptions>(options.into(), function.into()).into()
 }
 
 /// Makes the annotated methods of an `impl` block items of the server, which are registered with `.service(..)`.
@@ -104,7 +104,7 @@ pub fn mcp_event(options: TokenStream, function: TokenStream) -> TokenStream {
 /// Options: `markers = module`, which adds a module with a marker of each method, for typed calls of a client; `crate`.
 #[proc_macro_attribute]
 pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), block.into(), |options, block| service::expand(options, &block)).into()
+    service::expand(options.into(), &block.into()).into()
 }
 
 /// Derives `Serialize`, `Deserialize` and `JsonSchema`, so that a type can be an argument or a result.
@@ -116,7 +116,7 @@ pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), item.into(), |options, item| type_::expand(options, &item)).into()
+    type_::expand(options.into(), &item.into()).into()
 }
 
 /// Generates nothing: declares the attributes that the derives of `#[mcp_type]` read, for other derives of the type.
@@ -157,7 +157,7 @@ pub fn tool(_: TokenStream) -> TokenStream {
 /// Option of a variant, in `#[mcp(..)]`: `public`.
 #[proc_macro_attribute]
 pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), item.into(), |options, item| error_::expand(options, &item)).into()
+    error_::expand(options.into(), &item.into()).into()
 }
 
 /// Makes a struct the settings of the server: each field is a flag, an environment variable and a key of a file.
@@ -175,7 +175,7 @@ pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
 #[cfg(feature = "config")]
 #[proc_macro_attribute]
 pub fn mcp_config(options: TokenStream, item: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), item.into(), |options, item| config::expand(options, &item)).into()
+    config::expand(options.into(), &item.into()).into()
 }
 
 /// Makes a function a rule over several arguments, which `validate` of an item names.
@@ -190,8 +190,7 @@ pub fn mcp_config(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn mcp_rule(options: TokenStream, function: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), function.into(), |options, function| rule::expand(options, &function))
-        .into()
+    rule::expand(options.into(), &function.into()).into()
 }
 
 /// Makes an `async fn main` the entry point of a program.
@@ -201,6 +200,5 @@ pub fn mcp_rule(options: TokenStream, function: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn main(options: TokenStream, function: TokenStream) -> TokenStream {
-    expand_or_keep(options.into(), function.into(), |options, function| main_::expand(options, &function))
-        .into()
+    main_::expand(options.into(), &function.into()).into()
 }

@@ -10,6 +10,7 @@ use crate::attribute::misplaced;
 use crate::diagnostics::Errors;
 use crate::expand::definition::private_scope;
 use crate::options::{entry, known};
+use crate::syntax::function::cfgs;
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = Errors::new();
@@ -93,7 +94,7 @@ fn public_values(item: &mut ItemEnum, all: bool, errors: &Errors) -> TokenStream
         }
         found += 1;
         let ident = &variant.ident;
-        let cfgs = variant.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+        let cfgs = cfgs(&variant.attrs);
         arms.extend(quote_spanned!(Span::mixed_site()=> #(#cfgs)* #name::#ident { .. } => true,));
     }
     if found == 0 && !all && errors.is_empty() {
@@ -173,8 +174,6 @@ fn take_helpers(attrs: &mut Vec<Attribute>) -> Vec<Attribute> {
 
 /// `public` is an expression about `self`.
 fn register(attrs: &[Attribute], name: &Ident, krate: Option<&Path>, public: &TokenStream) -> TokenStream {
-    let cfgs = attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
-    let cfgs: Vec<TokenStream> = cfgs.map(ToTokens::to_token_stream).collect();
     let inner = quote_spanned! {Span::mixed_site()=>
         impl __rt::PublicError for #name {
             fn is_public(&self) -> bool {
@@ -185,5 +184,5 @@ fn register(attrs: &[Attribute], name: &Ident, krate: Option<&Path>, public: &To
         use __rt::NotAnError as _;
         __rt::inventory::submit! { __rt::RegisteredError::<#name>::VISIBILITY }
     };
-    private_scope(krate, &cfgs, &inner)
+    private_scope(krate, &cfgs(attrs), &inner)
 }

@@ -1,5 +1,5 @@
-//! An attribute on the wrong item, or on one that cannot be parsed, is one error. Errors that rustc would report in addition
-//! is removed from the item.
+//! An attribute on the wrong item, or on one that cannot be parsed, is one error. What rustc would report in addition is
+//! removed from the item.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -8,6 +8,7 @@ use crate::diagnostics::Errors;
 use crate::model::kind::{Kind, take_attribute};
 use crate::model::params;
 use crate::syntax::impl_block::ImplBlock;
+use crate::syntax::types::with_stream;
 
 /// Reports an item attribute on something that does not parse as a function, and returns what to emit.
 pub(crate) fn report_item(
@@ -23,7 +24,7 @@ pub(crate) fn report_item(
     match find_keyword(&item) {
         Some(word) if word == "fn" => {
             errors.add(error);
-            strip_function(item)
+            strip(item)
         }
         Some(word) if word == "impl" => {
             errors.at_span(
@@ -46,20 +47,6 @@ pub(crate) fn report_item(
             );
             item
         }
-    }
-}
-
-/// Removes from an item what only the attributes of this crate read.
-pub(super) fn strip_item(item: TokenStream) -> TokenStream {
-    match find_keyword(&item) {
-        Some(word) if word == "fn" => strip_function(item),
-        Some(word) if word == "impl" => strip_impl(item),
-        Some(word) if word == "enum" => strip_groups(
-            item,
-            Delimiter::Brace,
-            |token| matches!(token, TokenTree::Ident(word) if word == "enum"),
-        ),
-        _ => item,
     }
 }
 
@@ -115,85 +102,52 @@ fn strip_impl(block: TokenStream) -> TokenStream {
     parsed.to_token_stream()
 }
 
-/// Removes the helper attributes from the parameters of a function whose header cannot be parsed.
-fn strip_function(item: TokenStream) -> TokenStream {
-    let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "fn");
-    strip_groups(item, Delimiter::Parenthesis, is_fn)
-}
-
-/// Removes the item attributes and the helper attributes of the methods of a trait.
-pub(super) fn strip_trait(item: TokenStream) -> TokenStream {
+/// Removes from parameters and methods what only the attributes of this crate read, as far as an item that cannot be
+/// parsed shows it.
+pub(super) fn strip(item: TokenStream) -> TokenStream {
     let strip = |token| match token {
-        TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-            let mut bare = Group::new(Delimiter::Brace, remove_item_attributes(body.stream()));
-            bare.set_span(body.span());
-            bare.into()
+        TokenTree::Group(group) => {
+            let within = group.delimiter();
+            with_stream(&group, remove_attributes(group.stream(), within, &mut is_own_attribute))
         }
         other => other,
     };
     item.into_iter().map(strip).collect()
 }
 
-fn remove_item_attributes(methods: TokenStream) -> TokenStream {
-    let mut kept: Vec<TokenTree> = Vec::new();
-    for token in methods {
-        match token {
-            TokenTree::Group(parameters) if parameters.delimiter() == Delimiter::Parenthesis => {
-                let mut bare = Group::new(Delimiter::Parenthesis, remove_helpers(parameters.stream()));
-                bare.set_span(parameters.span());
-                kept.push(bare.into());
-            }
-            TokenTree::Group(attribute)
-                if attribute.delimiter() == Delimiter::Bracket
-                    && matches!(kept.last(), Some(TokenTree::Punct(hash)) if hash.as_char() == '#')
-                    && is_item_attribute(&attribute) =>
-            {
-                kept.pop();
-            }
-            other => kept.push(other),
-        }
-    }
-    kept.into_iter().collect()
-}
-
-/// Whether the path in `[..]` ends with the name of an item attribute.
-fn is_item_attribute(attribute: &Group) -> bool {
+/// Whether `[..]` is a helper attribute or an item attribute, or a comment on a parameter, where rustc allows none.
+fn is_own_attribute(attribute: &Group, within: Delimiter) -> bool {
     let in_path = |token: &TokenTree| matches!(token, TokenTree::Ident(_) | TokenTree::Punct(_));
-    let last = attribute.stream().into_iter().take_while(in_path).last();
-    matches!(last, Some(TokenTree::Ident(name)) if Kind::is_named(&name.to_string()))
+    let path: Vec<TokenTree> = attribute.stream().into_iter().take_while(in_path).collect();
+    let is_comment = |name: &Ident| name == "doc" && within == Delimiter::Parenthesis;
+    match (path.first(), path.last()) {
+        (Some(TokenTree::Ident(first)), _) if first == "mcp" || is_comment(first) => true,
+        (_, Some(TokenTree::Ident(last))) => Kind::is_named(&last.to_string()),
+        _ => false,
+    }
 }
 
-/// Removes the helper attributes from the next group with that delimiter after each token that `starts`.
-fn strip_groups(item: TokenStream, delimiter: Delimiter, starts: impl Fn(&TokenTree) -> bool) -> TokenStream {
-    let mut started = false;
-    let strip = |token| match token {
-        TokenTree::Group(group) if started && group.delimiter() == delimiter => {
-            started = false;
-            let mut bare = Group::new(delimiter, remove_helpers(group.stream()));
-            bare.set_span(group.span());
-            bare.into()
-        }
-        other => {
-            started |= starts(&other);
-            other
-        }
-    };
-    item.into_iter().map(strip).collect()
-}
-
-fn remove_helpers(tokens: TokenStream) -> TokenStream {
+/// Removes attributes at any depth: those for which `is_removed` holds, which gets their brackets and the delimiter that they
+/// are in.
+pub(super) fn remove_attributes(
+    tokens: TokenStream,
+    within: Delimiter,
+    is_removed: &mut dyn FnMut(&Group, Delimiter) -> bool,
+) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in tokens {
-        let is_helper = match &token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
-                matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "mcp" || name == "doc")
-            }
-            _ => false,
+        let TokenTree::Group(group) = token else {
+            kept.push(token);
+            continue;
         };
-        if is_helper && matches!(kept.last(), Some(TokenTree::Punct(hash)) if hash.as_char() == '#') {
+        let follows_hash = matches!(kept.last(), Some(TokenTree::Punct(hash)) if hash.as_char() == '#');
+        if !follows_hash || group.delimiter() != Delimiter::Bracket {
+            let inner = remove_attributes(group.stream(), group.delimiter(), is_removed);
+            kept.push(with_stream(&group, inner));
+        } else if is_removed(&group, within) {
             kept.pop();
         } else {
-            kept.push(token);
+            kept.push(group.into());
         }
     }
     kept.into_iter().collect()

@@ -6,7 +6,6 @@ pub(crate) mod error_;
 pub(crate) mod item;
 pub(crate) mod main_;
 pub(crate) mod misplaced;
-pub(crate) mod panicked;
 pub(crate) mod rule;
 pub(crate) mod service;
 pub(crate) mod type_;

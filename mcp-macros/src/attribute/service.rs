@@ -19,7 +19,7 @@ use crate::model::resource::ResourceOptions;
 use crate::model::tool::ToolOptions;
 use crate::options::entry::{self, Form};
 use crate::options::known;
-use crate::syntax::function::Function;
+use crate::syntax::function::{Function, cfgs};
 use crate::syntax::impl_block::ImplBlock;
 use crate::syntax::types::{find_borrow, replace_self};
 
@@ -38,7 +38,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
                         "a trait cannot be a service\n\
                          put `#[mcp_service]` on an `impl` of a type, such as `impl Shop { .. }`, and call the trait's methods there",
                     );
-                    let (block, errors) = (misplaced::strip_trait(block.clone()), errors.finish());
+                    let (block, errors) = (misplaced::strip(block.clone()), errors.finish());
                     return quote!(#block #errors);
                 }
                 keyword => errors.at_span(
@@ -74,7 +74,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
         };
         constants.extend(expand_as(item_options, method, &self_ty, &name, options.markers.as_ref(), &errors));
         markers.extend(method_marker(method));
-        let cfgs = method.cfgs();
+        let cfgs = cfgs(&method.attrs);
         items.push(quote_spanned!(Span::mixed_site()=> #(#cfgs)* #name));
     }
     if items.is_empty() {
@@ -87,7 +87,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     let mut tokens = block.to_token_stream();
     tokens.extend(errors.finish());
     if let Some(module) = &options.markers {
-        tokens.extend(marker_module(module, &block.cfgs(), &markers));
+        tokens.extend(marker_module(module, &cfgs(&block.attrs), &markers));
     }
     if is_valid {
         let span = hygienic_at(self_ty.span());
@@ -99,7 +99,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
             const __BLOCK: __rt::ServiceBlock = #new(__rt::Location::here(__rt::module_path!()), __ITEMS);
             __rt::inventory::submit! { __BLOCK }
         };
-        tokens.extend(private_scope(options.krate.as_ref(), &block.cfgs(), &inner));
+        tokens.extend(private_scope(options.krate.as_ref(), &cfgs(&block.attrs), &inner));
     }
     tokens
 }

@@ -2,7 +2,7 @@
 //! depend on one crate.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Item, Path, Token, Visibility};
@@ -10,8 +10,9 @@ use syn::{Attribute, Item, Path, Token, Visibility};
 use crate::attribute::{misplaced, type_attributes};
 use crate::diagnostics::Errors;
 use crate::expand::definition::private_scope;
-use crate::expand::derived::{attributes_derive, derive_on_copy, derives, undescribed};
+use crate::expand::derived::{all_attrs, attributes_derive, derive_on_copy, derives, undescribed};
 use crate::options::entry;
+use crate::syntax::function::cfgs;
 use crate::syntax::wire_names;
 
 const DERIVES: [&str; 3] = ["Serialize", "Deserialize", "JsonSchema"];
@@ -69,22 +70,6 @@ fn union_name(item: &TokenStream) -> Option<Ident> {
     }
 }
 
-/// The attributes of a type, its variants and its fields.
-fn all_attrs(item: &Item) -> Vec<&Attribute> {
-    match item {
-        Item::Struct(item) => {
-            item.attrs.iter().chain(item.fields.iter().flat_map(|field| &field.attrs)).collect()
-        }
-        Item::Enum(item) => {
-            let variants = item.variants.iter().flat_map(|variant| {
-                variant.attrs.iter().chain(variant.fields.iter().flat_map(|field| &field.attrs))
-            });
-            item.attrs.iter().chain(variants).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// The part of a type before its fields.
 struct TypeHead {
     attrs: Vec<Attribute>,
@@ -116,14 +101,8 @@ impl TypeHead {
             return None;
         }
         let name = &self.name;
-        let cfgs: Vec<TokenStream> = self
-            .attrs
-            .iter()
-            .filter(|attr| attr.path().is_ident("cfg"))
-            .map(ToTokens::to_token_stream)
-            .collect();
         let inner = quote_spanned!(Span::mixed_site()=> impl __rt::HeaderArg for #name {});
-        Some(private_scope(krate, &cfgs, &inner))
+        Some(private_scope(krate, &cfgs(&self.attrs), &inner))
     }
 }
 

@@ -5,6 +5,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Attribute, Expr, ExprRange, RangeLimits};
 
+use crate::attribute::misplaced::remove_attributes;
 use crate::diagnostics::Errors;
 use crate::options::entry::{self, Entry, Form};
 use crate::options::known;
@@ -12,30 +13,13 @@ use crate::syntax::literals::{literal_integer, ungroup};
 
 /// Reports and removes every `#[mcp(..)]`.
 pub(crate) fn take_mcp(tokens: TokenStream, errors: &Errors) -> TokenStream {
-    let mut kept: Vec<TokenTree> = Vec::new();
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) => {
-                let follows_hash =
-                    matches!(kept.last(), Some(TokenTree::Punct(hash)) if hash.as_char() == '#');
-                if follows_hash && group.delimiter() == Delimiter::Bracket {
-                    match options(&group) {
-                        Some(options) => {
-                            kept.pop();
-                            report(&group, options, errors);
-                        }
-                        None => kept.push(group.into()),
-                    }
-                    continue;
-                }
-                let mut inner = Group::new(group.delimiter(), take_mcp(group.stream(), errors));
-                inner.set_span(group.span());
-                kept.push(inner.into());
-            }
-            other => kept.push(other),
-        }
-    }
-    kept.into_iter().collect()
+    let mut is_mcp = |attribute: &Group, _| {
+        let options = options(attribute);
+        let is_mcp = options.is_some();
+        options.into_iter().for_each(|options| report(attribute, options, errors));
+        is_mcp
+    };
+    remove_attributes(tokens, Delimiter::None, &mut is_mcp)
 }
 
 /// The options of `[mcp(..)]`; `None` for every other attribute.
@@ -51,9 +35,7 @@ fn options(attribute: &Group) -> Option<TokenStream> {
 }
 
 fn report(attribute: &Group, options: TokenStream, errors: &Errors) {
-    let ignored = Errors::new();
-    let entries = entry::read(options, &ignored);
-    ignored.finish();
+    let entries = entry::read_quietly(options);
     let instead: Vec<String> = entries.iter().filter_map(instead).collect();
     let fix = if instead.is_empty() || instead.len() < entries.len() {
         "write `#[serde(..)]` or `#[schemars(..)]`".to_owned()

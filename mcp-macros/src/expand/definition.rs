@@ -22,13 +22,15 @@ use crate::model::resource::{Cache, ResourceFunction, ResourceOptions, UriOption
 use crate::model::rule::{Bounds, Constraint, Rule};
 use crate::model::tool::{TaskMode, ToolOptions};
 use crate::options::entry::NamedFunction;
-use crate::syntax::function::Function;
+use crate::syntax::function::{Function, cfgs};
 use crate::syntax::types::{generic_argument, is_object, leaf, option_inner, peel, type_to_string};
 
 /// Options as fields of a descriptor; the others come from its `EMPTY`.
 pub(crate) trait Fields {
     /// `output` is the return type of the function, if it has one; `blocking` whether a thread runs it.
-    fn fields(&self, output: Option<&Type>, blocking: bool) -> TokenStream;
+    fn fields(&self, _output: Option<&Type>, _blocking: bool) -> TokenStream {
+        TokenStream::new()
+    }
 }
 
 /// A braced struct, which occupies the type namespace only, for `.tool::<name>()`; nothing if the item has no marker.
@@ -36,7 +38,7 @@ pub(crate) trait Fields {
 /// A struct with the function's name is brought in by a glob import, which gives way to a module, import or type of
 /// that name.
 pub(crate) fn marker(function: &Function, marker: &Marker) -> TokenStream {
-    let (vis, shared, cfgs) = (&function.vis, function.shared_attrs(), function.cfgs());
+    let (vis, shared, cfgs) = (&function.vis, function.shared_attrs(), cfgs(&function.attrs));
     let ident = &function.sig.ident;
     match marker {
         Marker::Named(name) => quote_spanned! {Span::mixed_site()=>
@@ -720,11 +722,7 @@ impl Fields for ResourceOptions {
     }
 }
 
-impl Fields for PromptOptions {
-    fn fields(&self, _: Option<&Type>, _: bool) -> TokenStream {
-        TokenStream::new()
-    }
-}
+impl Fields for PromptOptions {}
 
 impl Fields for EventOptions {
     fn fields(&self, _: Option<&Type>, _: bool) -> TokenStream {

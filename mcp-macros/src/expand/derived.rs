@@ -1,7 +1,7 @@
 //! The derives of `#[mcp_type]`, on a copy of the type whose fields are checked first; see `derived` in the runtime's
 //! `schema`. Types that a copy could not describe have the derives themselves.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
@@ -11,7 +11,8 @@ use syn::{Attribute, Field, Fields, Generics, Item, LitStr, Meta, Path, Token, T
 
 use crate::expand::definition::private_scope;
 use crate::expand::idents::{hygienic_at, private_module, runtime};
-use crate::syntax::types::{leaf, replace_self};
+use crate::syntax::function::cfgs;
+use crate::syntax::types::{has_ident, leaf, replace_self};
 use crate::syntax::wire_names;
 
 /// The attributes that the derives read, or that change what the copy consists of.
@@ -277,8 +278,7 @@ fn copy_fields(fields: &mut Fields, name: &Ident, are_checked: bool) -> Option<T
     let mut checks = TokenStream::new();
     let self_ty = Type::Verbatim(name.to_token_stream());
     for field in fields.iter_mut() {
-        let has_self = find_ident(field.ty.to_token_stream(), &|ident| ident == "Self");
-        if has_self {
+        if has_ident(field.ty.to_token_stream(), &|ident| ident == "Self") {
             field.ty = syn::parse2(replace_self(field.ty.to_token_stream(), &self_ty)).ok()?;
         }
         if are_checked && !has_word(&field.attrs, &UNCHECKED) {
@@ -297,10 +297,6 @@ fn check(field: &Field) -> TokenStream {
     let (ty, cfgs) = (&field.ty, cfgs(&field.attrs));
     let (span, leaf) = (hygienic_at(ty.span()), leaf(ty));
     quote_spanned!(span=> #(#cfgs)* __rt::field::<#ty, #leaf>();)
-}
-
-fn cfgs(attrs: &[Attribute]) -> Vec<TokenStream> {
-    attrs.iter().filter(|attr| attr.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
 }
 
 /// Keeps what the derives read; `None` if an attribute cannot be divided.
@@ -338,34 +334,31 @@ fn has_word(attrs: &[Attribute], words: &[&str]) -> bool {
 fn has_word_in(attr: &Attribute, words: &[&str]) -> bool {
     let is_relevant = ["serde", "schemars", "cfg_attr"].iter().any(|name| attr.path().is_ident(name));
     let tokens = attr.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
-    is_relevant && find_ident(tokens, &|ident| words.iter().any(|word| ident == word))
+    is_relevant && has_ident(tokens, &|ident| words.iter().any(|word| ident == word))
 }
 
 /// Whether an attribute names `Self`, which would be the copy.
 fn mentions_self(item: &Item) -> bool {
-    fn in_attrs(attrs: &[Attribute]) -> bool {
-        attrs.iter().any(|attr| {
-            let is_read = ["serde", "schemars", "cfg_attr"].iter().any(|name| attr.path().is_ident(name));
-            is_read && attr.to_token_stream().to_string().contains("Self")
-        })
-    }
-    let in_fields = |fields: &Fields| fields.iter().any(|field| in_attrs(&field.attrs));
-    match item {
-        Item::Struct(item) => in_attrs(&item.attrs) || in_fields(&item.fields),
-        Item::Enum(item) => {
-            in_attrs(&item.attrs)
-                || item.variants.iter().any(|variant| in_attrs(&variant.attrs) || in_fields(&variant.fields))
-        }
-        _ => true,
-    }
+    all_attrs(item).into_iter().any(|attr| {
+        let is_read = ["serde", "schemars", "cfg_attr"].iter().any(|name| attr.path().is_ident(name));
+        is_read && attr.to_token_stream().to_string().contains("Self")
+    })
 }
 
-fn find_ident(tokens: TokenStream, is_wanted: &dyn Fn(&Ident) -> bool) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => is_wanted(&ident),
-        TokenTree::Group(group) => find_ident(group.stream(), is_wanted),
-        _ => false,
-    })
+/// The attributes of a type, its variants and its fields.
+pub(crate) fn all_attrs(item: &Item) -> Vec<&Attribute> {
+    match item {
+        Item::Struct(item) => {
+            item.attrs.iter().chain(item.fields.iter().flat_map(|field| &field.attrs)).collect()
+        }
+        Item::Enum(item) => {
+            let variants = item.variants.iter().flat_map(|variant| {
+                variant.attrs.iter().chain(variant.fields.iter().flat_map(|field| &field.attrs))
+            });
+            item.attrs.iter().chain(variants).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// A derive that generates nothing: it lets other derives of the type read the attributes of serde and schemars.

@@ -11,6 +11,7 @@ use crate::expand::definition::{argument_calls, option, private_scope};
 use crate::expand::idents::hygienic_at;
 use crate::model::setting::Setting;
 use crate::options::rate_syntax::parse_milliseconds;
+use crate::syntax::function::cfgs;
 use crate::syntax::types::leaf;
 
 /// A struct of settings.
@@ -90,8 +91,6 @@ impl ConfigStruct<'_> {
 
     fn in_scope(&self, descriptor: &TokenStream, decode: &TokenStream, writes: &TokenStream) -> TokenStream {
         let Self { attrs, vis, ident, krate, .. } = self;
-        let cfgs = attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
-        let cfgs: Vec<TokenStream> = cfgs.map(ToTokens::to_token_stream).collect();
         let text = ident.unraw().to_string();
         let inner = quote_spanned! {Span::mixed_site()=>
             #descriptor
@@ -140,7 +139,7 @@ impl ConfigStruct<'_> {
                 }
             }
         };
-        private_scope(*krate, &cfgs, &inner)
+        private_scope(*krate, &cfgs(attrs), &inner)
     }
 }
 

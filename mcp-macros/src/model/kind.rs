@@ -40,12 +40,7 @@ impl Kind {
     }
 
     pub(crate) fn noun(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Resource => "resource",
-            Self::Prompt => "prompt",
-            Self::Event => "event",
-        }
+        self.attribute().trim_start_matches("mcp_")
     }
 
     /// The noun with its article.

@@ -394,12 +394,16 @@ fn type_attribute(attr: &Attribute) -> Option<&'static str> {
 
 /// The fix for an attribute that only derives read.
 fn name_option_instead(attr: &Attribute) -> String {
-    // `#[serde(rename = "x")]`
-    let ignored = Errors::new();
     let tokens = attr.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
-    let entries = entry::read(tokens, &ignored);
-    ignored.finish();
-    let option = entries.first().and_then(|entry| match entry.name.as_str() {
+    match option_instead(&entry::read_quietly(tokens)) {
+        Some(option) => format!("write `#[mcp({option})]`"),
+        None => "write an option of `#[mcp(..)]`, or put it on a field of an `#[mcp_type]`".to_owned(),
+    }
+}
+
+/// The option of `#[mcp(..)]` that says what the first option of an attribute of serde, schemars or a validator says.
+pub(crate) fn option_instead(entries: &[Entry]) -> Option<&'static str> {
+    entries.first().and_then(|entry| match entry.name.as_str() {
         "rename" => Some("name = \"..\""),
         "default" => Some("default"),
         "flatten" => Some("flatten"),
@@ -410,11 +414,7 @@ fn name_option_instead(attr: &Attribute) -> String {
         "description" => Some("description = \"..\""),
         "example" => Some("example = .."),
         _ => None,
-    });
-    match option {
-        Some(option) => format!("write `#[mcp({option})]`"),
-        None => "write an option of `#[mcp(..)]`, or put it on a field of an `#[mcp_type]`".to_owned(),
-    }
+    })
 }
 
 fn mentions_mcp(attr: &Attribute) -> bool {

@@ -2,9 +2,7 @@
 
 use proc_macro2::Span;
 use quote::ToTokens;
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
-use syn::{Expr, ExprLit, ExprRange, Lit, LitStr, RangeLimits, Token};
+use syn::{Expr, ExprLit, ExprRange, Lit, LitStr, RangeLimits};
 
 use crate::diagnostics::Errors;
 use crate::options::entry::{Entry, Form};
@@ -102,11 +100,7 @@ pub(crate) fn read_pattern(entry: &Entry, errors: &Errors) -> Option<Rule> {
 pub(crate) fn read_one_of(entry: &Entry, errors: &Errors) -> Option<Rule> {
     let choices: Option<Vec<Expr>> = match &entry.form {
         Form::Value(Expr::Array(array)) => Some(array.elems.iter().cloned().collect()),
-        Form::List(list) => {
-            let parser = Punctuated::<Expr, Token![,]>::parse_terminated;
-            parser.parse2(list.clone()).ok().map(|list| list.into_iter().collect())
-        }
-        _ => None,
+        _ => entry.list(),
     };
     let choices = choices.filter(|choices| !choices.is_empty() && choices.iter().all(is_choice));
     let Some(choices) = choices else {

@@ -9,9 +9,11 @@ use syn::{Attribute, Field, LitStr, Meta, Type};
 use crate::diagnostics::Errors;
 use crate::model::argument::Argument;
 use crate::model::kind::Kind;
+use crate::model::params::option_instead;
 use crate::options::entry::{self, Entry, Form};
 use crate::options::known;
 use crate::syntax::docs;
+use crate::syntax::function::cfgs;
 use crate::syntax::types::{find_borrow, peel};
 
 /// Options of the command line that every server has.
@@ -41,7 +43,7 @@ pub(crate) fn read(field: &mut Field, errors: &Errors) -> Option<Setting> {
         argument: Argument::new(name, ident.span(), docs::read(&field.attrs)),
         ident,
         ty: field.ty.clone(),
-        cfgs: field.attrs.iter().filter(|attr| is(attr, "cfg")).map(ToTokens::to_token_stream).collect(),
+        cfgs: cfgs(&field.attrs),
         flag: None,
         env: None,
     };
@@ -177,9 +179,7 @@ fn read_options(attrs: &[Attribute], errors: &Errors) -> Vec<Entry> {
                 _ => errors.at(attr, "`#[mcp]` has no options\nwrite `#[mcp(default = 10)]`, or remove it"),
             }
         } else if is(attr, "serde") || is(attr, "schemars") {
-            let ignored = Errors::new();
-            let entries = entry::read(tokens, &ignored);
-            ignored.finish();
+            let entries = entry::read_quietly(tokens);
             let is_flatten = |entry: &Entry| {
                 entry.name == "flatten" && matches!(entry.form, Form::Bare) && is(attr, "serde")
             };
@@ -201,19 +201,8 @@ fn read_options(attrs: &[Attribute], errors: &Errors) -> Vec<Entry> {
 
 /// Reports an attribute of serde or schemars, with what says the same of a setting.
 fn report_serde(attr: &Attribute, entries: &[Entry], errors: &Errors) {
-    let instead = entries.first().and_then(|entry| match entry.name.as_str() {
-        "rename" => Some("name = \"..\""),
-        "default" => Some("default"),
-        "range" => Some("range(1..=100)"),
-        "length" => Some("length(1..=200)"),
-        "regex" | "pattern" => Some("pattern = \"..\""),
-        "title" => Some("title = \"..\""),
-        "description" => Some("description = \"..\""),
-        "example" => Some("example = .."),
-        _ => None,
-    });
     let name = attr.path().to_token_stream();
-    let fix = match instead {
+    let fix = match option_instead(entries) {
         Some(option) => format!("write `#[mcp({option})]`"),
         None => "write an option of `#[mcp(..)]`, or give the field a type with `#[mcp_type]`".to_owned(),
     };

@@ -35,6 +35,14 @@ pub(crate) fn read(tokens: TokenStream, errors: &Errors) -> Vec<Entry> {
     entries
 }
 
+/// The options of an attribute that is not this crate's, which others report.
+pub(crate) fn read_quietly(tokens: TokenStream) -> Vec<Entry> {
+    let ignored = Errors::new();
+    let entries = read(tokens, &ignored);
+    ignored.finish();
+    entries
+}
+
 /// Parses a list of options. After one that cannot be parsed, parsing resumes with the next. `meant` is the option
 /// that a string without a key was probably meant for.
 pub(crate) fn parse(
@@ -205,6 +213,13 @@ impl Entry {
         }
     }
 
+    /// What `key(a, b)` lists; `None` for another form, for an empty list, and for one that cannot be parsed.
+    pub(crate) fn list<T: Parse>(&self) -> Option<Vec<T>> {
+        let Form::List(list) = &self.form else { return None };
+        let list = Punctuated::<T, Token![,]>::parse_terminated.parse2(list.clone()).ok()?;
+        (!list.is_empty()).then(|| list.into_iter().collect())
+    }
+
     /// `key = "a"`, `key = ["a", "b"]` or `key("a", "b")`.
     pub(crate) fn strings(&self, errors: &Errors) -> Option<Vec<LitStr>> {
         let found = self.parse_strings();
@@ -219,10 +234,7 @@ impl Entry {
         let found: Option<Vec<LitStr>> = match &self.form {
             Form::Value(Expr::Array(array)) => array.elems.iter().map(literal_string).collect(),
             Form::Value(value) => literal_string(value).map(|one| vec![one]),
-            Form::List(list) => Punctuated::<Expr, Token![,]>::parse_terminated
-                .parse2(list.clone())
-                .ok()
-                .and_then(|list| list.iter().map(literal_string).collect()),
+            Form::List(_) => self.list::<Expr>()?.iter().map(literal_string).collect(),
             Form::Bare | Form::Type(_) => None,
         };
         found.filter(|found| !found.is_empty())
@@ -269,12 +281,7 @@ impl Entry {
         known: &'static [&'static str],
         errors: &Errors,
     ) -> Vec<(&'static str, Span)> {
-        let parser = Punctuated::<Word, Token![,]>::parse_terminated;
-        let words = match &self.form {
-            Form::List(list) => parser.parse2(list.clone()).ok().filter(|words| !words.is_empty()),
-            _ => None,
-        };
-        let Some(words) = words else {
+        let Some(words) = self.list::<Word>() else {
             self.report_value("a list of words", errors);
             return Vec::new();
         };
@@ -318,14 +325,14 @@ impl Entry {
 
     /// `key = path`, or `key(a, b)` for several.
     pub(crate) fn paths(&self, errors: &Errors) -> Vec<Path> {
-        let Form::List(list) = &self.form else { return self.path(errors).into_iter().collect() };
-        match Punctuated::<Path, Token![,]>::parse_terminated.parse2(list.clone()) {
-            Ok(paths) if !paths.is_empty() => paths.into_iter().collect(),
-            _ => {
-                self.report_value("a path", errors);
-                Vec::new()
-            }
+        if !matches!(self.form, Form::List(_)) {
+            return self.path(errors).into_iter().collect();
         }
+        let paths = self.list();
+        if paths.is_none() {
+            self.report_value("a path", errors);
+        }
+        paths.unwrap_or_default()
     }
 
     /// The path of a function, which may be an associated one: `<T>::function`; or `blocking(path)`.

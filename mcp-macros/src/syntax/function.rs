@@ -59,11 +59,11 @@ impl Function {
     pub(crate) fn shared_attrs(&self) -> Vec<TokenStream> {
         self.attrs.iter().filter_map(shared_attr).collect()
     }
+}
 
-    /// The `#[cfg]`s of the function.
-    pub(crate) fn cfgs(&self) -> Vec<&Attribute> {
-        self.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
-    }
+/// The `#[cfg]`s of an item, for what is generated beside it.
+pub(crate) fn cfgs(attrs: &[Attribute]) -> Vec<TokenStream> {
+    attrs.iter().filter(|attr| attr.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
 }
 
 /// The last segment of an attribute's path: `mcp_tool` of `#[mcp_runtime::mcp_tool]`.

@@ -58,12 +58,6 @@ impl ImplBlock {
             ImplMember::Other(_) => None,
         })
     }
-
-    /// The `#[cfg]`s of the block.
-    pub(crate) fn cfgs(&self) -> Vec<TokenStream> {
-        let cfgs = self.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
-        cfgs.map(ToTokens::to_token_stream).collect()
-    }
 }
 
 impl ToTokens for ImplBlock {

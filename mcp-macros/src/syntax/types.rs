@@ -56,15 +56,7 @@ pub(crate) fn leaf(ty: &Type) -> &Type {
 
 /// Whether a type has a trait object or a function pointer.
 pub(crate) fn is_object(ty: &Type) -> bool {
-    let mut tokens: Vec<TokenTree> = ty.to_token_stream().into_iter().collect();
-    while let Some(token) = tokens.pop() {
-        match token {
-            TokenTree::Ident(word) if word == "dyn" || word == "fn" => return true,
-            TokenTree::Group(group) => tokens.extend(group.stream()),
-            _ => {}
-        }
-    }
-    false
+    has_ident(ty.to_token_stream(), &|word| word == "dyn" || word == "fn")
 }
 
 /// Syntax by which a type borrows, or has no name.
@@ -118,13 +110,18 @@ pub(crate) fn has_placeholder(tokens: TokenStream) -> bool {
     })
 }
 
-/// Whether a type has a `Self`.
-pub(crate) fn mentions_self(tokens: TokenStream) -> bool {
+/// Whether tokens have such a word, at any depth.
+pub(crate) fn has_ident(tokens: TokenStream, is_sought: &dyn Fn(&Ident) -> bool) -> bool {
     tokens.into_iter().any(|token| match token {
-        TokenTree::Group(group) => mentions_self(group.stream()),
-        TokenTree::Ident(word) => word == "Self",
+        TokenTree::Group(group) => has_ident(group.stream(), is_sought),
+        TokenTree::Ident(word) => is_sought(&word),
         _ => false,
     })
+}
+
+/// Whether a type has a `Self`.
+pub(crate) fn mentions_self(tokens: TokenStream) -> bool {
+    has_ident(tokens, &|word| word == "Self")
 }
 
 /// The `T` of an `impl Future<Output = T> ..` or a `Pin<Box<dyn Future<Output = T> ..>>`.
@@ -218,7 +215,8 @@ fn located_at(tokens: TokenStream, place: Span) -> TokenStream {
     relocated.collect()
 }
 
-fn with_stream(like: &Group, stream: TokenStream) -> TokenTree {
+/// The same group with other tokens.
+pub(crate) fn with_stream(like: &Group, stream: TokenStream) -> TokenTree {
     let mut group = Group::new(like.delimiter(), stream);
     group.set_span(like.span());
     group.into()

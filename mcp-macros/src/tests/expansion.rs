@@ -211,17 +211,3 @@ fn an_expansion_stays_small() {
     let smallest = count(tool("", "fn ping() {}"));
     assert!((150..=340).contains(&smallest), "{smallest} tokens");
 }
-
-#[test]
-fn an_expansion_that_panics_is_one_error_and_the_item_stays_without_helper_attributes() {
-    for (item, rest) in [
-        ("pub fn x(#[mcp(min = 1)] a: u32) -> u32 { a }", "pubfnx(a:u32)->u32{a}"),
-        ("impl X { #[mcp_tool] fn x(&self, #[mcp(inject)] a: u32) {} }", "fnx(&self,a:u32){}"),
-        ("enum X { #[mcp(public)] A }", "enumX{A}"),
-        ("struct X { a: u32 }", "structX{a:u32}"),
-    ] {
-        let expansion = panicking(item);
-        assert_one_error(&expansion, "which is a bug of `mcp-runtime`: no luck\n");
-        assert!(flat(&expansion).contains(rest), "{expansion}");
-    }
-}

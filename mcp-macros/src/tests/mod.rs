@@ -10,7 +10,7 @@ mod signature;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::attribute::{error_, item, panicked::expand_or_keep};
+use crate::attribute::{error_, item};
 use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
 
 /// The messages of all `compile_error!`s in an expansion.
@@ -45,11 +45,6 @@ fn resource(options: &str, function: &str) -> TokenStream {
 
 fn error(options: &str, item: &str) -> TokenStream {
     error_::expand(tokens(options), &tokens(item))
-}
-
-/// The expansion of an attribute that panics.
-fn panicking(item: &str) -> TokenStream {
-    expand_or_keep(tokens(""), tokens(item), |_, _| panic!("no {}", "luck"))
 }
 
 fn prompt(options: &str, function: &str) -> TokenStream {

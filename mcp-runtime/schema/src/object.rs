@@ -129,8 +129,8 @@ impl Validation<'_> {
             && let [(pattern, _)] = rules.pattern_properties.as_slice()
         {
             return self.fail(path, || {
-                let key = summarize(&Value::from(name));
-                let what = match pattern.as_str() {
+                let (key, pattern) = (summarize(&Value::from(name)), pattern.as_str());
+                let what = match pattern {
                     r"^-?\d+$" => "is not an integer".to_owned(),
                     r"^\d+$" => "is not an integer of 0 or more".to_owned(),
                     other => format!("does not match the pattern `{other}`"),

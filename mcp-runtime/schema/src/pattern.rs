@@ -79,12 +79,6 @@ impl TextPattern {
     }
 }
 
-impl fmt::Display for TextPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.source)
-    }
-}
-
 /// The positions of characters in a pattern, as bits.
 type Positions = u64;
 

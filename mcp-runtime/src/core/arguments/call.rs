@@ -23,7 +23,7 @@ use super::{
     arg::{AnyArg, has_flatten},
     report::{self, RULES_GO_HERE, ToolInput},
     rule_fn::{BoundRule, BrokenRule},
-    text::{from_list, from_repeated, from_text, missing},
+    text::{from_list, from_text, missing},
 };
 use crate::{
     core::{
@@ -583,8 +583,8 @@ pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>, _: bool) ->
         RawArgument::Json(text) | RawArgument::Text(text) => {
             from_text(text).map_err(|e| ValueError::of_text(text, e.0))
         }
-        RawArgument::List(parts) => from_list(parts).map_err(|e| ValueError::from(e.0)),
-        RawArgument::Repeated(values) => from_repeated(values).map_err(|e| ValueError::from(e.0)),
+        RawArgument::List(parts) => from_list(parts, false).map_err(|e| ValueError::from(e.0)),
+        RawArgument::Repeated(values) => from_list(values, true).map_err(|e| ValueError::from(e.0)),
     }
 }
 

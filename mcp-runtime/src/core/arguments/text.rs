@@ -54,14 +54,10 @@ pub(super) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, TextError>
     T::deserialize(TextDeserializer(text))
 }
 
-/// Deserializes `T` from the parts of an exploded variable.
-pub(super) fn from_list<T: DeserializeOwned>(parts: &[String]) -> Result<T, TextError> {
-    T::deserialize(ListDeserializer(parts))
-}
-
-/// Deserializes `T` from the values of a variable that a query has more than once: only a list takes more than one.
-pub(super) fn from_repeated<T: DeserializeOwned>(values: &[String]) -> Result<T, TextError> {
-    T::deserialize(RepeatedDeserializer(values))
+/// Deserializes `T` from the parts of an exploded variable; if they are the values of a variable that a query has more than
+/// once, only a list takes more than one.
+pub(super) fn from_list<T: DeserializeOwned>(parts: &[String], are_repeated: bool) -> Result<T, TextError> {
+    T::deserialize(ListDeserializer { parts, are_repeated })
 }
 
 #[derive(Clone, Copy)]
@@ -185,13 +181,32 @@ impl<'de> Deserializer<'de> for TextDeserializer<'_> {
     forward_to_deserialize_any! { str string bytes byte_buf unit_struct tuple_struct identifier ignored_any }
 }
 
-struct ListDeserializer<'a>(&'a [String]);
+struct ListDeserializer<'a> {
+    parts: &'a [String],
+    are_repeated: bool,
+}
+
+/// What is not a list takes one value.
+macro_rules! deserialize_one {
+    ($($method:ident($($argument:ty),*))*) => {$(
+        fn $method<V: Visitor<'de>>(self, $(_: $argument,)* visitor: V) -> Result<V::Value, TextError> {
+            self.check_one()?.deserialize_any(visitor)
+        }
+    )*};
+}
+
+impl ListDeserializer<'_> {
+    fn check_one(self) -> Result<Self, TextError> {
+        if self.are_repeated { Err(TextError("was given more than once".to_owned())) } else { Ok(self) }
+    }
+}
 
 impl<'de> Deserializer<'de> for ListDeserializer<'_> {
     type Error = TextError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        visitor.visit_seq(de::value::SeqDeserializer::new(self.0.iter().map(|part| TextDeserializer(part))))
+        let parts = self.parts.iter().map(|part| TextDeserializer(part));
+        visitor.visit_seq(de::value::SeqDeserializer::new(parts))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
@@ -199,7 +214,7 @@ impl<'de> Deserializer<'de> for ListDeserializer<'_> {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        visitor.visit_string(self.0.join("/"))
+        visitor.visit_string(self.check_one()?.parts.join("/"))
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
@@ -214,43 +229,8 @@ impl<'de> Deserializer<'de> for ListDeserializer<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct enum identifier ignored_any
-    }
-}
-
-struct RepeatedDeserializer<'a>(&'a [String]);
-
-macro_rules! refuse_repeated {
-    ($($method:ident($($argument:ty),*))*) => {$(
-        fn $method<V: Visitor<'de>>(self, $(_: $argument,)* _: V) -> Result<V::Value, TextError> {
-            Err(TextError("was given more than once".to_owned()))
-        }
-    )*};
-}
-
-impl<'de> Deserializer<'de> for RepeatedDeserializer<'_> {
-    type Error = TextError;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        ListDeserializer(self.0).deserialize_any(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, TextError> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    refuse_repeated! {
-        deserialize_bool() deserialize_char() deserialize_str() deserialize_string()
+    deserialize_one! {
+        deserialize_bool() deserialize_char()
         deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64() deserialize_i128()
         deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_u128()
         deserialize_f32() deserialize_f64() deserialize_identifier() deserialize_unit() deserialize_map()

@@ -1,29 +1,8 @@
 #![doc = include_str!("guide_links.txt")]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// some functions serve one feature only: dead code is looked for with all features
-#![cfg_attr(
-    not(all(
-        feature = "audit",
-        feature = "axum",
-        feature = "cli",
-        feature = "client-browser",
-        feature = "client-keyring",
-        feature = "config",
-        feature = "contract",
-        feature = "auth",
-        feature = "events-webhook",
-        feature = "install",
-        feature = "metrics",
-        feature = "otel",
-        feature = "redis-tls",
-        feature = "skills",
-        feature = "stdio",
-        feature = "tasks",
-        feature = "tracing"
-    )),
-    allow(dead_code, unused_imports)
-)]
+// some functions serve one feature only: unused code is looked for with all features
+#![cfg_attr(not(feature = "_all"), allow(dead_code, unreachable_pub, unused_imports, unused_macros))]
 
 pub mod auth;
 mod capability;
@@ -46,24 +25,7 @@ pub mod guide;
 /// The `install` command, which adds the server to the user's MCP clients.
 #[cfg(feature = "install")]
 pub mod install;
-#[cfg(any(
-    not(all(
-        feature = "cli",
-        feature = "stdio",
-        feature = "http",
-        feature = "axum",
-        feature = "audit",
-        feature = "auth",
-        feature = "config",
-        feature = "events",
-        feature = "metrics",
-        feature = "server-card",
-        feature = "shared",
-        feature = "tasks"
-    )),
-    all(feature = "client", not(feature = "client-oauth")),
-    all(feature = "client-oauth", not(feature = "client-browser"))
-))]
+#[cfg(not(feature = "_all"))]
 mod missing_features;
 pub mod prelude;
 #[cfg(feature = "redis")]
@@ -158,10 +120,14 @@ pub mod context {
     pub use crate::core::context::{ClientInfo, Log, LogLevel, ParseNameError, Progress};
 }
 
-/// State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both implement the same
-/// trait with the same limits, and values in a shared store are sealed.
+/// State that a server keeps outside of its calls, in a store that its replicas share.
 pub mod store {
-    pub use crate::core::store::*;
+    pub use crate::core::store::StoreFuture;
+    #[cfg(feature = "shared")]
+    pub use crate::core::store::{
+        Append, Appended, Condition, LogEntry, LogPage, Memory, Publisher, Rate, Received, Shared, Stored,
+        Subscription, Table, Take, Taken, Value, Write, Written,
+    };
     #[cfg(feature = "redis")]
     pub use crate::redis::Redis;
 }

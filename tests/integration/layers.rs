@@ -431,35 +431,3 @@ async fn layers_see_each_call_of_a_batch() {
     assert_eq!(texts, ["1", "4", "9"]);
     assert_eq!(log.take().len(), 6);
 }
-
-/// Runs each call twice.
-async fn twice(call: LayeredCall, next: Next) -> Outcome {
-    let _first = next.run(&call).await;
-    next.run(&call).await
-}
-
-/// Deletes a thing
-#[mcp_tool(destructive)]
-fn delete_once() {}
-
-/// Sets a thing
-#[mcp_tool(destructive, idempotent)]
-fn set_again() {}
-
-/// Reads a thing
-#[mcp_tool(read_only)]
-fn read_again() {}
-
-#[tokio::test]
-async fn a_layer_that_repeats_what_must_not_be_repeated_is_reported_once() {
-    let log = crate::common::ThreadLog::capture();
-    let builder = mcp_runtime::server!().tool::<delete_once>().tool::<set_again>().tool::<read_again>();
-    let server = serve(builder.layer(twice));
-    for _ in 0..3 {
-        for tool in ["delete_once", "set_again", "read_again"] {
-            server.call(tool, json!({})).await.expect_ok();
-        }
-    }
-    let reported = log.with("twice in one call");
-    assert!(reported.len() == 1 && reported[0].contains("delete_once"), "{reported:?}");
-}

@@ -11,12 +11,13 @@
 //!
 //! See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
 
-#[cfg(feature = "auth")]
+#[cfg_attr(not(feature = "auth"), path = "alone.rs")]
 mod callers;
 
+pub(crate) use callers::Authenticator;
 #[cfg(feature = "auth")]
 pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, TokenProblem, Verifier};
 #[cfg(feature = "auth")]
-pub(crate) use callers::{Authenticator, RefusedCaller, set_up_authentication};
+pub(crate) use callers::{RefusedCaller, set_up_authentication};
 
 pub use crate::core::arguments::Claims;

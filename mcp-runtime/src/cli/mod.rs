@@ -145,6 +145,7 @@ const SHARED: &str = "MCP_SHARED";
     expect(clippy::needless_pass_by_value, reason = "the store takes the URL")
 )]
 fn share_by_environment(builder: ServerBuilder, url: Result<String, VarError>) -> Result<ServerBuilder> {
+    #[cfg(feature = "shared")]
     if builder.options.stores.shared.is_some() {
         return Ok(builder);
     }
@@ -277,6 +278,7 @@ mod tests {
         share_by_environment(Server::builder("test", "1"), url)
     }
 
+    #[cfg(feature = "shared")]
     #[test]
     fn nothing_is_shared_without_the_variable() {
         let builder = shared_by(Err(VarError::NotPresent)).expect("a builder");

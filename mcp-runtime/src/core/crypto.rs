@@ -205,6 +205,7 @@ impl KeyRing {
     }
 
     /// A digest of `data` that no one computes without the newest key; for each purpose another one.
+    #[cfg(feature = "events-webhook")]
     pub(crate) fn keyed_digest(&self, purpose: &str, data: &[u8]) -> [u8; 16] {
         let keys = self.0.keys.read();
         let key = keys.first().map_or(&[][..], |key| &key.0[..]);

@@ -37,7 +37,6 @@ impl Extensions {
     }
 
     /// Records why a value of this type does not exist.
-    #[cfg(feature = "config")]
     pub(crate) fn insert_unmade<T: Any>(&mut self, reason: Arc<str>) {
         let made = OnceLock::from(Err(reason));
         self.0.insert(TypeId::of::<Arc<T>>(), Entry::Later(Arc::new(made)));

@@ -25,7 +25,7 @@ use crate::core::{
     item::Function,
     item_output::ItemOutput,
     jsonrpc::ProtocolError,
-    log_limit::{Advice, ItemLogLimits, LogLimit, LogLine, cut_for_log},
+    log_limit::{ItemLogLimits, LogLimit, LogLine, cut_for_log},
     maybe_ready::MaybeReady,
     protocol::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, is_defined_error, is_reserved_code,
@@ -130,10 +130,7 @@ impl Failure {
                 #[cfg(any(feature = "testing", test))]
                 private_causes::record(&chain);
                 let text = format!("{kind} '{name}' failed");
-                if !detailed
-                    && reason == Some(Reason::Private)
-                    && log_limits.is_first(Advice::PrivateFailure, kind, name)
-                {
+                if !detailed && reason == Some(Reason::Private) && log_limits.advises(kind, name) {
                     tracing::warn!(
                         kind,
                         name,
@@ -502,6 +499,7 @@ pub(crate) async fn with_timeout<T>(
 
 /// Runs a task on behalf of the current call: its private failures are reported to a test like the call's own
 /// failures.
+#[cfg(feature = "tasks")]
 pub(crate) fn for_current_call(
     task: impl Future<Output = ()> + Send + 'static,
 ) -> impl Future<Output = ()> + Send + 'static {
@@ -540,6 +538,7 @@ pub(crate) mod private_causes {
         (output, causes)
     }
 
+    #[cfg(feature = "tasks")]
     pub(super) fn inherit(
         task: impl Future<Output = ()> + Send + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {

@@ -1,7 +1,7 @@
 //! Limits what one place writes to the log, however often clients bring it about: a line in each interval, which says how
 //! many were left out since the last one.
 
-use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -84,22 +84,13 @@ pub(crate) struct ItemLogLimits {
 #[derive(Debug)]
 struct ItemLog {
     failures: Arc<LogLimit>,
-    /// The advice that its author has been given.
-    given: Vec<Advice>,
-}
-
-/// Advice to the author of an item, logged once for each item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Advice {
-    /// No client was told the cause of a failure.
-    PrivateFailure,
-    /// A layer has run a function twice that is not idempotent.
-    SecondRun,
+    /// Whether its author was told how clients get to know the cause of a failure.
+    is_advised: bool,
 }
 
 impl Default for ItemLog {
     fn default() -> Self {
-        Self { failures: Arc::new(LogLimit::with_first(FIRST_FAILURES)), given: Vec::new() }
+        Self { failures: Arc::new(LogLimit::with_first(FIRST_FAILURES)), is_advised: false }
     }
 }
 
@@ -116,16 +107,10 @@ impl ItemLogLimits {
         limit.as_deref().unwrap_or(&self.others).line()
     }
 
-    /// Whether an advice about an item is given for the first time. About items that are not told apart, none is given.
-    pub(crate) fn is_first(&self, advice: Advice, kind: &'static str, name: &str) -> bool {
-        let is_first = self.with_item(kind, name, |item| {
-            let is_first = !item.given.contains(&advice);
-            if is_first {
-                item.given.push(advice);
-            }
-            is_first
-        });
-        is_first.unwrap_or(false)
+    /// Whether the author of an item is advised, for the first time. About items that are not told apart, no one is.
+    pub(crate) fn advises(&self, kind: &'static str, name: &str) -> bool {
+        let was_advised = self.with_item(kind, name, |item| std::mem::replace(&mut item.is_advised, true));
+        was_advised == Some(false)
     }
 
     /// `None` if too many items are told apart already.
@@ -148,24 +133,6 @@ pub(crate) struct ServerLogLimits {
     pub(crate) unreadable: LogLimit,
     /// Subscriptions beyond their limit.
     pub(crate) subscribers: LogLimit,
-}
-
-/// Logs that a store of the program, which many requests need, has failed.
-pub(crate) fn log_store_error(error: &dyn fmt::Display, what: &'static str) {
-    // a place has few
-    static LIMITS: Mutex<Vec<(&str, Arc<LogLimit>)>> = Mutex::new(Vec::new());
-    let limit = {
-        let mut limits = LIMITS.lock();
-        let known = limits.iter().find(|(known, _)| *known == what).map(|(_, limit)| limit.clone());
-        known.unwrap_or_else(|| {
-            let limit = Arc::<LogLimit>::default();
-            limits.push((what, limit.clone()));
-            limit
-        })
-    };
-    if let Some(LogLine { suppressed }) = limit.line() {
-        tracing::error!(suppressed, %error, "{what}");
-    }
 }
 
 /// A text as the log has it: cut, with a mark, if it is very long.

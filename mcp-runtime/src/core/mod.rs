@@ -29,7 +29,6 @@ pub(crate) mod observer;
 pub(crate) mod project_file;
 pub(crate) mod protocol;
 pub(crate) mod reason;
-#[cfg(any(feature = "client", feature = "http"))]
 pub(crate) mod recent_map;
 #[cfg(any(feature = "_fetch", feature = "redis"))]
 pub(crate) mod resolver;
@@ -43,7 +42,6 @@ pub(crate) mod store;
 pub(crate) mod sync;
 pub(crate) mod text_file;
 pub mod tool;
-#[cfg(any(feature = "cli", feature = "client"))]
 pub(crate) mod visible_text;
 #[cfg(any(feature = "client", feature = "contract", feature = "install"))]
 pub(crate) mod whole_file;

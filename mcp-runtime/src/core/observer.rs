@@ -3,7 +3,7 @@
 //! made where it is answered, in `core/dispatch/observation.rs`. A server without observers, whose program wants no spans,
 //! pays one comparison for each request.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{any::Any, net::IpAddr, sync::Arc, time::Duration};
 
 use super::{
     connection::{ClientConnection, Principal},
@@ -18,7 +18,7 @@ pub(crate) const OTHER: &str = "_OTHER";
 pub(crate) type Observers = Arc<[Arc<dyn Observer>]>;
 
 /// Is notified of what happens in a server; a method with a body here is for those that need it.
-pub(crate) trait Observer: std::fmt::Debug + Send + Sync {
+pub(crate) trait Observer: Any + std::fmt::Debug + Send + Sync {
     /// A request has begun.
     fn request_began(&self) {}
 
@@ -44,6 +44,12 @@ pub(crate) trait Observer: std::fmt::Debug + Send + Sync {
     /// A session or a connection has ended.
     fn session_ended(&self, transport: Option<&'static str>, revision: &'static str, lasted: Duration) {
         let _uncounted = (transport, revision, lasted);
+    }
+
+    /// The store that replicas share, as the observer watches it.
+    #[cfg(feature = "shared")]
+    fn watch_store(&self, store: Arc<dyn super::store::Shared>) -> Arc<dyn super::store::Shared> {
+        store
     }
 
     /// An authorization server was asked. `question`: `keys` or `introspection`; `outcome`: `ok`, `active`, `inactive` or

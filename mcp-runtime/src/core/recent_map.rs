@@ -18,7 +18,6 @@ pub(crate) struct RecentMap<K, V> {
 
 impl<K: Eq + Hash, V> RecentMap<K, V> {
     /// A map of this many entries.
-    #[cfg(any(feature = "http", feature = "client", test))]
     pub(crate) fn new(max_entries: usize) -> Self {
         Self::with_bytes(max_entries, usize::MAX, |_, _| 0)
     }

@@ -16,7 +16,7 @@ use crate::core::{
     item_output::{ItemOutput, wrong_kind},
     jsonrpc::{Object, ProtocolError, null_is_absent, write_array, write_string},
     protocol::Revision,
-    server::{Capability, Catalog, Declared, Registry, Server},
+    server::{Capability, Declared, Registry, Server},
 };
 
 /// Values in one reply, at most.
@@ -25,8 +25,6 @@ const MAX_VALUES: usize = 100;
 /// Completes arguments; open on a server where some argument has values to offer.
 #[derive(Default)]
 pub(super) struct Completions;
-
-impl Catalog for Completions {}
 
 impl Capability for Completions {
     fn methods(&self) -> &'static [&'static str] {

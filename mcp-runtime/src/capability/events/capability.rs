@@ -17,7 +17,7 @@ use crate::{
         jsonrpc::ProtocolError,
         protocol::EVENTS_EXTENSION,
         server::{
-            AnnotatedItem, Annotation, Assembly, Capability, Catalog, Declared, Entries, Entry as _, Lasting,
+            AnnotatedItem, Annotation, Assembly, Capability, Declared, Entries, Entry as _, Lasting,
             RegisteredItem, Registry, Server, ServerHandle,
         },
     },
@@ -115,8 +115,6 @@ fn offered(assembly: &Assembly<'_>) -> Vec<Delivery> {
     vec![Delivery::Poll, Delivery::Push]
 }
 
-impl Catalog for Events {}
-
 impl Capability for Events {
     fn methods(&self) -> &'static [&'static str] {
         &["events/list", "events/poll", "events/stream", "events/subscribe", "events/unsubscribe"]
@@ -153,7 +151,7 @@ impl Capability for Events {
         if request.method == "events/list" {
             return ObservedItem::None;
         }
-        self.catalog.observed(request, |event| ObservedItem::Other(event))
+        self.catalog.observed(request)
     }
 
     fn scoped(&self) -> Vec<String> {

@@ -145,17 +145,7 @@ fn emit(server: Server, key: usize, name: &'static str, occurrence: Occurrence) 
         return Err(Error::from(format!("the payload of the event `{name}` is not a JSON object")));
     }
     drop(registry);
-    if ring.log(&server).is_none() {
-        ring.push(Arc::new(occurrence));
-        return Ok(None);
-    }
-    if occurrence.recipients.is_some() {
-        return Err(Error::from(format!(
-            "the event `{name}` is emitted with `.to(..)`, and what that decides is not known to other replicas\n\
-             put into the payload whom it is for, and let the function of the event decide by `Option<&Principal>`"
-        )));
-    }
-    Ok(Some(Appending { server, ring, name, event: occurrence }))
+    Appending::of(server, ring, name, occurrence)
 }
 
 impl<E> IntoFuture for Emit<E> {

@@ -18,7 +18,6 @@ use crate::{
         arguments::{ArgumentChange, CallParts, Inject, Input, MAX_VALUES},
         connection::{Access, AccessRules, ItemKind, Principal, RequestContext},
         context::{CallCancellation, ClientRequests, Context, ContextInner, Delivery as Unreachable},
-        dispatch::ObservedEntry,
         error::Failure,
         extensions::Extensions,
         invoke::{self, Ended, Invocation, StartOptions},
@@ -311,19 +310,5 @@ fn is_object(root: &Value, schema: &Value) -> bool {
 impl std::fmt::Debug for EventEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EventEntry").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-impl ObservedEntry for EventEntry {
-    fn kind(&self) -> &'static str {
-        "event"
-    }
-
-    fn event(&self) -> Option<&str> {
-        Some(self.name())
-    }
-
-    fn secrets(&self) -> &[String] {
-        &self.item().secrets
     }
 }

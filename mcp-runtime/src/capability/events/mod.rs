@@ -15,6 +15,7 @@ mod output;
 mod payload;
 mod poll;
 mod ring;
+#[cfg_attr(not(feature = "shared"), path = "alone.rs")]
 mod shared_log;
 mod spec;
 mod stream;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{EventLimits, PayloadFns, payload::AnyValue, shared_log::EventLog};
-use crate::core::{connection::Principal, crypto::random_bytes, server::Server, sync::Mutex};
+use crate::core::{connection::Principal, crypto::random_bytes, sync::Mutex};
 
 /// Whom an event is for.
 pub(super) type Recipients = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
@@ -126,12 +126,12 @@ impl ReadPosition {
 
 /// The kept events of one type.
 pub(crate) struct EventRing {
-    name: Box<str>,
+    pub(super) name: Box<str>,
     pub(super) limits: EventLimits,
     kept: Mutex<Kept>,
     changed: Notify,
     /// Where replicas share a store; known once a server has used it.
-    log: OnceLock<Option<EventLog>>,
+    pub(super) log: OnceLock<Option<EventLog>>,
     /// Whether it is read.
     pub(super) is_used: AtomicBool,
 }
@@ -280,16 +280,11 @@ impl EventRing {
 }
 
 /// A ring that is the end of a log.
+#[cfg(feature = "shared")]
 impl EventRing {
-    /// The log, where replicas share a store.
-    pub(super) fn log(&self, server: &Server) -> Option<&EventLog> {
-        let log = self.log.get_or_init(|| {
-            let store = server.store();
-            let log = store.is_shared().then(|| EventLog::new(store, &self.name))?;
-            self.kept.lock().id = log.ring;
-            Some(log)
-        });
-        log.as_ref()
+    /// Has the positions of a log from now on.
+    pub(super) fn begin_log(&self, log: u64) {
+        self.kept.lock().id = log;
     }
 
     /// The position of the next entry of the log, if any is known.

@@ -44,7 +44,7 @@ pub(super) struct EventLog {
     name: Box<str>,
     table: Table,
     /// The id of rings that have the log's positions.
-    pub(super) ring: u64,
+    ring: u64,
     /// Held by the reader, so that one reads at a time.
     reading: tokio::sync::Mutex<()>,
 }
@@ -73,7 +73,7 @@ fn now_ms() -> u64 {
 }
 
 impl EventLog {
-    pub(super) fn new(store: &SealedStore, name: &str) -> Self {
+    fn new(store: &SealedStore, name: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
         let ring = digest.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         Self {
@@ -105,14 +105,37 @@ impl EventLog {
 
 /// An event for which the store has to be asked.
 pub(super) struct Appending {
-    pub(super) server: Server,
-    pub(super) ring: Arc<EventRing>,
+    server: Server,
+    ring: Arc<EventRing>,
     /// The name of the event.
-    pub(super) name: &'static str,
-    pub(super) event: Occurrence,
+    name: &'static str,
+    event: Occurrence,
 }
 
 impl Appending {
+    /// Keeps an event; what is left to do, where replicas share a store.
+    ///
+    /// # Errors
+    /// Only this process knows whom it is for.
+    pub(super) fn of(
+        server: Server,
+        ring: Arc<EventRing>,
+        name: &'static str,
+        event: Occurrence,
+    ) -> Result<Option<Self>> {
+        if ring.log(&server).is_none() {
+            ring.push(Arc::new(event));
+            return Ok(None);
+        }
+        if event.recipients.is_some() {
+            return Err(Error::from(format!(
+                "the event `{name}` is emitted with `.to(..)`, and what that decides is not known to other replicas\n\
+                 put into the payload whom it is for, and let the function of the event decide by `Option<&Principal>`"
+            )));
+        }
+        Ok(Some(Self { server, ring, name, event }))
+    }
+
     /// Appends the event after the last one, and tells the replicas.
     ///
     /// # Errors
@@ -150,6 +173,17 @@ impl Appending {
 }
 
 impl EventRing {
+    /// The log, where replicas share a store.
+    fn log(&self, server: &Server) -> Option<&EventLog> {
+        let log = self.log.get_or_init(|| {
+            let store = server.store();
+            let log = store.is_shared().then(|| EventLog::new(store, &self.name))?;
+            self.begin_log(log.ring);
+            Some(log)
+        });
+        log.as_ref()
+    }
+
     /// Delivers an event of the log, here and at the replicas.
     async fn publish(&self, log: &EventLog, position: u64, event: Occurrence) {
         if !self.push_at(position, Arc::new(event)) {
@@ -167,7 +201,7 @@ impl EventRing {
             && !rings.is_followed.swap(true, Ordering::Relaxed)
         {
             let notices = log.store.listen(TOPIC);
-            let _runs = spawn(follow_all(server.downgrade(), Arc::downgrade(rings), notices));
+            let _runs = spawn(follow_all(server.downgrade(), Arc::downgrade(&rings), notices));
         }
         drop(registry);
         self.is_used.store(true, Ordering::Relaxed);

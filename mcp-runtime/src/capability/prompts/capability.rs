@@ -10,9 +10,8 @@ use crate::{
         dispatch::{ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemDescriptor, ItemSpec},
         server::{
-            AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, Entries,
-            MadeItem, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle,
-            impl_additions,
+            AnnotatedItem, Annotation, Assembly, Capability, CompletionOfItem, Declared, Entries, MadeItem,
+            RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle, impl_additions,
         },
     },
 };
@@ -42,8 +41,6 @@ impl Prompts {
         self.may_come || !self.catalog.is_empty()
     }
 }
-
-impl Catalog for Prompts {}
 
 impl Capability for Prompts {
     fn methods(&self) -> &'static [&'static str] {
@@ -75,7 +72,7 @@ impl Capability for Prompts {
         if request.method != "prompts/get" {
             return ObservedItem::None;
         }
-        self.catalog.observed(request, |prompt| ObservedItem::Other(prompt))
+        self.catalog.observed(request)
     }
 
     fn completion<'r>(

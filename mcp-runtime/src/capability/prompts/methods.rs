@@ -12,8 +12,8 @@ use crate::{
         client_request::CallBinding,
         context::{Context, Retry},
         dispatch::{
-            ClientRequestPolicy, ItemCall, ObservedEntry, Reply, Request, Response, WriteResult,
-            into_protocol_error, start_with_strings,
+            ClientRequestPolicy, ItemCall, Reply, Request, Response, WriteResult, into_protocol_error,
+            start_with_strings,
         },
         error::Failure,
         extensions::Extensions,
@@ -73,20 +73,6 @@ impl WriteResult for GetResult {
 
     fn meta(&self) -> Option<&Map<String, Value>> {
         self.result.meta.as_deref()
-    }
-}
-
-impl ObservedEntry for PromptEntry {
-    fn kind(&self) -> &'static str {
-        "prompt"
-    }
-
-    fn prompt(&self) -> Option<&str> {
-        Some(&self.item.name)
-    }
-
-    fn secrets(&self) -> &[String] {
-        &self.item.secrets
     }
 }
 

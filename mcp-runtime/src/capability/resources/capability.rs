@@ -14,8 +14,8 @@ use crate::{
         jsonrpc::decode_string,
         protocol::{Revision, UI_EXTENSION, UI_SETTINGS, is_ui_uri, normalize_uri},
         server::{
-            AnnotatedItem, Annotation, Assembly, Capability, Catalog, CompletionOfItem, Declared, List,
-            MadeItem, PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle,
+            AnnotatedItem, Annotation, Assembly, Capability, CompletionOfItem, Declared, List, MadeItem,
+            PageCache, RegisteredItem, Registry, RuntimeKey, Server, ServerBuilder, ServerHandle,
             comparable_uri, impl_additions, named_functions, write_entry,
         },
         sort::sort_by,
@@ -133,7 +133,7 @@ impl Resources {
     }
 }
 
-impl Catalog for Resources {
+impl Capability for Resources {
     fn finish(&mut self, assembly: &mut Assembly<'_>) {
         for entry in self.entries.iter().filter(|entry| entry.template.is_exact()) {
             if let Some(owner) = self.sources.iter().find_map(|source| source.owner_of(&entry.uri)) {
@@ -151,9 +151,6 @@ impl Catalog for Resources {
         sort_by(&mut self.templates, |one, other| specificity(other).cmp(&specificity(one)));
         UiPages::new(&self.entries).find_those_of_tools(assembly);
     }
-}
-
-impl Capability for Resources {
     fn methods(&self) -> &'static [&'static str] {
         &["resources/read", "resources/list", "resources/templates/list"]
     }
@@ -200,7 +197,7 @@ impl Capability for Resources {
             return ObservedItem::Unregistered;
         }
         match self.find(&uri, request.access()) {
-            Ok((entry, _)) => ObservedItem::Other(entry.clone()),
+            Ok((entry, _)) => ObservedItem::Found(entry.clone()),
             Err(error) => {
                 let hidden = self.find(&uri, Access::TRUSTED).is_ok();
                 ObservedItem::missing("resource", hidden, &error, request)
@@ -251,6 +248,7 @@ impl Capability for Resources {
         self.tell_subscribers(server, uri, concerns, reporter);
     }
 
+    #[cfg(feature = "shared")]
     fn may_read(&self, uri: &str, access: Access<'_>) -> bool {
         self.find(uri, access).is_ok()
     }

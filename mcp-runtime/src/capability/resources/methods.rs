@@ -162,8 +162,8 @@ impl ObservedEntry for ResourceEntry {
         "resource"
     }
 
-    fn uri(&self) -> Option<&str> {
-        Some(&self.uri)
+    fn name(&self) -> &str {
+        &self.uri
     }
 
     fn secrets(&self) -> &[String] {

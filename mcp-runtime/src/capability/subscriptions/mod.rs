@@ -6,15 +6,13 @@ use crate::{
     capability::resources::Resources,
     core::{
         dispatch::{Reply, Request, Response, ResultBody},
-        server::{Capability, Catalog, Registry, Server},
+        server::{Capability, Registry, Server},
     },
 };
 
 /// Subscriptions of legacy sessions; open on a server that has a handle, which reports the changes.
 #[derive(Default)]
 pub(crate) struct Subscriptions;
-
-impl Catalog for Subscriptions {}
 
 impl Capability for Subscriptions {
     fn methods(&self) -> &'static [&'static str] {

@@ -22,11 +22,10 @@ use crate::core::{
     gates::{Gates, Stage},
     invoke::for_current_call,
     jsonrpc::{Meta, Params, ProtocolError},
-    log_limit::log_store_error,
     protocol::Revision,
     server::{Assembly, Entry as _, Identity, RegisteredItem, Server, WeakServer},
     spawn::spawn,
-    store::Versioned,
+    store::{Versioned, log_store_error},
     tool::{TaskMode, ToolEntry},
 };
 

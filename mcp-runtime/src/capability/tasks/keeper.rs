@@ -7,10 +7,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::sleep;
 
 use super::{RunningTask, TaskPermit, Tasks, record::StoredTask, running_task::TaskSummary};
-use crate::core::{
-    log_limit::log_store_error,
-    store::{Condition, StoreError, Updated, Versioned, Written},
-};
+use crate::core::store::{Condition, StoreError, Updated, Versioned, Written, log_store_error};
 
 /// The first and the longest time after which a write is tried again that has failed.
 const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];

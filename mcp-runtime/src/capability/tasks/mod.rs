@@ -43,10 +43,9 @@ use crate::core::{
     crypto::random_bytes,
     dispatch::Reply,
     jsonrpc::ProtocolError,
-    log_limit::log_store_error,
     server::{Server, WeakServer},
     spawn::spawn_on,
-    store::{Leases, Records, SealedStore, StoreError, Table, Updated, Versioned},
+    store::{Leases, Records, SealedStore, StoreError, Table, Updated, Versioned, log_store_error},
     sync::Mutex,
 };
 

@@ -5,9 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{StoredTask, Tasks, unreachable};
 use crate::core::{
-    changes::{Change, Filter, Subject, SubjectChange},
+    changes::{Change, Filter, SubjectChange},
     dispatch::Reply,
-    jsonrpc::Object,
     store::{Listener, Received, Updated, Versioned},
     sync::Mutex,
 };
@@ -22,20 +21,6 @@ pub(super) struct WatchedTask {
     newest: Mutex<Versioned<StoredTask>>,
     /// Every subscribed filter holds a clone.
     subscribed: Arc<()>,
-}
-
-impl Subject for WatchedTask {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn method(&self) -> &'static str {
-        "notifications/tasks"
-    }
-
-    fn write(&self, task: &mut Object<'_>) {
-        self.newest.lock().record.write(&self.id, task);
-    }
 }
 
 /// Whether filters are subscribed to a task, or are about to be.
@@ -123,7 +108,11 @@ impl Tasks {
                 return;
             }
         }
-        self.hub.publish(Change::Subject(SubjectChange(watched)));
+        self.hub.publish(Change::Subject(SubjectChange {
+            id: watched.id.clone(),
+            method: "notifications/tasks",
+            write: Arc::new(move |task| watched.newest.lock().record.write(&watched.id, task)),
+        }));
     }
 
     /// Reads a task again that clients listen to.

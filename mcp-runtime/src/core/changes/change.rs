@@ -21,25 +21,20 @@ pub(crate) enum Change {
     Subject(SubjectChange),
 }
 
-/// Something with an id whose changes clients subscribe to.
-pub(crate) trait Subject: Send + Sync {
-    fn id(&self) -> &str;
-
-    /// The method of its notifications.
-    fn method(&self) -> &'static str;
-
-    /// Writes its current state.
-    fn write(&self, params: &mut Object<'_>);
-}
-
-/// A subject that has changed; equal to every other change of that subject, since the notification contains its state at the
-/// time of writing.
+/// A change of something with an id; equal to every other change of it, since the notification has its state at the time of
+/// writing.
 #[derive(Clone)]
-pub(crate) struct SubjectChange(pub(crate) Arc<dyn Subject>);
+pub(crate) struct SubjectChange {
+    pub(crate) id: Arc<str>,
+    /// The method of the notification.
+    pub(crate) method: &'static str,
+    /// Writes the current state.
+    pub(crate) write: Arc<dyn Fn(&mut Object<'_>) + Send + Sync>,
+}
 
 impl PartialEq for SubjectChange {
     fn eq(&self, other: &Self) -> bool {
-        self.0.id() == other.0.id()
+        self.id == other.id
     }
 }
 
@@ -47,7 +42,7 @@ impl Eq for SubjectChange {}
 
 impl Hash for SubjectChange {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.id().hash(state);
+        self.id.hash(state);
     }
 }
 
@@ -64,7 +59,7 @@ impl Change {
         let method = match self {
             Self::List(list) => list.notification(),
             Self::Updated(_) => "notifications/resources/updated",
-            Self::Subject(SubjectChange(subject)) => subject.method(),
+            Self::Subject(subject) => subject.method,
         };
         notification(method, |params| {
             meta(params);
@@ -73,7 +68,7 @@ impl Change {
                 Self::Updated(uri) => {
                     params.str("uri", uri);
                 }
-                Self::Subject(SubjectChange(subject)) => subject.write(params),
+                Self::Subject(subject) => (subject.write)(params),
             }
         })
     }

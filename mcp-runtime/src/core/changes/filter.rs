@@ -132,6 +132,7 @@ impl Filter {
     }
 
     /// Every list, and every resource of the subscriber.
+    #[cfg(feature = "shared")]
     pub(super) fn everything(&self) -> Vec<Change> {
         let mut changes: Vec<_> = ItemList::ALL.iter().copied().map(Change::List).collect();
         changes.extend(self.uris.read().by_key.keys().cloned().map(Change::Updated));
@@ -148,7 +149,7 @@ impl Filter {
                 let uris = self.uris.read();
                 uris.by_key.get(&**uri).cloned().map(Change::Updated)
             }
-            Change::Subject(subject) => select_if(self.subjects.read().contains_key(subject.0.id())),
+            Change::Subject(subject) => select_if(self.subjects.read().contains_key(&subject.id)),
         }
     }
 }

@@ -180,18 +180,14 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Publishes to every subscriber, or to that of one filter, whatever its filter selects but subjects; updates of
-    /// resources that it `is_allowed` to read.
-    pub(crate) fn publish_everything(
-        &self,
-        only: Option<&Arc<Filter>>,
-        is_allowed: impl Fn(&str, Access<'_>) -> bool,
-    ) {
+    /// Publishes to every subscriber whatever its filter selects but subjects; updates of resources that it `is_allowed` to
+    /// read.
+    #[cfg(feature = "shared")]
+    pub(crate) fn publish_everything(&self, is_allowed: impl Fn(&str, Access<'_>) -> bool) {
         let limit = self.0.limits.pending;
         let subscribers = self.0.subscribers.read();
         let mut wakers = Vec::new();
-        let told = |filter| only.is_none_or(|only| Arc::ptr_eq(only, filter));
-        for subscriber in subscribers.values().filter(|subscriber| told(&subscriber.filter)) {
+        for subscriber in subscribers.values() {
             let caller = subscriber.caller.read();
             let caller = caller.as_deref().filter(|caller| !caller.has_expired());
             let access = Access::new(caller, subscriber.access_rules.as_deref());

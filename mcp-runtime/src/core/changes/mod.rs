@@ -5,6 +5,6 @@ mod change;
 mod filter;
 mod hub;
 
-pub(crate) use change::{Change, Subject, SubjectChange};
+pub(crate) use change::{Change, SubjectChange};
 pub(crate) use filter::{Filter, ListChanges};
 pub(crate) use hub::{Hub, Subscriber, SubscriptionLimits};

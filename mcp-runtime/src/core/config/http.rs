@@ -1,5 +1,8 @@
 //! Every bound and switch of the HTTP transport, each with its default.
 
+#[path = "trusted_proxies.rs"]
+mod trusted_proxies;
+
 use std::{
     any::{Any, TypeId},
     fmt,
@@ -10,13 +13,14 @@ use std::{
 
 use http::{Uri, request::Parts, uri::Authority};
 
-use super::{LONGEST, trusted_proxies::TrustedProxies};
-#[cfg(feature = "auth")]
+pub(crate) use self::trusted_proxies::ForwardedClient;
+use self::trusted_proxies::TrustedProxies;
+use super::{LONGEST, Options};
 use crate::auth::Authenticator;
 use crate::core::{
     arguments::BoxFuture,
     bound::Texts,
-    connection::{ImpliesFn, Principal},
+    connection::{AccessRules, ImpliesFn, Principal},
     extensions::Extensions,
 };
 
@@ -90,7 +94,6 @@ pub struct HttpOptions {
     pub(crate) resumable: bool,
     pub(crate) caller: Option<FindCaller>,
     /// Authenticates callers, instead of `caller`.
-    #[cfg(feature = "auth")]
     pub(crate) authenticator: Option<Arc<Authenticator>>,
     /// Which scopes imply others.
     pub(crate) implies: Option<ImpliesFn>,
@@ -139,7 +142,6 @@ impl Default for HttpOptions {
             max_stream_age: Duration::from_secs(2 * 60 * 60),
             resumable: true,
             caller: None,
-            #[cfg(feature = "auth")]
             authenticator: None,
             implies: None,
             client_address: None,
@@ -167,6 +169,48 @@ impl fmt::Debug for HttpOptions {
             .field("any_host", &self.any_host)
             .field("stateless", &self.stateless)
             .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    pub(super) fn http_tells_callers_apart(&self) -> bool {
+        self.http.identifies_callers() || !self.http.request_types.is_empty()
+    }
+
+    /// How a server that identifies callers decides what they may do.
+    pub(crate) fn access_rules(&self) -> AccessRules {
+        let HttpOptions { authenticator, implies, .. } = &self.http;
+        let acquirable = authenticator.as_ref().map(|auth| auth.scopes().to_vec()).unwrap_or_default();
+        AccessRules { acquirable, implies: implies.clone(), visible: self.lists.visible.clone() }
+    }
+
+    /// The problem with the scopes of an item: no caller can have one of them.
+    pub(crate) fn check_scopes(&self, scopes: &[String]) -> Option<String> {
+        let listed = self.http.authenticator.as_ref()?.all_scopes()?;
+        let implies = &self.http.implies;
+        let is_granted = |scope: &&String| {
+            listed.iter().any(|listed| {
+                listed == *scope || implies.as_ref().is_some_and(|implies| implies(listed, scope))
+            })
+        };
+        let missing = scopes.iter().find(|scope| !is_granted(scope))?;
+        let fix = match crate::schema::nearest(missing, listed.iter().map(String::as_str)) {
+            Some(listed) => format!("did you mean `{listed}`?"),
+            None => "add it there if the authorization server grants it to those who ask, or to `.unlisted_scopes([..])` if not".to_owned(),
+        };
+        Some(format!(
+            "needs the scope `{missing}`, which `.scopes([..])` of `Oauth` does not have, so that callers cannot ask for it\n{fix}"
+        ))
+    }
+
+    /// The value of `WWW-Authenticate` for a caller that needs these scopes, separated by spaces.
+    pub(crate) fn scope_challenge(&self, scopes: &str) -> Option<String> {
+        self.http.authenticator.as_ref().map(|auth| auth.scope_challenge(scopes))
+    }
+
+    /// The types that middleware inserts into requests.
+    pub(crate) fn request_type_ids(&self) -> Arc<[TypeId]> {
+        self.http.request_types.iter().map(|request_type| request_type.id).collect()
     }
 }
 
@@ -372,10 +416,7 @@ impl HttpOptions {
 
     /// Whether callers are told apart.
     pub(crate) fn identifies_callers(&self) -> bool {
-        #[cfg(feature = "auth")]
-        return self.caller.is_some() || self.authenticator.is_some();
-        #[cfg(not(feature = "auth"))]
-        self.caller.is_some()
+        self.caller.is_some() || self.authenticator.is_some()
     }
 
     /// Lets a granted scope imply others: `implies` gets a scope that was granted and one that an item requires, and

@@ -1,36 +1,31 @@
 //! Every option of a server as plain data, each with its default. The public module `config` has them, one group for each
 //! method of the builder.
 
-#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "http"), path = "no_http.rs")]
 pub(crate) mod http;
 mod info;
 #[cfg(feature = "server-card")]
 mod server_card;
 mod telemetry;
-#[cfg(feature = "http")]
-mod trusted_proxies;
 
-use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg(feature = "http")]
 pub use http::HttpOptions;
 #[cfg(feature = "http")]
-pub(crate) use http::ReadinessCheck;
+pub(crate) use http::{ForwardedClient, ReadinessCheck};
 pub use info::ServerInfo;
 #[cfg(feature = "server-card")]
 pub(crate) use server_card::{CARD_SUFFIX, ServerCard};
 pub use telemetry::TelemetryOptions;
-#[cfg(feature = "http")]
-pub(crate) use trusted_proxies::ForwardedClient;
 
 pub use crate::core::connection::ItemView;
 use crate::core::{
     admission::Rate,
     changes::SubscriptionLimits,
-    connection::{AccessRules, Principal, VisibleFn},
+    connection::{Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
     extensions::Extensions,
-    store::Shared,
 };
 
 /// The longest time of any option, a year: its end can be computed on every platform.
@@ -58,90 +53,13 @@ impl Options {
     /// Whether results may differ between callers, so that no shared cache may keep them: functions and scopes see who
     /// calls, or what middleware has put into the request.
     pub(crate) fn tells_callers_apart(&self) -> bool {
-        let by_http = {
-            #[cfg(feature = "http")]
-            {
-                self.http.identifies_callers() || !self.http.request_types.is_empty()
-            }
-            #[cfg(not(feature = "http"))]
-            {
-                false
-            }
-        };
-        by_http || self.stdio.caller.is_some()
+        self.http_tells_callers_apart() || self.stdio.caller.is_some()
     }
 
     /// Whether the server answers at this path over HTTP, without the card.
     #[cfg(feature = "server-card")]
     fn has_http_path(&self, path: &str) -> bool {
-        #[cfg(feature = "metrics")]
-        if self.telemetry.metrics_path.as_deref() == Some(path) {
-            return true;
-        }
-        self.http.has_path(path)
-    }
-}
-
-impl Options {
-    /// How a server that identifies callers decides what they may do.
-    pub(crate) fn access_rules(&self) -> AccessRules {
-        #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only HTTP has scopes"))]
-        let mut rules = AccessRules { visible: self.lists.visible.clone(), ..AccessRules::default() };
-        #[cfg(feature = "http")]
-        {
-            rules.implies = self.http.implies.clone();
-        }
-        #[cfg(feature = "auth")]
-        if let Some(authenticator) = &self.http.authenticator {
-            rules.acquirable = authenticator.scopes().to_vec();
-        }
-        rules
-    }
-
-    /// The problem with the scopes of an item: no caller can have one of them.
-    pub(crate) fn check_scopes(&self, scopes: &[String]) -> Option<String> {
-        #[cfg(feature = "auth")]
-        {
-            let listed = self.http.authenticator.as_ref()?.all_scopes()?;
-            let implies = &self.http.implies;
-            let is_granted = |scope: &&String| {
-                listed.iter().any(|listed| {
-                    listed == *scope || implies.as_ref().is_some_and(|implies| implies(listed, scope))
-                })
-            };
-            let missing = scopes.iter().find(|scope| !is_granted(scope))?;
-            let fix = match crate::schema::nearest(missing, listed.iter().map(String::as_str)) {
-                Some(listed) => format!("did you mean `{listed}`?"),
-                None => "add it there if the authorization server grants it to those who ask, or to `.unlisted_scopes([..])` if not".to_owned(),
-            };
-            Some(format!(
-                "needs the scope `{missing}`, which `.scopes([..])` of `Oauth` does not have, so that callers cannot ask for it\n{fix}"
-            ))
-        }
-        #[cfg(not(feature = "auth"))]
-        {
-            let _ = scopes;
-            None
-        }
-    }
-
-    /// The value of `WWW-Authenticate` for a caller that needs these scopes, separated by spaces.
-    pub(crate) fn scope_challenge(&self, scopes: &str) -> Option<String> {
-        #[cfg(feature = "auth")]
-        return self.http.authenticator.as_ref().map(|auth| auth.scope_challenge(scopes));
-        #[cfg(not(feature = "auth"))]
-        {
-            let _ = scopes;
-            None
-        }
-    }
-
-    /// The types that middleware inserts into requests.
-    pub(crate) fn request_type_ids(&self) -> Arc<[TypeId]> {
-        #[cfg(feature = "http")]
-        return self.http.request_types.iter().map(|request_type| request_type.id).collect();
-        #[cfg(not(feature = "http"))]
-        Arc::from([])
+        self.http.has_path(path) || self.telemetry.metrics_path.as_deref() == Some(path)
     }
 }
 
@@ -443,7 +361,8 @@ impl StdioOptions {
 #[must_use]
 pub struct Stores {
     /// The shared store; unset for a store in memory.
-    pub(crate) shared: Option<Arc<dyn Shared>>,
+    #[cfg(feature = "shared")]
+    pub(crate) shared: Option<Arc<dyn crate::core::store::Shared>>,
     /// Whether sessions go on while it cannot be found out whether they have ended.
     pub(crate) allows_unchecked_sessions: bool,
     /// The keys that seal the state which clients carry for the server; or the reason why they are invalid.

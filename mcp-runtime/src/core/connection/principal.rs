@@ -1,10 +1,6 @@
 //! Callers: the subject that an issuer vouches for, and the details of its authentication.
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::SystemTime,
-};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -49,35 +45,27 @@ pub struct Principal {
     actor: Option<Arc<Value>>,
     confirmation_key: Option<String>,
     pub(crate) expires: Option<SystemTime>,
-    digest: PrincipalDigest,
+    /// Of its issuer and subject, which do not change: limits need it for each request.
+    digest: Arc<str>,
 }
-
-/// The digest of a principal's issuer and subject, which do not change: made once, since limits need it for each request.
-#[derive(Clone, Default)]
-struct PrincipalDigest(OnceLock<Arc<str>>);
-
-/// Whether it has been made says nothing about the principal.
-impl PartialEq for PrincipalDigest {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for PrincipalDigest {}
 
 impl Principal {
     /// A principal without scopes. The subject is unique within the issuer.
     pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
+        let (issuer, subject) = (issuer.into(), subject.into());
+        let length = (issuer.len() as u64).to_le_bytes();
+        let digest =
+            Sha256::new().chain_update(length).chain_update(&issuer).chain_update(&subject).finalize();
         Self {
-            issuer: issuer.into(),
-            subject: subject.into(),
+            digest: URL_SAFE_NO_PAD.encode(digest).into(),
+            issuer,
+            subject,
             client_id: None,
             scopes: Vec::new(),
             claims: None,
             actor: None,
             confirmation_key: None,
             expires: None,
-            digest: PrincipalDigest::default(),
         }
     }
 
@@ -202,11 +190,5 @@ impl fmt::Debug for Principal {
 
 /// A digest that identifies a caller; `None` without an authenticated caller.
 pub(crate) fn principal_digest(caller: Option<&Principal>) -> Option<Arc<str>> {
-    let Principal { issuer, subject, digest: PrincipalDigest(made), .. } = caller?;
-    let digest = made.get_or_init(|| {
-        let length = (issuer.len() as u64).to_le_bytes();
-        let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
-        URL_SAFE_NO_PAD.encode(digest).into()
-    });
-    Some(digest.clone())
+    caller.map(|caller| caller.digest.clone())
 }

@@ -62,11 +62,6 @@ pub(crate) trait ItemCall: Send + Sync {
         false
     }
 
-    /// Whether the item says that a second run may destroy more than the first.
-    fn runs_once(&self) -> bool {
-        false
-    }
-
     /// How long the call may take; it may wait as long at the gates of its item before.
     fn time_limit(&self) -> Option<Duration> {
         None

@@ -22,7 +22,6 @@ use crate::{
         error::{Failure, ToolError},
         invoke::{self, Ended, StartOptions, with_timeout},
         item_output::{ItemOutput, PendingInput, wrong_kind},
-        log_limit::{Advice, ItemLogLimits},
         maybe_ready::MaybeReady,
         protocol::Revision,
         server::{Server, WeakServer},
@@ -57,7 +56,6 @@ pub(crate) fn call_layered(server: &Server, request: Request<'_>, call: Arc<dyn 
         options: request.start_options(server),
         keys: Mutex::default(),
         has_failed: AtomicBool::new(false),
-        has_run: AtomicBool::new(false),
     });
     let outermost = Next::new(layers, function.clone());
     let outcome = Box::pin(async move {
@@ -85,21 +83,6 @@ pub(crate) struct FunctionOfItem {
     keys: Mutex<Option<HashSet<Box<str>>>>,
     /// Whether the last run of the function has failed; a failure of another call is one of a layer.
     has_failed: AtomicBool,
-    /// Whether the function was started.
-    has_run: AtomicBool,
-}
-
-/// Advises the author of a tool, if a layer runs its function again although that is not idempotent.
-#[cold]
-fn warn_of_second_run(log_limits: &ItemLogLimits, name: &str) {
-    if log_limits.is_first(Advice::SecondRun, "tool", name) {
-        tracing::warn!(
-            name,
-            "a layer has run the function of a tool twice in one call, and the tool is `destructive` and not `idempotent`\n\
-             let the layer skip such tools, or add `idempotent` to the tool if a second run changes nothing\n\
-             this warning is logged once for each tool"
-        );
-    }
 }
 
 impl FunctionOfItem {
@@ -129,13 +112,6 @@ impl FunctionOfItem {
                 with_timeout(call.time_limit(), entering.get()).await.flatten()?
             }
         };
-        let is_second = self.has_run.swap(true, Ordering::Relaxed);
-        if is_second
-            && call.runs_once()
-            && let Some(server) = self.server.upgrade()
-        {
-            warn_of_second_run(&server.log_limits().failures, layered.name());
-        }
         let mut started = call.start(self.options, &|| context.clone());
         if let MaybeReady::Pending(running) = &mut started {
             running.hold(permits);

@@ -21,8 +21,7 @@ use crate::core::{
     observer::{EndedRequest, Network, OTHER, RefusedRequest, RequestDetails},
     protocol::{INTERNAL_ERROR, Method, Revision},
     reason::Reason,
-    server::{Entry as _, Registry, Server},
-    tool::ToolEntry,
+    server::{Registry, Server},
 };
 
 /// In place of the value of a secret argument.
@@ -32,9 +31,7 @@ const SECRET: &str = "[secret]";
 pub(crate) enum ObservedItem {
     /// The method has none.
     None,
-    Tool(Arc<ToolEntry>),
-    /// An entry of a capability.
-    Other(Arc<dyn ObservedEntry>),
+    Found(Arc<dyn ObservedEntry>),
     /// A resource that is not registered, such as a file of a skill.
     Unregistered,
     /// No item has that name, for this caller or for any.
@@ -46,24 +43,12 @@ pub(crate) enum ObservedItem {
     },
 }
 
-/// An item of a capability, as logs have it.
+/// An item, as logs have it.
 pub(crate) trait ObservedEntry: Send + Sync {
     fn kind(&self) -> &'static str;
 
-    /// The name of a prompt.
-    fn prompt(&self) -> Option<&str> {
-        None
-    }
-
-    /// The name of an event.
-    fn event(&self) -> Option<&str> {
-        None
-    }
-
-    /// The URI of a resource or template.
-    fn uri(&self) -> Option<&str> {
-        None
-    }
+    /// Its name; of a resource or template, its URI.
+    fn name(&self) -> &str;
 
     /// The names of secret arguments.
     fn secrets(&self) -> &[String];
@@ -259,8 +244,8 @@ impl Observation {
             self.server.observers().iter().find_map(|observer| observer.arguments(json, &self.item))?;
         let name = match &self.item {
             // the secret is in the URI
-            ObservedItem::Other(entry) if !entry.secrets().is_empty() && entry.uri().is_some() => {
-                entry.uri().map(str::to_owned)
+            ObservedItem::Found(entry) if !entry.secrets().is_empty() && self.item.template().is_some() => {
+                Some(entry.name().to_owned())
             }
             _ => request.params.name.or(request.params.uri).and_then(decode_string).map(Cow::into_owned),
         };
@@ -405,7 +390,7 @@ impl ObservedItem {
     /// is answered.
     fn find(registry: &Registry, request: &Request<'_>) -> Self {
         match request.method {
-            "tools/call" => registry.tools.observed(request, Self::Tool),
+            "tools/call" => registry.tools.observed(request),
             method => match registry.capabilities.of_method(method) {
                 Some(capability) => capability.observed(registry, request),
                 // the server has no items of that kind
@@ -418,33 +403,29 @@ impl ObservedItem {
         }
     }
 
-    pub(crate) fn tool(&self) -> Option<&str> {
+    /// The name of an item of that kind.
+    fn name_of(&self, kind: &str) -> Option<&str> {
         match self {
-            Self::Tool(entry) => Some(entry.name()),
+            Self::Found(entry) if entry.kind() == kind => Some(entry.name()),
             _ => None,
         }
+    }
+
+    pub(crate) fn tool(&self) -> Option<&str> {
+        self.name_of("tool")
     }
 
     pub(crate) fn prompt(&self) -> Option<&str> {
-        match self {
-            Self::Other(entry) => entry.prompt(),
-            _ => None,
-        }
+        self.name_of("prompt")
     }
 
     pub(crate) fn event(&self) -> Option<&str> {
-        match self {
-            Self::Other(entry) => entry.event(),
-            _ => None,
-        }
+        self.name_of("event")
     }
 
     /// The URI of a resource, or the template that its URI is one of.
     pub(crate) fn template(&self) -> Option<&str> {
-        match self {
-            Self::Other(entry) => entry.uri(),
-            _ => None,
-        }
+        self.name_of("resource")
     }
 
     /// The URI of a resource that is not a template.
@@ -456,8 +437,7 @@ impl ObservedItem {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::None => "",
-            Self::Tool(_) => "tool",
-            Self::Other(entry) => entry.kind(),
+            Self::Found(entry) => entry.kind(),
             Self::Unregistered => "resource",
             Self::Missing { kind, .. } => kind,
         }
@@ -467,8 +447,7 @@ impl ObservedItem {
     /// misspell them.
     pub(crate) fn without_secrets(&self, json: &str) -> Map<String, Value> {
         let secrets = match self {
-            Self::Tool(entry) => &entry.spec.item.secrets,
-            Self::Other(entry) => entry.secrets(),
+            Self::Found(entry) => entry.secrets(),
             Self::None | Self::Unregistered | Self::Missing { .. } => &[],
         };
         let plain = |name: &str| {

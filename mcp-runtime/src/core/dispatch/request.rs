@@ -66,6 +66,7 @@ impl<'a> Request<'a> {
     }
 
     /// The `tools/call` of a call that has left its request before, which has only its `_meta` still.
+    #[cfg(feature = "tasks")]
     pub(crate) fn resumed(params: &'a Params<'a>, context: &'a RequestContext) -> Self {
         Self { method: "tools/call", id: "0", params, text: "", revision: Revision::LATEST, context }
     }

@@ -8,10 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, IgnoredAny, MapAccess, Visitor},
-};
+use serde::Deserialize;
 
 use super::{
     Request,
@@ -28,58 +25,26 @@ use crate::core::{
 };
 
 /// The notifications that a client requests.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RequestedNotifications {
-    lists: ListChanges,
-    uris: Option<Vec<String>>,
+    tools_list_changed: Option<bool>,
+    prompts_list_changed: Option<bool>,
+    resources_list_changed: Option<bool>,
+    events_list_changed: Option<bool>,
+    resource_subscriptions: Option<Vec<String>>,
     task_ids: Option<Vec<String>>,
 }
 
-const RESOURCE_SUBSCRIPTIONS: &str = "resourceSubscriptions";
-const TASK_IDS: &str = "taskIds";
-
-impl<'de> Deserialize<'de> for RequestedNotifications {
-    fn deserialize<D: Deserializer<'de>>(members: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = RequestedNotifications;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut lists, mut seen) = (ListChanges::default(), ListChanges::default());
-                let (mut uris, mut task_ids) = (None, None);
-                while let Some(key) = map.next_key::<String>()? {
-                    if let Some(list) = ItemList::ALL.iter().copied().find(|list| list.member() == key) {
-                        if seen.contains(list) {
-                            return Err(A::Error::duplicate_field(list.member()));
-                        }
-                        seen.insert(list);
-                        if map.next_value::<Option<bool>>()? == Some(true) {
-                            lists.insert(list);
-                        }
-                        continue;
-                    }
-                    let (texts, member) = match &*key {
-                        RESOURCE_SUBSCRIPTIONS => (&mut uris, RESOURCE_SUBSCRIPTIONS),
-                        TASK_IDS => (&mut task_ids, TASK_IDS),
-                        _ => {
-                            map.next_value::<IgnoredAny>()?;
-                            continue;
-                        }
-                    };
-                    if texts.is_some() {
-                        return Err(A::Error::duplicate_field(member));
-                    }
-                    *texts = Some(map.next_value()?);
-                }
-                let (uris, task_ids) = (uris.flatten(), task_ids.flatten());
-                Ok(RequestedNotifications { lists, uris, task_ids })
-            }
-        }
-        members.deserialize_map(MembersVisitor)
+impl RequestedNotifications {
+    fn lists(&self) -> impl Iterator<Item = ItemList> {
+        let lists = [
+            (ItemList::Tools, self.tools_list_changed),
+            (ItemList::Prompts, self.prompts_list_changed),
+            (ItemList::Resources, self.resources_list_changed),
+            (ItemList::Events, self.events_list_changed),
+        ];
+        lists.into_iter().filter(|(_, requested)| *requested == Some(true)).map(|(list, _)| list)
     }
 }
 
@@ -120,8 +85,8 @@ impl Server {
     pub(super) fn listen(&self, request: Request<'_>) -> Result<NotificationStream, Reply> {
         self.join_replicas();
         let registry = self.registry();
-        let RequestedNotifications { lists, uris, task_ids } = parse_notifications(&request)?;
-        if task_ids.is_some() {
+        let requested = parse_notifications(&request)?;
+        if requested.task_ids.is_some() {
             registry.capabilities.iter().try_for_each(|capability| capability.check_subscriber(&request))?;
         }
         // the lists of legacy revisions may be empty now and have items later
@@ -129,11 +94,11 @@ impl Server {
             self.has_handle()
                 && (list.is_legacy() || registry.capabilities.of_method(list.method()).is_some())
         };
-        let lists: ListChanges = lists.iter().filter(may_change).collect();
+        let lists: ListChanges = requested.lists().filter(may_change).collect();
         let context = request.context;
         let owner = context.owner();
         let filter = self.hub().filter(lists, &owner);
-        let mut requested_uris = uris.unwrap_or_default();
+        let mut requested_uris = requested.resource_subscriptions.unwrap_or_default();
         // bounds the number of checks
         requested_uris.truncate(self.hub().max_uris());
         for uri in &requested_uris {
@@ -158,7 +123,7 @@ impl Server {
             }
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
         };
-        let mut task_ids = task_ids.unwrap_or_default();
+        let mut task_ids = requested.task_ids.unwrap_or_default();
         task_ids.truncate(self.hub().max_uris());
         let write = {
             let id: Box<str> = request.id.into();
@@ -207,7 +172,7 @@ fn acknowledgement(id: &str, lists: ListChanges, uris: &[String], task_ids: &[St
             for list in lists.iter() {
                 n.raw(list.member(), "true");
             }
-            for (key, texts) in [(RESOURCE_SUBSCRIPTIONS, uris), (TASK_IDS, task_ids)] {
+            for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", task_ids)] {
                 if !texts.is_empty() {
                     write_array(n.key(key), texts, |out, text| write_string(out, text));
                 }

@@ -87,6 +87,7 @@ impl Server {
     }
 }
 
+#[cfg(feature = "tasks")]
 impl Server {
     /// Runs the function of a tool again, for a call that another process has admitted.
     pub(crate) fn resume_tool(
@@ -138,11 +139,6 @@ impl ItemCall for CallTool<'_> {
 
     fn starts_outside(&self) -> bool {
         self.continuation.as_ref().is_some_and(|continuation| continuation.starts_at_once())
-    }
-
-    fn runs_once(&self) -> bool {
-        let hints = &self.entry.spec.hints;
-        hints.destructive == Some(true) && hints.idempotent != Some(true)
     }
 
     fn time_limit(&self) -> Option<Duration> {

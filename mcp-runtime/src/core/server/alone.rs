@@ -1,8 +1,34 @@
 //! Without the feature `shared` a server has no replicas: nothing connects to a store, and changes go nowhere else.
 
-use super::{Result, Server, handle::RelayedChange};
+use super::{RegisteredItem, Result, Server, handle::RelayedChange};
+use crate::core::{
+    config::Options,
+    crypto::KeyRing,
+    item::BuildError,
+    observer::Observers,
+    store::{CallerRate, SealedStore},
+};
+
+impl SealedStore {
+    pub(super) fn of_server(
+        _: &Options,
+        _: &KeyRing,
+        _: &str,
+        _: &Observers,
+        _: &mut Vec<BuildError>,
+    ) -> Self {
+        Self::in_memory()
+    }
+
+    pub(super) fn share_rates(&self, _: Option<&CallerRate>, _: &[RegisteredItem]) {}
+}
 
 impl Server {
+    #[cfg(feature = "http")]
+    pub(crate) fn check_store(&self) -> Result<()> {
+        Ok(())
+    }
+
     pub(super) async fn open_store(&self) -> Result<()> {
         Ok(())
     }

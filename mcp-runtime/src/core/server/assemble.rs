@@ -10,11 +10,11 @@ use std::{
 use super::{
     Capabilities, Entries, Open, Registry,
     item::{ItemSource, RegisteredItem},
-    open_capabilities::{Catalog, Lasting},
+    open_capabilities::{Capability, Lasting},
     transform::Transforms,
 };
 use crate::core::{
-    admission::{CallerConcurrency, MAX_CALLERS},
+    admission::CallerConcurrency,
     arguments::Inject,
     changes::Hub,
     config::Options,
@@ -22,7 +22,7 @@ use crate::core::{
     gates::{Concurrency, Gate, Gates},
     item::{BuildError, ItemSpec, Location},
     server::Entry as _,
-    store::{CallerRate, RateStore, SealedStore},
+    store::{CallerRate, SealedStore},
     tool::ToolEntry,
 };
 
@@ -32,8 +32,6 @@ pub(crate) struct ItemDefaults<'a> {
     pub(crate) options: &'a Options,
     /// How many calls one caller may run at once.
     pub(crate) caller_concurrency: &'a Option<Arc<CallerConcurrency>>,
-    /// Where rates are counted.
-    pub(crate) rates: &'a RateStore,
     /// Where capabilities publish changes.
     pub(crate) hub: &'a Hub,
     /// State that outlives calls.
@@ -56,24 +54,7 @@ pub(crate) struct Assembly<'a> {
     pub(crate) found_pages: bool,
     /// Capabilities that the server had before, and those that are opened now.
     lasting: Capabilities,
-    catalogs: Vec<Box<dyn AnyCatalog>>,
-}
-
-/// A [`Catalog`] without its type.
-trait AnyCatalog {
-    fn as_any(&mut self) -> &mut dyn Any;
-    fn finish(self: Box<Self>, assembly: &mut Assembly<'_>, finished: &mut Capabilities);
-}
-
-impl<C: Catalog> AnyCatalog for C {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn finish(mut self: Box<Self>, assembly: &mut Assembly<'_>, finished: &mut Capabilities) {
-        Catalog::finish(&mut *self, assembly);
-        finished.insert(Arc::new(*self));
-    }
+    catalogs: Vec<Box<dyn Capability>>,
 }
 
 /// Builds the registry of these items; the server itself provides `server_types`, has the capabilities that are `open`,
@@ -179,22 +160,24 @@ impl Assembly<'_> {
     /// The state of a capability, which is opened if it is not open yet.
     pub(crate) fn open<C: Lasting>(&mut self) -> Arc<C> {
         if let Some(open) = self.lasting.get::<C>() {
-            return open.clone();
+            return open;
         }
         let opened = C::open(self);
-        self.lasting.insert(opened.clone());
+        self.lasting.0.push(opened.clone());
         opened
     }
 
     /// The items of one kind, so far.
-    pub(crate) fn catalog<C: Catalog>(&mut self) -> &mut C {
-        let known = self.catalogs.iter_mut().position(|catalog| (**catalog).as_any().is::<C>());
+    pub(crate) fn catalog<C: Capability + Default>(&mut self) -> &mut C {
+        let known = self.catalogs.iter().position(|catalog| (&**catalog as &dyn Any).is::<C>());
         let index = known.unwrap_or_else(|| {
             self.catalogs.push(Box::new(C::default()));
             self.catalogs.len() - 1
         });
-        let found = self.catalogs.get_mut(index).and_then(|catalog| (**catalog).as_any().downcast_mut());
-        found.unwrap_or_else(|| unreachable!("the catalog has been found by its type, or added"))
+        let found = self.catalogs.get_mut(index).map(|catalog| &mut **catalog as &mut dyn Any);
+        found
+            .and_then(|found| found.downcast_mut())
+            .unwrap_or_else(|| unreachable!("the catalog has been found by its type, or added"))
     }
 
     /// Records a name or URI, or reports that it is in use.
@@ -220,9 +203,10 @@ impl Assembly<'_> {
 
     fn finish(mut self) -> Result<Registry, Vec<BuildError>> {
         self.errors.extend(std::mem::take(&mut self.transforms).errors());
-        let mut catalogs = Capabilities::default();
-        for catalog in std::mem::take(&mut self.catalogs) {
-            catalog.finish(&mut self, &mut catalogs);
+        let mut capabilities = Vec::new();
+        for mut catalog in std::mem::take(&mut self.catalogs) {
+            catalog.finish(&mut self);
+            capabilities.push(Arc::from(catalog));
         }
         if !self.found_pages && !self.resource_failed {
             let unknown = |tool: &ToolEntry| Some(unknown_page(tool, tool.spec.ui.as_deref()?, None));
@@ -233,7 +217,8 @@ impl Assembly<'_> {
         }
         let mut tools = Entries::default();
         self.tools.into_iter().for_each(|(tool, _)| tools.push(Arc::new(tool)));
-        Ok(Registry::new(tools, catalogs, self.lasting))
+        capabilities.extend(self.lasting.iter().cloned());
+        Ok(Registry { tools, capabilities: Capabilities(capabilities), lasting: self.lasting })
     }
 }
 
@@ -270,8 +255,8 @@ impl ItemDefaults<'_> {
             gates.push(Box::new(of_caller.clone()));
         }
         if let Some(Ok(rate)) = spec.rate {
-            let rate = CallerRate::new(rate, MAX_CALLERS);
-            let _is_new = self.rates.share(&rate, item.source.kind().noun(), &spec.name);
+            let rate = CallerRate::new(rate);
+            self.store.share_rate(&rate, item.source.kind().noun(), &spec.name);
             gates.push(Box::new(rate));
         }
         for rate in &item.mount_rates {

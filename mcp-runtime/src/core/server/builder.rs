@@ -24,13 +24,11 @@ use super::{
 use crate::auth::{Authentication, set_up_authentication};
 #[cfg(feature = "http")]
 use crate::core::config::HttpOptions;
-#[cfg(feature = "metrics")]
-use crate::gate::metrics::Metrics;
 #[cfg(feature = "config")]
 use crate::settings::PendingSettings;
 use crate::{
     core::{
-        admission::{CallerConcurrency, MAX_CALLERS},
+        admission::CallerConcurrency,
         arguments::StateValue,
         bound::Configure,
         changes::Hub,
@@ -43,7 +41,7 @@ use crate::{
         log_limit::ServerLogLimits,
         observer::{Observer, Observers},
         protocol::check_extension,
-        store::{CallerRate, RateStore, SealedStore, SingleUse},
+        store::{CallerRate, SealedStore, SingleUse},
         sync::{Mutex, RwLock},
         tool::Tool,
     },
@@ -303,7 +301,7 @@ impl ServerBuilder {
         let limits = &other.options.limits;
         let rate = match &limits.rate {
             None => None,
-            Some(Ok(rate)) => Some(CallerRate::new(*rate, MAX_CALLERS)),
+            Some(Ok(rate)) => Some(CallerRate::new(*rate)),
             Some(Err(text)) => {
                 self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
                 None
@@ -497,18 +495,17 @@ impl ServerBuilder {
     /// # Errors
     /// Every duplicate name or URI, with both locations; every injected type without state; every schema that cannot be
     /// enforced; every file of a skill that cannot be served.
-    pub fn build(self) -> Result<Server> {
-        #[cfg_attr(
-            not(any(feature = "auth", feature = "server-card")),
-            expect(unused_mut, reason = "only what HTTP serves is set up")
-        )]
-        let mut options = self.options;
-        let (mut state, mut errors) = (self.state, self.errors);
+    pub fn build(mut self) -> Result<Server> {
         #[cfg(feature = "config")]
-        let server_settings =
-            self.settings.map(|settings| settings.read(&self.info.name, &mut state, &mut errors));
-        self.state_fns.declare(&mut state, &mut errors);
-        let (state, requested) = (Arc::new(state), options.request_type_ids());
+        let server_settings = {
+            let Self { settings, info, state, errors, .. } = &mut self;
+            settings.take().map(|settings| settings.read(&info.name, state, errors))
+        };
+        self.state_fns.declare(&mut self.state, &mut self.errors);
+        #[cfg(feature = "metrics")]
+        self.add_metrics();
+        let (options, errors) = (&mut self.options, &mut self.errors);
+        let (state, requested) = (Arc::new(self.state), options.request_type_ids());
         let made_state = self.state_fns.bind(&state);
         let layers: Arc<[ItemLayer]> = self.layers.into();
         let transforms: Arc<[Transform]> = self.transforms.into();
@@ -528,39 +525,12 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
-        errors.extend(zero_timeout(&options).map(BuildError::new));
-        #[cfg(feature = "metrics")]
-        let metrics =
-            options.telemetry.metrics.then(|| Metrics::new(options.stores.shared.clone()).map(Arc::new));
-        #[cfg(feature = "metrics")]
-        let metrics = metrics.transpose().unwrap_or_else(|error| {
-            errors.push(BuildError::new(error));
-            None
-        });
-        let observers = self.observers.into_iter();
-        #[cfg(feature = "metrics")]
-        let observers = observers.chain(metrics.clone().map(|metrics| metrics as Arc<dyn Observer>));
-        let observers: Observers = observers.collect();
-        #[cfg(not(feature = "shared"))]
-        let store = SealedStore::in_memory();
-        #[cfg(feature = "shared")]
-        let store = match &options.stores.shared {
-            Some(shared) => {
-                if let Err(error) = shared.check() {
-                    errors.push(BuildError::new(error.to_string()));
-                }
-                #[cfg(feature = "metrics")]
-                let shared = &match &metrics {
-                    Some(metrics) => crate::gate::metrics::observe_store(shared.clone(), metrics.clone()),
-                    None => shared.clone(),
-                };
-                SealedStore::shared(shared.clone(), &keys, &self.info.name)
-            }
-            None => SealedStore::in_memory(),
-        };
+        errors.extend(zero_timeout(options).map(BuildError::new));
+        let observers: Observers = self.observers.into();
+        let store = SealedStore::of_server(options, &keys, &self.info.name, &observers, errors);
         #[cfg(feature = "auth")]
         if !self.authentications.is_empty() {
-            let found = set_up_authentication(&self.authentications, &mut options, &store, &keys, &observers);
+            let found = set_up_authentication(&self.authentications, options, &store, &keys, &observers);
             errors.extend(found.into_iter().map(BuildError::new));
             let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
             if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
@@ -568,52 +538,33 @@ impl ServerBuilder {
             }
         }
         #[cfg(feature = "server-card")]
-        match crate::core::config::ServerCard::new(&self.info, &options) {
+        match crate::core::config::ServerCard::new(&self.info, options) {
             Ok(card) => options.http.card = card,
             Err(found) => errors.extend(found.into_iter().map(BuildError::new)),
         }
-        #[cfg(feature = "metrics")]
-        if let Some(path) = &options.telemetry.metrics_path {
-            errors.extend(options.http.check_path(path, "the metrics").map(BuildError::new));
-        }
         let rate = match &options.limits.rate {
             None => None,
-            Some(Ok(rate)) => Some(CallerRate::new(*rate, MAX_CALLERS)),
+            Some(Ok(rate)) => Some(CallerRate::new(*rate)),
             Some(Err(text)) => {
                 errors.push(BuildError::new(text.clone()));
                 None
             }
         };
-        let rates = RateStore::new(&store);
-        if let Some(rate) = &rate {
-            let _is_new = rates.share(rate, "server", "requests");
-        }
-        let mut mounts = 0;
-        for of_mount in items.iter().flat_map(|item| &item.mount_rates) {
-            // by the order of the mounts, which is that of every replica
-            if rates.share(of_mount, "mount", &mounts.to_string()) {
-                mounts += 1;
-            }
-        }
+        store.share_rates(rate.as_ref(), &items);
         let concurrency = options.limits.max_concurrency_per_caller;
         let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
         let hub = Hub::new(options.limits.subscriptions);
-        let rules = ItemDefaults {
-            options: &options,
-            caller_concurrency: &caller_concurrency,
-            rates: &rates,
-            hub: &hub,
-            store: &store,
-        };
+        let rules =
+            ItemDefaults { options, caller_concurrency: &caller_concurrency, hub: &hub, store: &store };
         let opens = self.named.iter().map(|named| named.open).collect::<Vec<_>>();
         let assembled =
             assemble(&self.info.name, &items, &opens, &server_types(), rules, Capabilities::default());
         let registry = match assembled {
             Ok(registry) if errors.is_empty() => registry,
-            Ok(_) => return Err(report(&errors)),
+            Ok(_) => return Err(report(errors)),
             Err(found) => {
                 errors.extend(found);
-                return Err(report(&errors));
+                return Err(report(errors));
             }
         };
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
@@ -624,6 +575,7 @@ impl ServerBuilder {
             logging: options.telemetry.client_logging,
             ..Settings::default()
         };
+        let options = self.options;
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
             settings.server_values.insert(WeakServer(this.clone()));
             if has_handle {
@@ -635,8 +587,6 @@ impl ServerBuilder {
                 layers,
                 transforms,
                 observers,
-                #[cfg(feature = "metrics")]
-                metrics,
                 settings: Arc::new(settings),
                 #[cfg(feature = "config")]
                 server_settings,
@@ -645,7 +595,6 @@ impl ServerBuilder {
                 keys,
                 store,
                 rate,
-                rates,
                 caller_concurrency,
                 items: RwLock::new(items),
                 state,

@@ -13,7 +13,7 @@ use crate::{
     core::{
         arguments::ArgumentChange,
         connection::{Access, AccessError, ItemKind, ItemView},
-        dispatch::{ObservedItem, Reply, Request, Response},
+        dispatch::{ObservedEntry, ObservedItem, Reply, Request, Response},
         item::{BuildError, ItemSpec},
         jsonrpc::decode_string,
         protocol::Revision,
@@ -69,6 +69,20 @@ pub(crate) struct Entries<E> {
 impl<E> Default for Entries<E> {
     fn default() -> Self {
         Self { all: Vec::new(), index: HashMap::new(), pages: PageCache::default() }
+    }
+}
+
+impl<E: Entry + Send + Sync> ObservedEntry for E {
+    fn kind(&self) -> &'static str {
+        E::KIND.noun()
+    }
+
+    fn name(&self) -> &str {
+        &self.item().name
+    }
+
+    fn secrets(&self) -> &[String] {
+        &self.item().secrets
     }
 }
 
@@ -141,14 +155,13 @@ impl<E: Entry> Entries<E> {
     }
 
     /// The one that a request names, as logs have it.
-    pub(crate) fn observed(
-        &self,
-        request: &Request<'_>,
-        found: impl FnOnce(Arc<E>) -> ObservedItem,
-    ) -> ObservedItem {
+    pub(crate) fn observed(&self, request: &Request<'_>) -> ObservedItem
+    where
+        E: Send + Sync + 'static,
+    {
         let name = request.params.name.and_then(decode_string).unwrap_or_default();
         match self.find(&name, request.access()) {
-            Ok(entry) => found(entry.clone()),
+            Ok(entry) => ObservedItem::Found(entry.clone()),
             Err(error) => {
                 ObservedItem::missing(E::KIND.noun(), self.index.contains_key(&*name), &error, request)
             }

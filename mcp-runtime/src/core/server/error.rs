@@ -41,7 +41,6 @@ pub enum ErrorKind {
     /// The item that a command of [`run`](crate::ServerBuilder::run) used does not exist, or failed.
     Call,
     /// Settings are missing or wrong; the message lists all of them.
-    #[cfg(feature = "config")]
     Settings,
     /// Another operation of the operating system failed; every [`io::Error`] that `?` converts has this kind.
     Io,
@@ -75,7 +74,6 @@ impl Error {
         Self { kind: ErrorKind::Serve, error: message.into() }
     }
 
-    #[cfg(feature = "config")]
     pub(crate) fn settings(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Settings, error: message.into() }
     }

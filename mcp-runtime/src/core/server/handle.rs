@@ -56,16 +56,6 @@ impl Server {
     pub(crate) fn may_warn_of_update(&self) -> bool {
         !self.0.has_warned_of_update.swap(true, Ordering::Relaxed)
     }
-
-    /// Tells every subscriber of this process, or that of one filter, that whatever it waits for has changed, which may be
-    /// so.
-    pub(crate) fn publish_everything(&self, only: Option<&Arc<crate::core::changes::Filter>>) {
-        let registry = self.registry();
-        self.hub().publish_everything(only, |uri, access| {
-            access.is_full()
-                || registry.capabilities.iter().any(|capability| capability.may_read(uri, access))
-        });
-    }
 }
 
 /// Adds and removes tools, resources and prompts while a server runs, and publishes changes to clients; clones are
@@ -389,7 +379,7 @@ impl ServerHandle {
 impl Server {
     /// Ends the streams of a principal in this process.
     pub(super) fn end_streams_of(&self, principal: &Principal) {
-        #[cfg(feature = "auth")]
+        #[cfg(feature = "http")]
         if let Some(authenticator) = &self.0.options.http.authenticator {
             authenticator.forget(principal);
         }
@@ -415,7 +405,6 @@ impl ServerInner {
         let rules = ItemDefaults {
             options: &self.options,
             caller_concurrency: &self.caller_concurrency,
-            rates: &self.rates,
             store: &self.store,
             hub: &self.hub,
         };

@@ -37,9 +37,7 @@ pub(crate) use item::{
     RuntimeKey, comparable_uri, impl_additions, named_functions,
 };
 pub(crate) use list_cache::{EncodedPage, List, PageCache, SealedCursor, page_of};
-pub(crate) use open_capabilities::{
-    Capabilities, Capability, Catalog, CompletionOfItem, Declared, Lasting, Open,
-};
+pub(crate) use open_capabilities::{Capabilities, Capability, CompletionOfItem, Declared, Lasting, Open};
 pub(crate) use registry::{Registry, write_entry};
 pub use service_block::ServiceBlock;
 #[cfg(feature = "install")]
@@ -64,11 +62,9 @@ use crate::core::{
     observer::Observers,
     protocol::ItemList,
     spawn::spawn_on,
-    store::{CallerRate, RateStore, SealedStore},
+    store::{CallerRate, SealedStore},
     sync::RwLock,
 };
-#[cfg(feature = "metrics")]
-use crate::gate::metrics::Metrics;
 #[cfg(feature = "config")]
 use crate::settings::ReadSettings;
 
@@ -97,14 +93,9 @@ struct ServerInner {
     access_rules: Arc<AccessRules>,
     /// How often one caller may send a request.
     rate: Option<CallerRate>,
-    /// Where rates are counted.
-    rates: RateStore,
     /// How many calls one caller may run at once.
     caller_concurrency: Option<Arc<CallerConcurrency>>,
     observers: Observers,
-    /// One of the observers.
-    #[cfg(feature = "metrics")]
-    metrics: Option<Arc<Metrics>>,
     items: RwLock<Vec<RegisteredItem>>,
     /// Opens capabilities, besides the items.
     opens: RwLock<Vec<Open>>,
@@ -128,7 +119,6 @@ struct ServerInner {
 impl Drop for ServerInner {
     fn drop(&mut self) {
         self.made_state.end_later();
-        #[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
         self.store.close_messages();
         // no client can get them any more
         for capability in self.registry.read().capabilities.iter() {
@@ -232,14 +222,6 @@ impl Server {
         &self.0.observers
     }
 
-    /// The metrics in the text format of Prometheus, if they are
-    /// [collected](crate::config::TelemetryOptions::metrics), for a program that serves them itself.
-    #[cfg(feature = "metrics")]
-    #[must_use]
-    pub fn metrics(&self) -> Option<String> {
-        self.0.metrics.as_ref().map(|metrics| metrics.to_text())
-    }
-
     pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0.settings
     }
@@ -258,15 +240,6 @@ impl Server {
     /// State that outlives calls, in memory or shared by replicas.
     pub(crate) fn store(&self) -> &SealedStore {
         &self.0.store
-    }
-
-    /// Checks what the store needs, without connecting to it.
-    ///
-    /// # Errors
-    /// The store is shared, and the server has no keys.
-    #[cfg(feature = "http")]
-    pub(crate) fn check_store(&self) -> Result<()> {
-        self.0.store.check().map_err(Error::serve)
     }
 
     /// Seals and opens `requestState`.

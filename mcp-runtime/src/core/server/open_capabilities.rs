@@ -17,6 +17,11 @@ use crate::core::{
 
 /// A part of the protocol that a server has only if something of it is named.
 pub(crate) trait Capability: Any + Send + Sync {
+    /// Of one with the items of a kind, when all items have been added.
+    fn finish(&mut self, assembly: &mut Assembly<'_>) {
+        let _nothing = assembly;
+    }
+
     /// The methods that it answers.
     fn methods(&self) -> &'static [&'static str] {
         &[]
@@ -110,6 +115,7 @@ pub(crate) trait Capability: Any + Send + Sync {
     }
 
     /// Whether it has a resource at this URI, which a client with this access may read.
+    #[cfg(feature = "shared")]
     fn may_read(&self, uri: &str, access: Access<'_>) -> bool {
         let _has_none = (uri, access);
         false
@@ -166,7 +172,8 @@ pub(crate) trait Capability: Any + Send + Sync {
 /// How an argument completes, and the state of its item; `None` if it has no values to offer.
 pub(crate) type CompletionOfItem<'r> = Option<(&'r CompletionSource, &'r Arc<Extensions>)>;
 
-/// A capability that is opened once and stays open, so that what it has begun can be brought to its end.
+/// A capability that is opened once and stays open, so that what it has begun can be brought to its end. Others have the items
+/// of one kind, and are made anew whenever the items of the server change: [`Assembly::catalog`].
 pub(crate) trait Lasting: Capability {
     /// Its state on a server.
     fn open(assembly: &mut Assembly<'_>) -> Arc<Self>
@@ -174,54 +181,33 @@ pub(crate) trait Lasting: Capability {
         Self: Sized;
 }
 
-/// A capability with the items of one kind, which is rebuilt whenever the items of the server change.
-pub(crate) trait Catalog: Capability + Default {
-    /// All items have been added.
-    fn finish(&mut self, assembly: &mut Assembly<'_>) {
-        let _nothing = assembly;
-    }
-}
-
 /// A function that opens what an item, an option or a method of the builder names.
 pub(crate) type Open = fn(&mut Assembly<'_>);
 
 /// The capabilities of one server; clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Capabilities {
-    by_type: Extensions,
-    all: Vec<Arc<dyn Capability>>,
-}
+pub(crate) struct Capabilities(pub(super) Vec<Arc<dyn Capability>>);
 
 impl Capabilities {
-    pub(super) fn insert<C: Capability>(&mut self, capability: Arc<C>) {
-        self.by_type.insert(capability.clone());
-        self.all.push(capability);
-    }
-
-    /// The capabilities of both.
-    pub(super) fn and(mut self, others: &Self) -> Self {
-        self.by_type = self.by_type.with(&others.by_type);
-        self.all.extend(others.all.iter().cloned());
-        self
-    }
-
-    pub(crate) fn get<C: Capability>(&self) -> Option<&Arc<C>> {
-        self.by_type.get()
+    pub(crate) fn get<C: Capability>(&self) -> Option<Arc<C>> {
+        let found = self.0.iter().find(|capability| (&***capability as &dyn Any).is::<C>())?;
+        let found: Arc<dyn Any + Send + Sync> = found.clone();
+        found.downcast().ok()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Capability>> {
-        self.all.iter()
+        self.0.iter()
     }
 
     /// The one that answers a method.
     pub(crate) fn of_method(&self, method: &str) -> Option<&Arc<dyn Capability>> {
-        self.all.iter().find(|capability| capability.methods().contains(&method))
+        self.0.iter().find(|capability| capability.methods().contains(&method))
     }
 }
 
 impl fmt::Debug for Capabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Capabilities({})", self.all.len())
+        write!(f, "Capabilities({})", self.0.len())
     }
 }
 
@@ -289,7 +275,6 @@ impl Declared {
 
 impl Server {
     /// Waits until no function runs outside of a request.
-    #[cfg(any(feature = "stdio", feature = "http"))]
     pub(crate) async fn wait_until_idle(&self) {
         for capability in self.registry().capabilities.iter() {
             capability.clone().wait_until_idle().await;
@@ -297,7 +282,6 @@ impl Server {
     }
 
     /// Cancels the functions that run outside of requests, and waits for a short time until replicas know of it.
-    #[cfg(any(feature = "stdio", feature = "http"))]
     pub(crate) async fn stop_background(&self) {
         let registry = self.registry();
         registry.capabilities.iter().for_each(|capability| capability.stop());

@@ -14,17 +14,12 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(super) fn new(tools: Entries<ToolEntry>, catalogs: Capabilities, lasting: Capabilities) -> Self {
-        Self { tools, capabilities: catalogs.and(&lasting), lasting }
-    }
-
     /// Whether what a client subscribes to may differ by caller; nothing that is added at run time does.
     pub(crate) fn differs_by_caller(&self) -> bool {
         self.capabilities.iter().any(|capability| capability.differs_by_caller())
     }
 
     /// The scopes of tools that have some, by the tools' names.
-    #[cfg(any(feature = "testing", feature = "cli", test))]
     pub(crate) fn scopes_of_tools(&self) -> std::collections::BTreeMap<String, Vec<String>> {
         let scoped = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
         scoped.map(|tool| (tool.spec.item.name.to_string(), tool.spec.item.scopes.to_vec())).collect()

@@ -3,12 +3,16 @@
 
 use std::sync::Arc;
 
-use super::{Error, Result, Server, ServerBuilder, WeakServer, handle::RelayedChange};
+use super::{Error, RegisteredItem, Result, Server, ServerBuilder, WeakServer, handle::RelayedChange};
 use crate::core::{
     changes::Change,
+    config::Options,
     connection::Principal,
+    crypto::KeyRing,
+    item::BuildError,
+    observer::Observers,
     spawn::spawn,
-    store::{Listener, Received, Shared},
+    store::{CallerRate, Listener, Received, SealedStore, Shared},
 };
 
 const CHANGES: &str = "changes";
@@ -29,6 +33,15 @@ impl ServerBuilder {
 }
 
 impl Server {
+    /// Checks what the store needs, without connecting to it.
+    ///
+    /// # Errors
+    /// The store is shared, and the server has no keys.
+    #[cfg(feature = "http")]
+    pub(crate) fn check_store(&self) -> Result<()> {
+        self.store().check().map_err(Error::serve)
+    }
+
     /// Connects to the store that replicas share, if there is one.
     ///
     /// # Errors
@@ -76,6 +89,15 @@ impl Server {
         }
     }
 
+    /// Tells every subscriber of this process that whatever it waits for has changed, which may be so.
+    fn publish_everything(&self) {
+        let registry = self.registry();
+        self.hub().publish_everything(|uri, access| {
+            access.is_full()
+                || registry.capabilities.iter().any(|capability| capability.may_read(uri, access))
+        });
+    }
+
     /// Tells the subscribers of this process.
     fn publish_relayed(&self, change: RelayedChange) {
         match change {
@@ -83,6 +105,38 @@ impl Server {
             RelayedChange::Updated { uri, by } => self.publish_update(&uri, None, by.as_deref()),
             RelayedChange::StreamsEnded { issuer, subject } => {
                 self.end_streams_of(&Principal::new(issuer, subject));
+            }
+        }
+    }
+}
+
+impl SealedStore {
+    /// The store of a server.
+    pub(super) fn of_server(
+        options: &Options,
+        keys: &KeyRing,
+        server: &str,
+        observers: &Observers,
+        errors: &mut Vec<BuildError>,
+    ) -> Self {
+        let Some(shared) = options.stores.shared.clone() else { return Self::in_memory() };
+        if let Err(error) = shared.check() {
+            errors.push(BuildError::new(error.to_string()));
+        }
+        let shared = observers.iter().fold(shared, |shared, observer| observer.watch_store(shared));
+        Self::shared(shared, keys, server)
+    }
+
+    /// Lets all replicas count the rates of a server and its mounts together, if they share a store.
+    pub(super) fn share_rates(&self, rate: Option<&CallerRate>, items: &[RegisteredItem]) {
+        if let Some(rate) = rate {
+            self.share_rate(rate, "server", "requests");
+        }
+        let mut mounts = 0;
+        for of_mount in items.iter().flat_map(|item| &item.mount_rates) {
+            // by the order of the mounts, which is that of every replica
+            if self.share_rate(of_mount, "mount", &mounts.to_string()) {
+                mounts += 1;
             }
         }
     }
@@ -98,7 +152,7 @@ async fn receive_changes(mut listener: Listener, topic: &str, server: WeakServer
         match change {
             Some(change) => server.publish_relayed(change),
             // lost, or of a newer version of this crate: something has changed
-            None if topic == CHANGES => server.publish_everything(None),
+            None if topic == CHANGES => server.publish_everything(),
             None => {}
         }
     }

@@ -2,55 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
-    future::ready,
     sync::Arc,
 };
 
 use tokio::time::Instant;
 
-use super::{
-    Stored,
-    shared::{Append, Appended, LogEntry, LogPage, MAX_POSITION, Table},
-};
-use crate::core::{
-    admission::{Owner, Usage},
-    sync::Mutex,
-};
-
-/// The logs of all tables.
-#[derive(Debug, Default)]
-pub(super) struct LogTables(Mutex<HashMap<Arc<str>, MemoryLogs>>);
-
-impl LogTables {
-    /// See [`Shared::append`](super::Shared::append).
-    pub(super) fn append<'a>(&self, table: &Table, log: &str, append: &Append<'_>) -> Stored<'a, Appended> {
-        if !(1..=MAX_POSITION).contains(&append.position) {
-            return Box::pin(ready(Err("the position is out of range".into())));
-        }
-        let mut tables = self.0.lock();
-        if !tables.contains_key(table.name()) {
-            tables.insert(table.name().into(), MemoryLogs::new(table));
-        }
-        let logs = tables.get_mut(table.name());
-        let appended =
-            logs.map_or(Appended::TooLarge, |logs| logs.append(Instant::now(), table, log, append));
-        Box::pin(ready(Ok(appended)))
-    }
-
-    /// See [`Shared::read_after`](super::Shared::read_after).
-    pub(super) fn read_after<'a>(
-        &self,
-        table: &Table,
-        log: &str,
-        position: u64,
-        limit: usize,
-    ) -> Stored<'a, Option<LogPage>> {
-        let mut tables = self.0.lock();
-        let logs = tables.get_mut(table.name());
-        let page = logs.and_then(|logs| logs.read_after(Instant::now(), log, position, limit));
-        Box::pin(ready(Ok(page)))
-    }
-}
+use super::{Append, Appended, LogEntry, LogPage, Table};
+use crate::core::admission::{Owner, Usage};
 
 /// The logs of one table.
 #[derive(Debug)]
@@ -115,7 +73,7 @@ impl MemoryLogs {
         self.by_expiry.remove(&(log.expires, name));
     }
 
-    /// Appends an entry; see [`Shared::append`](super::Shared::append).
+    /// Appends an entry; see `append` of `Shared`.
     pub(crate) fn append(
         &mut self,
         now: Instant,
@@ -211,7 +169,7 @@ impl MemoryLogs {
         true
     }
 
-    /// Reads entries; see [`Shared::read_after`](super::Shared::read_after).
+    /// Reads entries; see `read_after` of `Shared`.
     pub(crate) fn read_after(
         &mut self,
         now: Instant,

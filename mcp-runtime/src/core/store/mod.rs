@@ -1,44 +1,33 @@
-//! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both implement the same
-//! trait with the same limits, and values in a shared store are sealed.
+//! State that a server keeps outside of its calls: in memory, or in a store that replicas share. Both have the same
+//! operations with the same limits, and values in a shared store are sealed.
 
 mod caller_rate;
-#[cfg(any(feature = "events-webhook", feature = "tasks"))]
-mod lease;
-mod memory;
+#[cfg(any(feature = "http", feature = "shared"))]
 mod memory_logs;
-#[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
-mod messages;
+mod memory_tables;
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
 mod records;
-#[cfg(feature = "shared")]
-mod sealed;
 mod server_store;
+#[cfg_attr(not(feature = "shared"), path = "alone.rs")]
 mod shared;
 mod single_use;
-
-use std::pin::Pin;
+mod table;
 
 pub use crate::core::admission::Rate;
-pub(crate) use caller_rate::{CallerRate, RateStore};
-#[cfg(any(feature = "events-webhook", feature = "tasks"))]
-pub(crate) use lease::Leases;
-pub use memory::Memory;
+pub(crate) use caller_rate::CallerRate;
+#[cfg(any(feature = "http", feature = "shared"))]
 pub(crate) use memory_logs::MemoryLogs;
-#[cfg(any(feature = "events", feature = "shared", feature = "tasks"))]
-pub(crate) use messages::Listener;
 #[cfg(any(feature = "events-webhook", feature = "tasks"))]
-pub(crate) use records::{Record, Records, Updated, Versioned};
+pub(crate) use records::{Leases, Record, Records, Updated, Versioned, log_store_error};
 pub(crate) use server_store::{Found, SealedStore, StoreError};
-pub use shared::{
-    Append, Appended, Condition, LogEntry, LogPage, Publisher, Received, Shared, Subscription, Table, Take,
-    Taken, Value, Write, Written,
-};
+pub(crate) use shared::Listener;
+#[cfg(feature = "redis")]
 pub(crate) use shared::{MAX_MESSAGES, MAX_POSITION};
+#[cfg(feature = "shared")]
+pub use shared::{Memory, Publisher, Shared, Stored, Subscription, Take, Taken};
 pub(crate) use single_use::{ConsumedCall, SingleUse};
-
-/// The result of an operation of a store, which may have to wait for a network.
-pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
+pub use table::{Append, Appended, Condition, LogEntry, LogPage, Received, Table, Value, Write, Written};
 
 /// The return type of a store's methods: they may have to wait for a network, and the future is boxed so that the trait can
 /// be used as an object.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type StoreFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

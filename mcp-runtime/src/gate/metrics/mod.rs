@@ -8,19 +8,15 @@
 mod observed_store;
 
 use std::{
+    any::Any,
     collections::{HashMap, HashSet},
     fmt,
     hash::{BuildHasher as _, RandomState},
     net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
-#[cfg(feature = "shared")]
-pub(crate) use observed_store::observe_store;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
     core::Collector,
@@ -28,17 +24,15 @@ use prometheus::{
 
 use crate::core::{
     connection::Principal,
+    item::BuildError,
     observer::{EndedRequest, EndedTask, OTHER, Observer, RefusedRequest},
     reason::Reason,
-    store::Shared,
+    server::{Server, ServerBuilder},
     sync::RwLock,
 };
 
 /// Upper bounds of the buckets of durations, in seconds, as the conventions have them.
 const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
-
-/// The same for operations of a store, which is near.
-const STORE_BUCKETS: [f64; 11] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.2, 0.5, 2.0];
 
 /// Combinations of labels of durations, at most.
 const MAX_SERIES: usize = 2000;
@@ -56,8 +50,6 @@ pub(crate) struct Metrics {
     tasks: HistogramVec,
     active_tasks: IntGauge,
     issuers: HistogramVec,
-    /// The metrics of a store that replicas share.
-    store: Option<StoreMetrics>,
     /// The series of `operations`, by the digests of their labels.
     series: RwLock<HashMap<u64, Histogram>>,
     hasher: RandomState,
@@ -65,27 +57,15 @@ pub(crate) struct Metrics {
     task_tools: RwLock<HashSet<String>>,
 }
 
-struct StoreMetrics {
-    backend: Arc<dyn Shared>,
-    operations: HistogramVec,
-    connected: IntGauge,
-    /// Whether the last operation was answered, for a store that does not report its connection.
-    answered: AtomicBool,
-}
-
 impl Metrics {
     /// # Errors
     /// A metric has a wrong name, or one that another has.
-    pub(crate) fn new(store: Option<Arc<dyn Shared>>) -> Result<Self, String> {
-        Self::register(store).map_err(|error| format!("the metrics cannot be registered: {error}"))
+    pub(crate) fn new() -> Result<Self, String> {
+        Self::register().map_err(|error| format!("the metrics cannot be registered: {error}"))
     }
 
-    fn register(store: Option<Arc<dyn Shared>>) -> prometheus::Result<Self> {
+    fn register() -> prometheus::Result<Self> {
         let registry = Registry::new();
-        fn add<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> prometheus::Result<C> {
-            registry.register(Box::new(metric.clone()))?;
-            Ok(metric)
-        }
         let operations = HistogramOpts::new(
             "mcp_server_operation_duration_seconds",
             "Time from the arrival of an MCP request until its result was ready.",
@@ -122,22 +102,6 @@ impl Metrics {
         );
         let active_tasks = IntGauge::new("mcp_server_active_tasks", "MCP tasks that have not ended.")?;
         let active = IntGauge::new("mcp_server_active_requests", "MCP requests that are being answered.")?;
-        let store = store.map(|backend| {
-            let operations = HistogramOpts::new(
-                "mcp_server_store_operation_duration_seconds",
-                "How long operations of the shared store took.",
-            );
-            let operations =
-                HistogramVec::new(operations.buckets(STORE_BUCKETS.to_vec()), &["operation", "outcome"])?;
-            let connected =
-                IntGauge::new("mcp_server_store_connected", "Whether the shared store can be reached.")?;
-            prometheus::Result::Ok(StoreMetrics {
-                backend,
-                operations: add(&registry, operations)?,
-                connected: add(&registry, connected)?,
-                answered: AtomicBool::new(false),
-            })
-        });
         Ok(Self {
             operations: add(&registry, HistogramVec::new(operations.buckets(BUCKETS.to_vec()), &labels)?)?,
             sessions: add(
@@ -159,19 +123,10 @@ impl Metrics {
                 HistogramVec::new(issuers.buckets(BUCKETS.to_vec()), &["issuer", "question", "outcome"])?,
             )?,
             registry,
-            store: store.transpose()?,
             series: RwLock::default(),
             hasher: RandomState::new(),
             task_tools: RwLock::default(),
         })
-    }
-
-    /// An operation of the shared store has ended, with this name and outcome.
-    fn end_store_operation(&self, [operation, outcome]: [&str; 2], duration: Duration) {
-        if let Some(store) = &self.store {
-            store.answered.store(!matches!(outcome, "error" | "timeout"), Ordering::Relaxed);
-            store.operations.with_label_values(&[operation, outcome]).observe(duration.as_secs_f64());
-        }
     }
 
     /// Adds a duration to the series of these labels; `false` if there are too many to make one.
@@ -192,11 +147,6 @@ impl Metrics {
 
     /// All of them as text for Prometheus.
     pub(crate) fn to_text(&self) -> String {
-        if let Some(store) = &self.store {
-            // as far as is known without asking
-            let answered = || store.answered.load(Ordering::Relaxed);
-            store.connected.set(store.backend.is_connected().unwrap_or_else(answered).into());
-        }
         let mut text = String::new();
         // only a metric without a value fails here, and there is none
         if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {
@@ -204,6 +154,38 @@ impl Metrics {
         }
         text
     }
+}
+
+impl ServerBuilder {
+    /// Adds the metrics to the observers, if they are collected.
+    pub(crate) fn add_metrics(&mut self) {
+        let Self { options, observers, errors, .. } = self;
+        if options.telemetry.metrics {
+            match Metrics::new() {
+                Ok(metrics) => observers.push(Arc::new(metrics)),
+                Err(error) => errors.push(BuildError::new(error)),
+            }
+        }
+        if let Some(path) = &options.telemetry.metrics_path {
+            errors.extend(options.http.check_path(path, "the metrics").map(BuildError::new));
+        }
+    }
+}
+
+impl Server {
+    /// The metrics in the text format of Prometheus, if they are
+    /// [collected](crate::config::TelemetryOptions::metrics), for a program that serves them itself.
+    #[must_use]
+    pub fn metrics(&self) -> Option<String> {
+        let metrics =
+            |observer: &Arc<dyn Observer>| (&**observer as &dyn Any).downcast_ref().map(Metrics::to_text);
+        self.observers().iter().find_map(metrics)
+    }
+}
+
+fn add<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> prometheus::Result<C> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
 }
 
 impl Observer for Metrics {
@@ -264,6 +246,14 @@ impl Observer for Metrics {
         self.sessions.with_label_values(&labels).observe(lasted.as_secs_f64());
     }
 
+    #[cfg(feature = "shared")]
+    fn watch_store(&self, store: Arc<dyn crate::core::store::Shared>) -> Arc<dyn crate::core::store::Shared> {
+        self.observe_store(store.clone()).unwrap_or_else(|error| {
+            tracing::error!(%error, "the operations of the shared store are not counted");
+            store
+        })
+    }
+
     fn issuer_asked(&self, issuer: &str, question: &'static str, outcome: &'static str, duration: Duration) {
         let labels = [issuer, question, outcome];
         self.issuers.with_label_values(&labels).observe(duration.as_secs_f64());
@@ -283,7 +273,7 @@ mod tests {
 
     #[test]
     fn made_up_labels_do_not_grow_the_registry_without_bound() {
-        let metrics = Metrics::new(None).unwrap();
+        let metrics = Metrics::new().unwrap();
         for n in 0..3 * MAX_SERIES {
             let error = n.to_string();
             metrics.request_began();

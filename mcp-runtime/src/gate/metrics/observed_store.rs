@@ -1,25 +1,39 @@
 //! A store that replicas share, and whose operations are counted.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
 
-use super::Metrics;
+use prometheus::{
+    HistogramOpts, HistogramVec, IntGauge,
+    core::{Collector, Desc},
+    proto::MetricFamily,
+};
+
+use super::{Metrics, add};
 use crate::core::store::{
     Append, Appended, LogPage, Shared, Stored, Subscription, Table, Take, Taken, Value, Write, Written,
 };
 
-/// The same store, whose operations are counted.
-pub(crate) fn observe_store(backend: Arc<dyn Shared>, metrics: Arc<Metrics>) -> Arc<dyn Shared> {
-    Arc::new(ObservedStore { backend, metrics })
-}
+/// Upper bounds of the buckets of durations, in seconds: a store is near.
+const BUCKETS: [f64; 11] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.2, 0.5, 2.0];
 
+/// The same store, whose operations are counted.
 struct ObservedStore {
     backend: Arc<dyn Shared>,
-    metrics: Arc<Metrics>,
+    operations: HistogramVec,
+    connected: IntGauge,
+    /// Whether the last operation was answered, for a store that does not report its connection.
+    answered: AtomicBool,
 }
 
 /// One operation; one that is given up before its end has timed out.
 struct Operation<'a> {
-    metrics: &'a Metrics,
+    store: &'a ObservedStore,
     name: &'static str,
     outcome: &'static str,
     began: Instant,
@@ -27,7 +41,9 @@ struct Operation<'a> {
 
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
-        self.metrics.end_store_operation([self.name, self.outcome], self.began.elapsed());
+        let Self { store, name, outcome, began } = *self;
+        store.answered.store(!matches!(outcome, "error" | "timeout"), Ordering::Relaxed);
+        store.operations.with_label_values(&[name, outcome]).observe(began.elapsed().as_secs_f64());
     }
 }
 
@@ -39,12 +55,48 @@ impl ObservedStore {
         outcome: fn(&T) -> &'static str,
     ) -> Stored<'a, T> {
         Box::pin(async move {
-            let mut counted =
-                Operation { metrics: &self.metrics, name, outcome: "timeout", began: Instant::now() };
+            let mut counted = Operation { store: self, name, outcome: "timeout", began: Instant::now() };
             let result = operation.await;
             counted.outcome = result.as_ref().map_or("error", outcome);
             result
         })
+    }
+}
+
+impl Metrics {
+    /// The same store, whose operations are counted.
+    ///
+    /// # Errors
+    /// A metric has the name of another.
+    pub(super) fn observe_store(&self, backend: Arc<dyn Shared>) -> prometheus::Result<Arc<dyn Shared>> {
+        let operations = HistogramOpts::new(
+            "mcp_server_store_operation_duration_seconds",
+            "How long operations of the shared store took.",
+        );
+        let operations = HistogramVec::new(operations.buckets(BUCKETS.to_vec()), &["operation", "outcome"])?;
+        let operations = add(&self.registry, operations)?;
+        let connected =
+            IntGauge::new("mcp_server_store_connected", "Whether the shared store can be reached.")?;
+        let store = ObservedStore { backend, operations, connected, answered: AtomicBool::new(false) };
+        let store = Arc::new(store);
+        self.registry.register(Box::new(IsConnected(store.clone())))?;
+        Ok(store)
+    }
+}
+
+/// Whether the store can be reached, as far as is known without asking when the metrics are written.
+struct IsConnected(Arc<ObservedStore>);
+
+impl Collector for IsConnected {
+    fn desc(&self) -> Vec<&Desc> {
+        self.0.connected.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let ObservedStore { backend, connected, answered, .. } = &*self.0;
+        let answered = || answered.load(Ordering::Relaxed);
+        connected.set(backend.is_connected().unwrap_or_else(answered).into());
+        connected.collect()
     }
 }
 

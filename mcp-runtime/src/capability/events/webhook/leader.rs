@@ -25,10 +25,9 @@ use crate::{
     capability::events::{Events, entry::EventSubscriber, subscription::EventSubscription},
     core::{
         connection::Principal,
-        log_limit::log_store_error,
         server::{Entry as _, Server, WeakServer},
         spawn::spawn,
-        store::{Condition, Found, Listener, Received, StoreError, Updated, Versioned},
+        store::{Condition, Found, Listener, Received, StoreError, Updated, Versioned, log_store_error},
     },
 };
 
@@ -359,13 +358,7 @@ impl Webhooks {
 
 /// Whether the lists of API keys do not have a principal any more.
 fn is_removed(server: &Server, principal: &Principal) -> bool {
-    #[cfg(feature = "auth")]
-    return server.options().http.authenticator.as_ref().is_some_and(|keys| keys.has_removed(principal));
-    #[cfg(not(feature = "auth"))]
-    {
-        let _without_keys = (server, principal);
-        false
-    }
+    server.options().http.authenticator.as_ref().is_some_and(|keys| keys.has_removed(principal))
 }
 
 /// Writes what a subscription has reached whenever that has changed, until it has ended in the store.

@@ -497,7 +497,7 @@ impl Capability for Webhooks {
     ) -> Result<Response, Reply> {
         match request.method {
             "events/subscribe" => self.subscribe(server, registry, request),
-            _ => self.unsubscribe(server, request),
+            _ => self.unsubscribe(request),
         }
     }
 

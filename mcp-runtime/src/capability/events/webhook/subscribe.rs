@@ -27,17 +27,9 @@ use crate::{
     },
     core::{
         admission::Owner,
-        arguments::MaybeFuture,
-        client_request::CallBinding,
         connection::{Principal, StoredPrincipal, principal_digest},
-        context::Context,
         crypto::random_id,
-        dispatch::{ItemCall, Reply, Request, Response, WriteResult},
-        error::Failure,
-        extensions::Extensions,
-        invoke::{self, Invocation, StartOptions},
-        item::ItemSpec,
-        item_output::ItemOutput,
+        dispatch::{PendingReply, Reply, Request, Response, WriteResult},
         jsonrpc::{Object, ProtocolError},
         protocol::Revision,
         server::{Entry as _, Registry, Server},
@@ -152,11 +144,7 @@ impl Webhooks {
     }
 
     /// Answers `events/unsubscribe`: also of an event that the caller may not have any more.
-    pub(super) fn unsubscribe(
-        self: Arc<Self>,
-        server: &Server,
-        request: Request<'_>,
-    ) -> Result<Response, Reply> {
+    pub(super) fn unsubscribe(self: Arc<Self>, request: Request<'_>) -> Result<Response, Reply> {
         let Some(caller) = &request.context.caller else { return Err(needs_caller()) };
         let name = request.name()?;
         let arguments = match request.params.arguments.map(|raw| raw.get()) {
@@ -165,62 +153,13 @@ impl Webhooks {
         };
         let url = self.endpoint(&wire_delivery(&request)?)?;
         let key = key_of(caller, &url, &name, arguments);
-        let call = Unsubscribe { webhooks: self, key, name: (*name).into(), state: Arc::default() };
-        Ok(server.call_item(request, call))
-    }
-}
-
-/// An `events/unsubscribe`.
-#[derive(Clone)]
-struct Unsubscribe {
-    webhooks: Arc<Webhooks>,
-    key: WebhookKey,
-    name: Box<str>,
-    state: Arc<Extensions>,
-}
-
-impl ItemCall for Unsubscribe {
-    fn into_owned(self) -> Arc<dyn ItemCall> {
-        Arc::new(self)
-    }
-
-    fn item(&self) -> Option<&ItemSpec> {
-        None
-    }
-
-    fn state(&self) -> &Arc<Extensions> {
-        &self.state
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        CallBinding::new("events/unsubscribe", &self.name, "{}")
-    }
-
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation {
-        let Self { webhooks, key, .. } = self.clone();
-        let run = async move {
-            let ended = match webhooks.end(&key).await {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(unknown_subscription()),
-                Err(error) => Err(store_failed(&error)),
-            };
-            Ok(ItemOutput::Other(Box::new(ended)))
-        };
-        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(run))), &context(), None)
-    }
-
-    fn respond(&self, _: &Server, _: Revision, result: Result<ItemOutput, Failure>) -> Response {
-        let ended = match result {
-            Ok(ItemOutput::Other(ended)) => {
-                ended.downcast::<Result<(), ProtocolError>>().map(|ended| *ended).ok()
+        Ok(Response::Pending(PendingReply::without_call(async move {
+            match self.end(&key).await {
+                Ok(true) => EmptyResult.into_reply(),
+                Ok(false) => unknown_subscription().into(),
+                Err(error) => store_failed(&error).into(),
             }
-            _ => None,
-        };
-        match ended {
-            Some(Ok(())) => EmptyResult.into_reply().into(),
-            Some(Err(error)) => Reply::from(error).into(),
-            None => Reply::from(ProtocolError::internal("the subscription was not ended; try again")).into(),
-        }
+        })))
     }
 }
 

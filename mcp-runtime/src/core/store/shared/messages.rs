@@ -12,8 +12,8 @@ use serde::Serialize;
 use tokio::{runtime::Handle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{SealedStore, StoreError, server_store::SealedSubscription, shared::Received};
-use crate::core::{spawn::spawn_on, sync::Mutex};
+use super::{Received, SealedStore, StoreError, Subscription};
+use crate::core::{crypto::random_id, spawn::spawn_on, sync::Mutex};
 
 /// Messages of a topic that were not sent yet; of later ones, the others learn that they have missed some.
 pub(crate) const MAX_UNSENT: usize = 1024;
@@ -21,13 +21,25 @@ pub(crate) const MAX_UNSENT: usize = 1024;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// The messages of one process.
-#[derive(Default)]
-pub(super) struct Messages {
+pub(in crate::core::store) struct Messages {
+    process: Arc<str>,
     unsent: Mutex<Unsent>,
     /// The runtime that they are sent on.
     runtime: OnceLock<Handle>,
     /// Fires when the server is gone.
     closed: CancellationToken,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self {
+            // without randomness nothing can be sealed, so that no other process meets the empty id
+            process: random_id().unwrap_or_default().into(),
+            unsent: Mutex::default(),
+            runtime: OnceLock::new(),
+            closed: CancellationToken::new(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -46,9 +58,14 @@ impl Unsent {
 }
 
 impl SealedStore {
+    /// The id of this process among the replicas: random, and another one for each server.
+    pub(crate) fn process(&self) -> &Arc<str> {
+        &self.0.messages.process
+    }
+
     /// Begins to send messages, unless that was done. Without a runtime, a later call does it. Returns whether this one did.
     pub(crate) fn begin_messages(&self) -> bool {
-        let begun = Handle::try_current().is_ok_and(|runtime| self.messages().runtime.set(runtime).is_ok());
+        let begun = Handle::try_current().is_ok_and(|runtime| self.0.messages.runtime.set(runtime).is_ok());
         if begun {
             self.send_unsent();
         }
@@ -57,12 +74,12 @@ impl SealedStore {
 
     /// The runtime of the first call of [`begin_messages`](Self::begin_messages) that had one.
     pub(crate) fn runtime(&self) -> Option<&Handle> {
-        self.messages().runtime.get()
+        self.0.messages.runtime.get()
     }
 
     /// Ends what listens to messages.
     pub(crate) fn close_messages(&self) {
-        self.messages().closed.cancel();
+        self.0.messages.closed.cancel();
     }
 
     /// Sends a message to the other replicas, if there are any, as soon as the store can be reached; one that waits already
@@ -73,7 +90,7 @@ impl SealedStore {
         };
         let message: Arc<[u8]> = [self.process().as_bytes(), b" ", &message].concat().into();
         let fits = {
-            let mut unsent = self.messages().unsent.lock();
+            let mut unsent = self.0.messages.unsent.lock();
             let queue = unsent.by_topic.entry(topic).or_default();
             let fits = queue.len() < MAX_UNSENT;
             if !queue.contains(&message) {
@@ -93,7 +110,7 @@ impl SealedStore {
     /// Sends what is not sent yet, unless that is done at the moment.
     fn send_unsent(&self) {
         let Some(runtime) = self.runtime().cloned().or_else(|| Handle::try_current().ok()) else { return };
-        let mut unsent = self.messages().unsent.lock();
+        let mut unsent = self.0.messages.unsent.lock();
         if !std::mem::replace(&mut unsent.is_sending, true) {
             let _sends = spawn_on(&runtime, self.clone().send_all());
         }
@@ -103,22 +120,23 @@ impl SealedStore {
         let mut last = "";
         loop {
             let next = {
-                let mut unsent = self.messages().unsent.lock();
+                let mut unsent = self.0.messages.unsent.lock();
                 let next = unsent.next(last);
                 unsent.is_sending = next.is_some();
                 next
             };
             let Some((topic, message)) = next else { return };
             last = topic;
-            match self.publish(topic, &message).await {
+            let Ok(shared) = self.sealing() else { return };
+            match shared.publish(topic, &message).await {
                 Ok(()) => {
-                    let mut unsent = self.messages().unsent.lock();
+                    let mut unsent = self.0.messages.unsent.lock();
                     if let Some(queue) = unsent.by_topic.get_mut(topic) {
                         // nothing else takes from the front
                         queue.pop_front();
                     }
                 }
-                Err(_) if self.messages().closed.is_cancelled() => return,
+                Err(_) if self.0.messages.closed.is_cancelled() => return,
                 Err(error) => {
                     tracing::debug!(%error, topic, "a message cannot be sent to other replicas yet");
                     sleep(RETRY).await;
@@ -137,14 +155,14 @@ impl SealedStore {
 pub(crate) struct Listener {
     store: SealedStore,
     topic: &'static str,
-    subscription: Option<SealedSubscription>,
+    subscription: Option<Subscription>,
     has_missed: bool,
 }
 
 impl Listener {
     /// The next message, or that some may have been lost; `None` when the server is gone.
     pub(crate) async fn next(&mut self) -> Option<Received> {
-        let closed = self.store.messages().closed.clone();
+        let closed = self.store.0.messages.closed.clone();
         loop {
             let received = tokio::select! {
                 () = closed.cancelled() => return None,
@@ -157,7 +175,9 @@ impl Listener {
                     let topic = self.topic;
                     tracing::debug!(%error, topic, "messages of other replicas cannot be received yet");
                     self.has_missed = true;
-                    self.store.note_loss();
+                    if let Ok(shared) = self.store.sealing() {
+                        shared.note_loss();
+                    }
                     sleep(RETRY).await;
                 }
             }
@@ -166,20 +186,26 @@ impl Listener {
 
     /// What is received next; `None` if it is of no use.
     async fn receive(&mut self) -> Result<Option<Received>, StoreError> {
+        let shared = self.store.sealing()?;
         let Some(subscription) = &mut self.subscription else {
-            self.subscription = Some(self.store.subscribe(self.topic).await?);
+            self.subscription = Some(shared.subscribe(self.topic).await?);
             return Ok(std::mem::take(&mut self.has_missed).then_some(Received::Missed));
         };
-        let message = match subscription.next().await {
+        let received = match subscription.next().await {
             None => {
                 (self.subscription, self.has_missed) = (None, true);
                 return Ok(None);
             }
+            Some(Received::Message(sealed)) => shared.open_message(self.topic, &sealed),
+            missed => missed,
+        };
+        let message = match received {
+            Some(Received::Message(message)) => message,
             Some(Received::Missed) => {
-                self.store.note_loss();
+                shared.note_loss();
                 return Ok(Some(Received::Missed));
             }
-            Some(Received::Message(message)) => message,
+            None => return Ok(None),
         };
         let from = message.iter().position(|byte| *byte == b' ').unwrap_or_default();
         let (from, message) = message.split_at(from);

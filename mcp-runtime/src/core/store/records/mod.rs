@@ -1,11 +1,18 @@
 //! Records of one type in a table of the store. A record is changed by reading, changing and replacing it, again whenever
 //! another process was faster, so that no change is lost.
 
-use std::marker::PhantomData;
+mod lease;
+
+use std::{marker::PhantomData, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
+pub(crate) use self::lease::Leases;
 use super::{Condition, Found, SealedStore, StoreError, Table, Write, Written};
+use crate::core::{
+    log_limit::{LogLimit, LogLine},
+    sync::Mutex,
+};
 
 /// How often a change is tried of a record that others change at the same time.
 const TRIES: usize = 16;
@@ -38,6 +45,24 @@ pub(crate) enum Updated<T> {
     OtherVersion,
     /// The table has no room for the change.
     Full,
+}
+
+/// Logs that a store of the program, which many requests need, has failed.
+pub(crate) fn log_store_error(error: &dyn std::fmt::Display, what: &'static str) {
+    // a place has few
+    static LIMITS: Mutex<Vec<(&str, Arc<LogLimit>)>> = Mutex::new(Vec::new());
+    let limit = {
+        let mut limits = LIMITS.lock();
+        let known = limits.iter().find(|(known, _)| *known == what).map(|(_, limit)| limit.clone());
+        known.unwrap_or_else(|| {
+            let limit = Arc::<LogLimit>::default();
+            limits.push((what, limit.clone()));
+            limit
+        })
+    };
+    if let Some(LogLine { suppressed }) = limit.line() {
+        tracing::error!(suppressed, %error, "{what}");
+    }
 }
 
 /// The records of one table.

@@ -11,17 +11,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Append, Appended, Condition, LogPage, SealedStore, StoreError, Stored,
-    server_store::{FORMAT, digest, plain_name},
-    shared::{Shared, Subscription, Table, Take, Taken, Value, Write, Written},
+    Append, Appended, Condition, Found, LogPage, Received, SealedStore, Shared, StoreError, Stored,
+    Subscription, Table, Take, Taken, Value, Write, Written, rate::RateAsking,
 };
 use crate::core::{
     admission::Owner,
     crypto::{GENERATE, KeyRing, Seal},
     log_limit::{LogLimit, LogLine},
+    store::server_store::StoreInner,
     sync::Mutex,
 };
 
@@ -39,10 +41,13 @@ const CLOCK_DIFFERENCE: Duration = Duration::from_secs(30);
 /// How often a probe is written that other replicas write at the same time.
 const PROBE_TRIES: u8 = 4;
 
+/// The format of what is stored; others are of other versions of this crate.
+const FORMAT: u8 = 1;
+
 /// A store that replicas share, with the keys of their server.
-struct Sealing {
+pub(in crate::core::store) struct Sealing {
     backend: Arc<dyn Shared>,
-    seal: Arc<Seal>,
+    seal: Seal,
     keys: KeyRing,
     /// The prefix of the names of tables and topics.
     server: Box<str>,
@@ -51,6 +56,13 @@ struct Sealing {
     interruptions: Mutex<Option<Subscription>>,
     has_warned: AtomicBool,
     other_clocks: LogLimit,
+    other_versions: LogLimit,
+    /// Since when operations are answered.
+    reached: Mutex<Option<Instant>>,
+    /// Whether it is asked about rates.
+    pub(super) rates: RateAsking,
+    #[cfg(test)]
+    is_other_version: AtomicBool,
 }
 
 /// A probe that was made.
@@ -94,7 +106,87 @@ impl ProbeTimes {
 impl SealedStore {
     /// The store that the replicas of a server share.
     pub(crate) fn shared(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
-        Self::new(Some(Arc::new(Sealing::new(backend, keys, server))))
+        let shared = Some(Sealing::new(backend, keys, server));
+        Self(Arc::new(StoreInner { shared, ..StoreInner::default() }))
+    }
+
+    /// The store that replicas share.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn sealing(&self) -> Result<&Sealing, StoreError> {
+        self.0.shared.as_ref().ok_or_else(|| "the server has no replicas".into())
+    }
+
+    /// Checks what does not depend on whether the store can be reached.
+    ///
+    /// # Errors
+    /// The store is shared, and the server's key is random.
+    #[cfg(feature = "http")]
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        Ok(self.0.shared.as_ref().map_or(Ok(()), Sealing::check_keys)?)
+    }
+
+    /// Connects, when the server begins to serve.
+    ///
+    /// # Errors
+    /// The store refuses the server, or what replicas have in it is sealed with other keys. That it cannot be reached is
+    /// not an error.
+    pub(crate) async fn open(&self) -> Result<(), StoreError> {
+        self.sealing()?.open().await
+    }
+
+    /// For how long operations were answered: zero if the last one was not, or the store was away since then.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn reached_for(&self) -> Duration {
+        let reached = self.0.shared.as_ref().and_then(|shared| *shared.reached.lock());
+        reached.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Logs that something in a table cannot be read, at most once in a while.
+    pub(crate) fn log_other_version(&self, table: &Table) {
+        if let Some(shared) = &self.0.shared {
+            shared.log_other_version(table);
+        }
+    }
+
+    /// Appends an entry to a log, if that has the place for it, see [`Shared::append`].
+    ///
+    /// # Errors
+    /// The store cannot be reached; it is not known whether the entry was appended.
+    pub(crate) async fn append(
+        &self,
+        table: &Table,
+        log: &str,
+        append: Append<'_>,
+    ) -> Result<Appended, StoreError> {
+        self.sealing()?.append(table, log, append).await
+    }
+
+    /// Reads entries of a log, see [`Shared::read_after`]. Those of another version are empty.
+    ///
+    /// # Errors
+    /// The store cannot be read, or has entries that this server has not sealed for their place.
+    pub(crate) async fn read_after(
+        &self,
+        table: &Table,
+        log: &str,
+        position: u64,
+        limit: usize,
+    ) -> Result<Option<LogPage>, StoreError> {
+        self.sealing()?.read_after(table, log, position, limit).await
+    }
+
+    /// From now on, it is that of a server of another version of this crate.
+    #[cfg(test)]
+    pub(crate) fn become_other_version(&self) {
+        self.sealing().unwrap().is_other_version.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something of another version was met a moment ago.
+    #[cfg(test)]
+    pub(crate) fn has_logged_other_version(&self) -> bool {
+        self.sealing().unwrap().other_versions.line().is_none()
     }
 }
 
@@ -102,13 +194,18 @@ impl Sealing {
     fn new(backend: Arc<dyn Shared>, keys: &KeyRing, server: &str) -> Self {
         Self {
             backend,
-            seal: Arc::new(Seal::new(keys, PURPOSE)),
+            seal: Seal::new(keys, PURPOSE),
             keys: keys.clone(),
             server: plain_name(server).into(),
             probed: Mutex::default(),
             interruptions: Mutex::default(),
             has_warned: AtomicBool::new(false),
             other_clocks: LogLimit::new(),
+            other_versions: LogLimit::new(),
+            reached: Mutex::default(),
+            rates: RateAsking::default(),
+            #[cfg(test)]
+            is_other_version: AtomicBool::new(false),
         }
     }
 
@@ -144,7 +241,7 @@ impl Sealing {
         let unreachable = ProbeError::Unreachable;
         if self.interruptions.lock().is_none() {
             let topic = self.topic(PROBE_TOPIC);
-            let subscribed = limited(self.backend.subscribe(topic.name())).await.map_err(unreachable)?;
+            let subscribed = limited(self.backend.subscribe(&topic)).await.map_err(unreachable)?;
             *self.interruptions.lock() = Some(subscribed);
         }
         let (table, key) = self.names(&Table::new("keys", 1, 1024, 100), "probe");
@@ -187,7 +284,7 @@ impl Sealing {
     /// The value of the probe. It is sealed for the same version each time, with the first of the keys, since the one that
     /// had sealed it may go.
     fn seal_probe(&self, table: &Table, key: &str, times: ProbeTimes) -> Result<Vec<u8>, StoreError> {
-        let sealed = self.seal(table, key, 1, &[&[FORMAT][..], &times.to_bytes()].concat())?;
+        let sealed = self.seal(table.name(), key, 1, &times.to_bytes())?;
         Ok([&times.since.to_le_bytes()[..], &sealed].concat())
     }
 
@@ -197,7 +294,7 @@ impl Sealing {
     /// Replicas with other keys have sealed it; since when they are there.
     fn open_probe(&self, table: &Table, key: &str, bytes: &[u8]) -> Result<ProbeTimes, u64> {
         let (since, sealed) = bytes.split_at_checked(ProbeTimes::SINCE).unwrap_or_default();
-        let opened = self.open_bytes(table, key, 1, sealed);
+        let opened = self.open_bytes(table.name(), key, 1, sealed.to_vec());
         let opened = opened.and_then(|opened| ProbeTimes::from_bytes(opened.get(1..)?));
         opened.ok_or_else(|| since.try_into().map_or(0, u64::from_le_bytes))
     }
@@ -246,127 +343,176 @@ impl Sealing {
     }
 }
 
-impl Shared for Sealing {
-    fn check(&self) -> Result<(), StoreError> {
-        Ok(self.check_keys()?)
-    }
-
+impl Sealing {
     /// Connects, when the server begins to serve. That the store cannot be reached is not an error.
-    fn open(&self) -> Stored<'_, ()> {
-        Box::pin(async move {
-            self.check_keys()?;
-            self.backend.open().await?;
-            match self.probe().await {
-                Err(ProbeError::OtherKeys) => Err(ProbeError::OtherKeys.into()),
-                Err(ProbeError::Unreachable(error)) => {
-                    tracing::warn!(%error, "the server starts without its shared store, which cannot be reached");
-                    Ok(())
-                }
-                Ok(()) => Ok(()),
+    async fn open(&self) -> Result<(), StoreError> {
+        self.check_keys()?;
+        self.backend.open().await?;
+        match self.probe().await {
+            Err(ProbeError::OtherKeys) => Err(ProbeError::OtherKeys.into()),
+            Err(ProbeError::Unreachable(error)) => {
+                tracing::warn!(%error, "the server starts without its shared store, which cannot be reached");
+                Ok(())
             }
-        })
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Fails as well if the store has something there that the server has not sealed for it.
-    fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
-        Box::pin(async move {
-            self.ready().await?;
-            let (table, key) = self.names(table, key);
-            let Some(found) = limited(self.backend.get(&table, &key)).await? else { return Ok(None) };
-            let bytes = self.open_bytes(&table, &key, found.version, &found.bytes);
-            let bytes = bytes.ok_or("a value of the shared store was not sealed by this server")?;
-            Ok(Some(Value { bytes, ..found }))
+    pub(in crate::core::store) async fn find(&self, table: &Table, key: &str) -> Result<Found, StoreError> {
+        let Some(Value { bytes, version }) = self.note(self.get(table, key).await)? else {
+            return Ok(Found::Nothing);
+        };
+        Ok(match self.unformatted(&bytes) {
+            Some(bytes) => Found::Value(Value { bytes: bytes.to_vec(), version }),
+            None => {
+                self.log_other_version(table);
+                Found::OtherVersion
+            }
         })
     }
 
-    fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
-        Box::pin(async move {
+    async fn get(&self, table: &Table, key: &str) -> Result<Option<Value>, StoreError> {
+        self.ready().await?;
+        let (table, key) = self.names(table, key);
+        let Some(found) = limited(self.backend.get(&table, &key)).await? else { return Ok(None) };
+        let bytes = self.open_bytes(table.name(), &key, found.version, found.bytes);
+        let bytes = bytes.ok_or("a value of the shared store was not sealed by this server")?;
+        Ok(Some(Value { bytes, version: found.version }))
+    }
+
+    pub(in crate::core::store) async fn put(
+        &self,
+        table: &Table,
+        key: &str,
+        write: Write<'_>,
+    ) -> Result<Written, StoreError> {
+        let put = async {
             self.ready().await?;
             let (table, key) = self.names(table, key);
-            let sealed = self.seal(&table, &key, write.condition.next_version(), write.bytes)?;
+            let sealed = self.seal(table.name(), &key, write.condition.next_version(), write.bytes)?;
             let owner = owner_digest(write.owner);
             let write = Write { bytes: &sealed, owner: &owner, ..write };
             limited(self.backend.put(&table, &key, write)).await
-        })
+        };
+        self.note(put.await)
     }
 
-    fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
-        Box::pin(async move {
-            self.ready().await?;
-            let (table, key) = self.names(table, key);
-            limited(self.backend.remove(&table, &key)).await
-        })
+    pub(in crate::core::store) async fn remove(&self, table: &Table, key: &str) -> Result<(), StoreError> {
+        self.ready().await?;
+        let (table, key) = self.names(table, key);
+        limited(self.backend.remove(&table, &key)).await
     }
 
-    /// The rest of a rate is not secret, and not sealed.
-    fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
-        Box::pin(async move {
-            self.ready().await?;
-            let table = table.renamed(&format!("{}/{}", self.server, table.name()));
-            let owner = owner_digest(take.owner);
-            limited(self.backend.take(&table, key, Take { owner: &owner, ..take })).await
-        })
+    /// Takes from the rest of a rate, see [`Shared::take`]. The rest is not secret, and not sealed.
+    pub(super) async fn take(&self, table: &Table, take: Take<'_>) -> Result<Taken, StoreError> {
+        self.ready().await?;
+        let table = table.renamed(&format!("{}/{}", self.server, table.name()));
+        let owner = owner_digest(take.owner);
+        // an owner has one rate in a table
+        limited(self.backend.take(&table, "", Take { owner: &owner, ..take })).await
     }
 
     /// The store cannot move the entry to another place, or to another log.
-    fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
-        Box::pin(async move {
-            self.ready().await?;
-            let (table, log) = self.log_names(table, log);
-            let sealed = self.seal(&table, &log, append.position, append.bytes)?;
-            let owner = owner_digest(append.owner);
-            let append = Append { bytes: &sealed, owner: &owner, ..append };
-            limited(self.backend.append(&table, &log, append)).await
-        })
+    async fn append(&self, table: &Table, log: &str, append: Append<'_>) -> Result<Appended, StoreError> {
+        self.ready().await?;
+        let (table, log) = self.log_names(table, log);
+        let sealed = self.seal(table.name(), &log, append.position, append.bytes)?;
+        let owner = owner_digest(append.owner);
+        let append = Append { bytes: &sealed, owner: &owner, ..append };
+        limited(self.backend.append(&table, &log, append)).await
     }
 
     /// Fails as well if the log has entries that this server has not sealed for their place.
-    fn read_after<'a>(
-        &'a self,
-        table: &'a Table,
-        log: &'a str,
+    async fn read_after(
+        &self,
+        table: &Table,
+        log: &str,
         position: u64,
         limit: usize,
-    ) -> Stored<'a, Option<LogPage>> {
-        Box::pin(async move {
-            self.ready().await?;
-            let (names, log) = self.log_names(table, log);
-            let page = limited(self.backend.read_after(&names, &log, position, limit)).await?;
-            let Some(mut page) = page else { return Ok(None) };
-            let from = page.first.max(position.saturating_add(1));
-            for (expected, entry) in (from..).zip(&mut page.entries) {
-                let opened = self.open_bytes(&names, &log, entry.position, &entry.bytes);
-                let opened = opened.filter(|_| entry.position == expected);
-                entry.bytes = opened
-                    .ok_or("an entry of the shared store was not sealed by this server for its place")?
-                    .into();
-            }
-            Ok(Some(page))
-        })
-    }
-
-    fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
-        Box::pin(async move {
-            self.ready().await?;
-            let topic = self.topic(topic);
-            let sealed = self.seal(&topic, "", 0, message)?;
-            limited(self.backend.publish(topic.name(), &sealed)).await
-        })
-    }
-
-    fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
-        Box::pin(async move {
-            let (topic, seal) = (self.topic(topic), self.seal.clone());
-            let subscription = limited(self.backend.subscribe(topic.name())).await?;
-            let bound = bound(topic.name(), "", 0);
-            Ok(subscription.opened_by(move |message| {
-                let opened = seal.open_bytes(message.to_vec(), &bound);
-                if opened.is_none() {
-                    tracing::debug!("a message that was not sealed by this server is ignored");
+    ) -> Result<Option<LogPage>, StoreError> {
+        self.ready().await?;
+        let (names, log) = self.log_names(table, log);
+        let page = limited(self.backend.read_after(&names, &log, position, limit)).await?;
+        let Some(mut page) = page else { return Ok(None) };
+        let from = page.first.max(position.saturating_add(1));
+        for (expected, entry) in (from..).zip(&mut page.entries) {
+            let opened = self.open_bytes(names.name(), &log, entry.position, entry.bytes.to_vec());
+            let opened = opened
+                .filter(|_| entry.position == expected)
+                .ok_or("an entry of the shared store was not sealed by this server for its place")?;
+            entry.bytes = match self.unformatted(&opened) {
+                Some(bytes) => bytes.into(),
+                None => {
+                    self.log_other_version(table);
+                    Arc::default()
                 }
-                opened.map(|opened| opened.plain.into())
-            }))
-        })
+            };
+        }
+        Ok(Some(page))
+    }
+
+    /// Sends a message to all replicas.
+    pub(super) async fn publish(&self, topic: &str, message: &[u8]) -> Result<(), StoreError> {
+        self.ready().await?;
+        let topic = self.topic(topic);
+        let sealed = self.seal(&topic, "", 0, message)?;
+        limited(self.backend.publish(&topic, &sealed)).await
+    }
+
+    /// Receives the messages of all replicas, which [`open_message`](Self::open_message) opens.
+    pub(super) async fn subscribe(&self, topic: &str) -> Result<Subscription, StoreError> {
+        limited(self.backend.subscribe(&self.topic(topic))).await
+    }
+
+    /// Opens a message of a topic. What one of another version of this crate says cannot be read; one that was not sealed by
+    /// this server is ignored.
+    pub(super) fn open_message(&self, topic: &str, sealed: &[u8]) -> Option<Received> {
+        let Some(message) = self.open_bytes(&self.topic(topic), "", 0, sealed.to_vec()) else {
+            tracing::debug!("a message that was not sealed by this server is ignored");
+            return None;
+        };
+        let message = self.unformatted(&message);
+        Some(message.map_or(Received::Missed, |message| Received::Message(message.into())))
+    }
+
+    /// Records whether an operation was answered.
+    fn note<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut reached = self.reached.lock();
+        match &answer {
+            Ok(_) => _ = reached.get_or_insert_with(Instant::now),
+            Err(_) => *reached = None,
+        }
+        answer
+    }
+
+    /// Records that the store was away.
+    pub(super) fn note_loss(&self) {
+        *self.reached.lock() = None;
+    }
+
+    fn log_other_version(&self, table: &Table) {
+        if let Some(LogLine { suppressed }) = self.other_versions.line() {
+            let table = table.name();
+            tracing::warn!(
+                table,
+                suppressed,
+                "ignoring a value that another version of this crate wrote to the shared store"
+            );
+        }
+    }
+
+    fn format(&self) -> u8 {
+        #[cfg(test)]
+        if self.is_other_version.load(Ordering::Relaxed) {
+            return FORMAT + 1;
+        }
+        FORMAT
+    }
+
+    /// What was stored; `None` if that was done by another version of this crate.
+    fn unformatted<'a>(&self, stored: &'a [u8]) -> Option<&'a [u8]> {
+        stored.split_first().filter(|(format, _)| **format == self.format()).map(|(_, bytes)| bytes)
     }
 }
 
@@ -422,18 +568,37 @@ impl Sealing {
     }
 
     /// A topic as the store gets to know it.
-    fn topic(&self, topic: &str) -> Table {
-        Table::new(&format!("{}/{topic}", self.server), 0, 0, 0)
+    fn topic(&self, topic: &str) -> String {
+        format!("{}/{topic}", self.server)
     }
 
-    fn seal(&self, table: &Table, key: &str, version: u64, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let sealed = self.seal.seal_bytes(bytes, &bound(table.name(), key, version));
+    /// Seals bytes, and what tells their format, for their place.
+    fn seal(&self, place: &str, key: &str, version: u64, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let formatted = [&[self.format()][..], bytes].concat();
+        let sealed = self.seal.seal_bytes(&formatted, &bound(place, key, version));
         sealed.map_err(|_| "a value cannot be sealed".into())
     }
 
-    fn open_bytes(&self, table: &Table, key: &str, version: u64, sealed: &[u8]) -> Option<Vec<u8>> {
-        self.seal.open_bytes(sealed.to_vec(), &bound(table.name(), key, version)).map(|opened| opened.plain)
+    fn open_bytes(&self, place: &str, key: &str, version: u64, sealed: Vec<u8>) -> Option<Vec<u8>> {
+        self.seal.open_bytes(sealed, &bound(place, key, version)).map(|opened| opened.plain)
     }
+}
+
+/// A name of letters and digits; of a name that has others, what tells it apart is appended.
+pub(super) fn plain_name(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    if plain == name { plain } else { format!("{plain}-{}", digest(&[name], 6)) }
+}
+
+fn digest(parts: &[&str], bytes: usize) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let hash = hash.finalize();
+    URL_SAFE_NO_PAD.encode(hash.get(..bytes).unwrap_or(&hash))
 }
 
 /// The data that a value is bound to.

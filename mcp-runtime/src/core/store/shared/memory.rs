@@ -1,4 +1,4 @@
-//! The store in memory: the default of a server, and the reference for stores that replicas share. Its contents are
+//! A store in memory for several servers of one process, and the reference for stores that replicas share. Its contents are
 //! bounded by its tables.
 
 use std::{
@@ -12,22 +12,18 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Condition, Stored,
-    memory_logs::LogTables,
-    shared::{
-        Append, Appended, LogPage, MAX_MESSAGES, Publisher, Shared, Subscription, Table, Take, Taken, Value,
-        Write, Written,
-    },
+    Append, Appended, LogPage, MAX_MESSAGES, MAX_POSITION, MemoryLogs, Publisher, Shared, Stored,
+    Subscription, Table, Take, Taken, Value, Write, Written,
 };
 use crate::core::{
     admission::{Full, OwnedEntry, OwnedTable, Owner, Quota},
+    store::memory_tables::MemoryTables,
     sync::Mutex,
 };
 
 /// A store in the memory of this process, for tests and for servers in one process; clones are the same store.
 ///
-/// A server without [`shared`](crate::ServerBuilder::shared) has one. Of several servers in one process, each has a store of its
-/// own unless they get clones of one.
+/// Of several servers in one process, each keeps what it has to itself, unless they get clones of one store.
 ///
 /// ```
 /// use mcp_runtime::{prelude::*, store::Memory};
@@ -45,13 +41,11 @@ pub struct Memory(Arc<MemoryInner>);
 
 #[derive(Default)]
 struct MemoryInner {
-    tables: Mutex<HashMap<Arc<str>, MemoryTable>>,
+    tables: MemoryTables,
     rates: Mutex<HashMap<Arc<str>, MemoryRates>>,
-    logs: LogTables,
+    logs: Mutex<HashMap<Arc<str>, MemoryLogs>>,
     topics: Mutex<HashMap<Box<str>, Vec<Publisher>>>,
 }
-
-type MemoryTable = OwnedTable<Arc<str>, Value, Instant>;
 
 /// By owner and key, when everything will have come back, which is when an entry expires.
 type MemoryRates = OwnedTable<(Arc<str>, Arc<str>), Instant, Instant>;
@@ -63,40 +57,6 @@ impl fmt::Debug for Memory {
 }
 
 impl Memory {
-    fn get_now(&self, table: &Table, key: &str) -> Option<Value> {
-        let mut tables = self.0.tables.lock();
-        let values = tables.get_mut(table.name())?;
-        values.expire(Instant::now());
-        values.get(key).cloned()
-    }
-
-    fn put_now(&self, table: &Table, key: &str, write: &Write<'_>) -> Written {
-        let now = Instant::now();
-        let mut tables = self.0.tables.lock();
-        if !tables.contains_key(table.name()) {
-            let values = OwnedTable::new(table.value_quota(), table.byte_quota());
-            tables.insert(table.name().into(), values);
-        }
-        let Some(values) = tables.get_mut(table.name()) else { return Written::Full };
-        values.expire(now);
-        let version = values.get(key).map(|value| value.version);
-        let holds = match write.condition {
-            Condition::Always => true,
-            Condition::Absent => version.is_none(),
-            Condition::Version(expected) => version == Some(expected),
-        };
-        if !holds {
-            return Written::Conflict;
-        }
-        let entry = OwnedEntry {
-            owner: Owner::from_text(write.owner.into()),
-            bytes: write.bytes.len(),
-            expires: now + write.expires_in,
-            value: Value { bytes: write.bytes.to_vec(), version: write.condition.next_version() },
-        };
-        values.put(key.into(), entry).map_or(Written::Full, |()| Written::Stored)
-    }
-
     fn take_now(&self, table: &Table, key: &str, take: Take<'_>) -> Taken {
         let now = Instant::now();
         let mut tables = self.0.rates.lock();
@@ -146,7 +106,7 @@ impl Memory {
 impl Memory {
     /// Loses everything; a store that was started again tells its subscribers that they may have missed something.
     pub(super) fn forget(&self, is_restarted: bool) {
-        self.0.tables.lock().clear();
+        self.0.tables.clear();
         if is_restarted {
             self.0.topics.lock().values().flatten().for_each(Publisher::missed);
         }
@@ -160,17 +120,15 @@ fn done<'a, T: Send + 'a>(value: T) -> Stored<'a, T> {
 
 impl Shared for Memory {
     fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
-        done(self.get_now(table, key))
+        done(self.0.tables.get(table, key))
     }
 
     fn put<'a>(&'a self, table: &'a Table, key: &'a str, write: Write<'a>) -> Stored<'a, Written> {
-        done(self.put_now(table, key, &write))
+        done(self.0.tables.put(table, key, &write))
     }
 
     fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
-        if let Some(values) = self.0.tables.lock().get_mut(table.name()) {
-            values.remove(key);
-        }
+        self.0.tables.remove(table, key);
         done(())
     }
 
@@ -179,7 +137,12 @@ impl Shared for Memory {
     }
 
     fn append<'a>(&'a self, table: &'a Table, log: &'a str, append: Append<'a>) -> Stored<'a, Appended> {
-        self.0.logs.append(table, log, &append)
+        if !(1..=MAX_POSITION).contains(&append.position) {
+            return Box::pin(ready(Err("the position is out of range".into())));
+        }
+        let mut logs = self.0.logs.lock();
+        let logs = logs.entry(table.name().into()).or_insert_with(|| MemoryLogs::new(table));
+        done(logs.append(Instant::now(), table, log, &append))
     }
 
     fn read_after<'a>(
@@ -189,7 +152,9 @@ impl Shared for Memory {
         position: u64,
         limit: usize,
     ) -> Stored<'a, Option<LogPage>> {
-        self.0.logs.read_after(table, log, position, limit)
+        let mut logs = self.0.logs.lock();
+        let logs = logs.get_mut(table.name());
+        done(logs.and_then(|logs| logs.read_after(Instant::now(), log, position, limit)))
     }
 
     fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {

@@ -1,0 +1,28 @@
+//! Without the feature `http`, only the host of stdio may be a caller, and nothing says which scopes it could acquire.
+
+use std::{any::TypeId, sync::Arc};
+
+use super::Options;
+use crate::core::connection::AccessRules;
+
+impl Options {
+    pub(super) fn http_tells_callers_apart(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn access_rules(&self) -> AccessRules {
+        AccessRules { visible: self.lists.visible.clone(), ..AccessRules::default() }
+    }
+
+    pub(crate) fn check_scopes(&self, _: &[String]) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn scope_challenge(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn request_type_ids(&self) -> Arc<[TypeId]> {
+        Arc::from([])
+    }
+}

@@ -1,7 +1,5 @@
 //! The descriptor that `#[mcp_event]` expands to.
 
-use std::fmt;
-
 use super::{EventResult, PayloadFns};
 use crate::core::{
     item_output::{Output, OutputSchemaFn},
@@ -31,7 +29,7 @@ impl Delivery {
 }
 
 /// One annotated event.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct EventDescriptor {
     /// The function that decides what a subscription gets; its arguments are as those of a tool.
     pub function: ToolDescriptor,
@@ -57,11 +55,5 @@ impl EventDescriptor {
     /// Identifies the event, whatever it is called on a server.
     pub(super) fn key(&'static self) -> usize {
         std::ptr::from_ref(self).addr()
-    }
-}
-
-impl fmt::Debug for EventDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventDescriptor").field("item", &self.function.item).finish_non_exhaustive()
     }
 }

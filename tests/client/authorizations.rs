@@ -1,15 +1,16 @@
 //! Authorization that fails, or that a hostile server leads astray: reported once, and kept to where it belongs.
 
 use std::{
+    collections::HashMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use axum::{body::Body, http::Response};
-use mcp_runtime::client::{Client, Error, IdentityProvider, OAuth};
+use mcp_runtime::client::{Client, Error, IdentityProvider, OAuth, TokenStore};
 use mcp_tests::support::discovered;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -216,36 +217,38 @@ async fn calls_that_wait_for_a_login_that_fails_fail_with_it_and_a_registration_
 #[tokio::test]
 async fn a_registration_outlives_a_login_that_fails_and_the_program() {
     let site = Site::start(|_| None).await;
-    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let store = KeptTokens::default();
     for (login, registrations) in [(decline as fn(&str) -> Result<String, String>, 1), (agree, 1), (agree, 1)]
     {
         let (oauth, _) = user(login);
         // another process with the same store
-        let connected = connect(oauth.store(Shared(store.clone())), &site.url).await;
+        let connected = connect(oauth.store(store.clone()), &site.url).await;
         assert_eq!(connected.is_ok(), login as usize == agree as fn(&str) -> Result<String, String> as usize);
         assert_eq!(site.to("/register").len(), registrations);
     }
     // it was made for one redirect
     let site = Site::start(|_| None).await;
-    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let store = KeptTokens::default();
     for (redirect, registrations) in [("http://localhost:1/callback", 1), ("http://localhost:2/callback", 2)]
     {
         let oauth = OAuth::authorization_code(redirect, |_| async { Err("closed".to_owned()) });
-        connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap_err();
+        connect(oauth.store(store.clone()), &site.url).await.unwrap_err();
         assert_eq!(site.to("/register").len(), registrations);
     }
 }
 
-/// A store that outlives its client.
-struct Shared(Arc<mcp_runtime::client::MemoryTokens>);
+/// A store that outlives its client; clones are the same store.
+#[derive(Clone, Default)]
+struct KeptTokens(Arc<Mutex<HashMap<String, Value>>>);
 
-impl mcp_runtime::client::TokenStore for Shared {
+impl TokenStore for KeptTokens {
     fn load(&self, server: &str) -> std::io::Result<Option<Value>> {
-        self.0.load(server)
+        Ok(self.0.lock().unwrap().get(server).cloned())
     }
 
     fn save(&self, server: &str, kept: &Value) -> std::io::Result<()> {
-        self.0.save(server, kept)
+        self.0.lock().unwrap().insert(server.to_owned(), kept.clone());
+        Ok(())
     }
 }
 
@@ -253,8 +256,8 @@ impl mcp_runtime::client::TokenStore for Shared {
 async fn a_client_that_forgets_its_authorization_asks_the_user_again() {
     let site = Site::start(|_| None).await;
     let (oauth, visits) = user(agree);
-    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
-    let client = connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap();
+    let store = KeptTokens::default();
+    let client = connect(oauth.store(store.clone()), &site.url).await.unwrap();
     assert!(store_of(&store, &site.url).contains("good"));
     within(client.forget_authorization()).await.unwrap();
     assert!(!store_of(&store, &site.url).contains("good"));
@@ -262,8 +265,7 @@ async fn a_client_that_forgets_its_authorization_asks_the_user_again() {
     assert_eq!((visits.load(Ordering::SeqCst), site.to("/register").len()), (2, 1));
 }
 
-fn store_of(store: &mcp_runtime::client::MemoryTokens, url: &str) -> String {
-    use mcp_runtime::client::TokenStore as _;
+fn store_of(store: &KeptTokens, url: &str) -> String {
     store.load(url).unwrap().unwrap_or_default().to_string()
 }
 
@@ -291,8 +293,8 @@ async fn token_answers_that_other_servers_give_are_read_or_reported_as_what_they
     let loose = json!({ "access_token": "good", "expires_in": "3600", "scope": ["read", "write"], "token_type": null });
     let site =
         Site::start(move |seen| (seen.path == "/token").then(|| json_response(200, &[], &loose))).await;
-    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
-    let client = connect(user(agree).0.store(Shared(store.clone())), &site.url).await.unwrap();
+    let store = KeptTokens::default();
+    let client = connect(user(agree).0.store(store.clone()), &site.url).await.unwrap();
     within(client.call("t", json!({})).into_future()).await.unwrap();
     let kept: Value = serde_json::from_str(&store_of(&store, &site.url)).unwrap();
     assert!(kept["renew_at"].is_u64(), "{kept}");
@@ -542,7 +544,7 @@ async fn a_server_is_its_own_authorization_server_only_where_it_has_no_metadata(
 
 #[tokio::test]
 async fn metadata_that_cannot_be_fetched_costs_no_registration_and_no_token() {
-    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let store = KeptTokens::default();
     let (refuses, fails) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (refused, failed) = (refuses.clone(), fails.clone());
     let site = Site::start(move |seen| match seen.path.as_str() {
@@ -563,7 +565,7 @@ async fn metadata_that_cannot_be_fetched_costs_no_registration_and_no_token() {
     })
     .await;
     let (oauth, visits) = user(agree);
-    let client = connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap();
+    let client = connect(oauth.store(store.clone()), &site.url).await.unwrap();
     refuses.store(1, Ordering::SeqCst);
     fails.store(1, Ordering::SeqCst);
     let before = store_of(&store, &site.url);
@@ -609,9 +611,9 @@ async fn what_is_kept_for_one_user_is_not_shown_to_another_whose_tokens_were_tak
         }
     })
     .await;
-    let store = Arc::new(mcp_runtime::client::MemoryTokens::default());
+    let store = KeptTokens::default();
     let (oauth, visits) = user(agree);
-    let client = connect(oauth.store(Shared(store.clone())), &site.url).await.unwrap();
+    let client = connect(oauth.store(store.clone()), &site.url).await.unwrap();
     let read = async || within(client.read("x://y").into_future()).await.unwrap().text().unwrap();
     assert_eq!((read().await, read().await), ("ada".to_owned(), "ada".to_owned()));
     assert_eq!(site.methods().iter().filter(|method| *method == "resources/read").count(), 1);

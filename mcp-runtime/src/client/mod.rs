@@ -54,7 +54,7 @@ pub(crate) use self::link::child_process::manage_main;
 #[cfg(feature = "client-keyring")]
 pub use self::oauth::KeyringTokens;
 #[cfg(feature = "client-oauth")]
-pub use self::oauth::{FileTokens, IdentityProvider, MemoryTokens, OAuth, TokenStore};
+pub use self::oauth::{FileTokens, IdentityProvider, OAuth, TokenStore};
 #[cfg(all(feature = "client", feature = "skills"))]
 pub use self::requests::verified_skills::{SkillFileInfo, SkillInfo};
 #[cfg(feature = "client")]

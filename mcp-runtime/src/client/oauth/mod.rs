@@ -28,7 +28,8 @@ pub(super) use authorizer::{Authorizer, NewToken};
 #[cfg(feature = "client-keyring")]
 pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;
-pub use token_store::{FileTokens, MemoryTokens, TokenStore};
+use token_store::MemoryTokens;
+pub use token_store::{FileTokens, TokenStore};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use url::Url;

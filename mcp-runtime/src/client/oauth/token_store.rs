@@ -38,13 +38,7 @@ pub trait TokenStore: Send + Sync {
 
 /// Keeps tokens as long as the program runs.
 #[derive(Default)]
-pub struct MemoryTokens(Mutex<HashMap<String, Value>>);
-
-impl std::fmt::Debug for MemoryTokens {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemoryTokens").finish_non_exhaustive()
-    }
-}
+pub(super) struct MemoryTokens(Mutex<HashMap<String, Value>>);
 
 impl TokenStore for MemoryTokens {
     fn load(&self, server: &str) -> io::Result<Option<Value>> {

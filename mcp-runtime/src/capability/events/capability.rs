@@ -63,7 +63,7 @@ impl Events {
     fn webhook(&self, server: &Server, registry: &Registry, request: Request<'_>) -> Result<Response, Reply> {
         #[cfg(feature = "events-webhook")]
         if let Some(webhooks) = registry.capabilities.get::<super::webhook::Webhooks>() {
-            return webhooks.clone().answer(server, registry, request);
+            return webhooks.answer(server, registry, request);
         }
         let _without_webhooks = registry;
         if request.context.caller.is_none() {

@@ -145,14 +145,16 @@ impl Validator {
     /// # Errors
     /// The validation errors, as [`validate`](Self::validate) returns them.
     pub fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
-        if self.streamed_rules().is_some_and(|rules| stream_check::is_valid(rules, json)) {
+        let rules = self.streamed_rules();
+        if rules.is_some_and(|rules| stream_check::is_valid(rules, json)) {
             return Ok(());
         }
         let value: Value = serde_json::from_str(json).map_err(|error| {
             let mismatch = Mismatch::new("JSON", format!("is not valid JSON: {error}"));
             vec![ValidationError::new(&ValuePath::Root, mismatch)]
         })?;
-        let errors = self.validate(&value);
+        // what was refused as a text most probably does not conform
+        let errors = if rules.is_some() { self.errors(&value) } else { self.validate(&value) };
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 

@@ -260,6 +260,8 @@ struct CheckError {
     has_duplicates: bool,
     /// A key is not valid text, so that not all members were found.
     is_unreadable: bool,
+    /// The validator refused them.
+    is_refused: bool,
 }
 
 /// Refused arguments after harmless mistakes in them were repaired, and what remains wrong.
@@ -326,7 +328,7 @@ impl<'a> CallParts<'a> {
         let Ok(found) = self.fill(text, values) else {
             // a key that is not valid text
             let has_duplicates = has_duplicate_keys(text);
-            return Err(CheckError { has_duplicates, is_unreadable: true });
+            return Err(CheckError { has_duplicates, is_unreadable: true, is_refused: false });
         };
         // decoding looks at neither the keys of ignored members nor those of maps
         let has_duplicates = found.duplicate
@@ -337,11 +339,11 @@ impl<'a> CallParts<'a> {
             };
         let is_refused = has_duplicates || (found.unknown && self.strict && !has_flatten(self.args));
         if is_refused {
-            return Err(CheckError { has_duplicates, is_unreadable: false });
+            return Err(CheckError { has_duplicates, ..CheckError::default() });
         }
         // a refusal has to be confirmed, which the repair does
         let is_accepted = self.validator.is_none_or(|validator| validator.accepts(text));
-        if is_accepted { Ok(()) } else { Err(CheckError::default()) }
+        if is_accepted { Ok(()) } else { Err(CheckError { is_refused: true, ..CheckError::default() }) }
     }
 
     fn fill<'t>(
@@ -365,14 +367,17 @@ impl<'a> CallParts<'a> {
         let (Input::Json(text), Some(tool)) = (self.input, self.tool) else {
             return Err(Failure::Arguments("invalid arguments".into()));
         };
-        let CheckError { has_duplicates, is_unreadable } = check_error.unwrap_or_default();
+        // without an error the handler refused them, after the validator accepted them
+        let was_accepted = check_error.is_none();
+        let CheckError { has_duplicates, is_unreadable, is_refused } = check_error.unwrap_or_default();
+        let verdict = (was_accepted || is_refused).then_some(was_accepted);
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
         let repaired = if tool.repairs_all(text) {
             report::repair(tool, text, self.strict)
         } else if is_unreadable || has_flatten(self.args) {
-            Ok((None, self.violations(text)))
+            Ok((None, self.violations(text, verdict)))
         } else {
-            self.repair_smallest(tool, refused, tool.max_repaired(text.len()))
+            self.repair_smallest(tool, refused, tool.max_repaired(text.len()), verdict)
         };
         let (repaired, violations, unreadable) = match repaired {
             Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
@@ -388,12 +393,13 @@ impl<'a> CallParts<'a> {
     }
 
     /// As [`report::repair`], if all arguments together have too many values for that: those with most of them are left as
-    /// they are.
+    /// they are. `verdict` is whether the validator accepts all as they are, if it was asked.
     fn repair_smallest(
         &self,
         tool: &ToolInput,
         values: &[Option<RawArgument<'_>>],
         most: usize,
+        verdict: Option<bool>,
     ) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
         let mut members: Vec<(usize, &str, &str)> = Vec::new();
         for (arg, value) in self.args.iter().zip(values) {
@@ -415,16 +421,24 @@ impl<'a> CallParts<'a> {
         let repaired = repaired.map(|repaired| join_objects(&repaired, &object_text(large)));
         if found.is_empty() {
             found = match &repaired {
-                Some(repaired) => self.violations(repaired),
-                None => self.violations(&join_objects(&object_text(small), &object_text(large))),
+                Some(repaired) => self.violations(repaired, None),
+                None => self.violations(&join_objects(&object_text(small), &object_text(large)), verdict),
             };
         }
         Ok((repaired, found))
     }
 
-    /// The violations of the keywords that decoding does not enforce.
-    fn violations(&self, text: &str) -> Vec<ValidationError> {
-        self.validator.and_then(|validator| validator.validate_str(text).err()).unwrap_or_default()
+    /// The violations of the keywords that decoding does not enforce, in a text that the validator is known to accept or to
+    /// refuse, or was not asked about.
+    fn violations(&self, text: &str, verdict: Option<bool>) -> Vec<ValidationError> {
+        let Some(validator) = self.validator.filter(|_| verdict != Some(true)) else { return Vec::new() };
+        if verdict.is_some()
+            && let Ok(value) = serde_json::from_str(text)
+        {
+            // to check it again before its errors are collected would take as long as that
+            return validator.errors(&value);
+        }
+        validator.validate_str(text).err().unwrap_or_default()
     }
 
     /// The keys that name no parameter.

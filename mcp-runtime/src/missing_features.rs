@@ -81,6 +81,15 @@ missing! {
     }
 }
 
+#[cfg(all(feature = "http", not(feature = "http-sse")))]
+missing! {
+    HttpSseFeature:
+        "this method needs the feature `http-sse` of `mcp-runtime`",
+        "the feature `http-sse` is off",
+        "add it to the dependency in Cargo.toml: `features = [\"http-sse\"]`";
+    crate::config::HttpOptions { fn legacy_sse<A>(Self, A) -> Self; }
+}
+
 #[cfg(not(feature = "axum"))]
 missing! {
     AxumFeature:

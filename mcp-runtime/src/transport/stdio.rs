@@ -13,7 +13,7 @@ use tokio::{runtime::Handle, sync::oneshot};
 use super::{
     ServingFuture,
     signal::{StopSignals, second_signal},
-    stream_connection::{ConnectionParts, FLUSH_SIZE, StreamConnection},
+    stream_connection::{ConnectionParts, StreamConnection},
     writer::{ConnectionWriter, OutputBuffer, WriteMode},
 };
 use crate::core::server::{Result, Server, ServerBuilder};
@@ -132,16 +132,7 @@ fn read(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
-        while connection.serve_line(&mut out) {
-            if out.bytes.len() >= FLUSH_SIZE {
-                out.flush(writer);
-                if writer.is_full() {
-                    runtime.block_on(writer.wait_for_capacity());
-                }
-            }
-        }
-        out.flush(writer);
-        if writer.is_full() {
+        while !connection.serve_lines(&mut out) {
             runtime.block_on(writer.wait_for_capacity());
         }
         if writer.is_closed() {
@@ -149,7 +140,6 @@ fn read(
         }
     }
     connection.serve_last_line(&mut out);
-    out.flush(writer);
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     ServingFuture,
-    stream_connection::{ConnectionParts, FLUSH_SIZE, SHUTDOWN_TIMEOUT, StreamConnection},
+    stream_connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
     writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
 };
 use crate::core::server::{Result, Server};
@@ -90,19 +90,11 @@ async fn read(
             0 => break,
             bytes => connection.advance(bytes),
         }
-        while connection.serve_line(&mut out) {
-            if out.bytes.len() >= FLUSH_SIZE {
-                out.flush(writer);
-                writer.wait_for_capacity().await;
-            }
-        }
-        out.flush(writer);
-        if writer.is_full() {
+        while !connection.serve_lines(&mut out) {
             writer.wait_for_capacity().await;
         }
     }
     connection.serve_last_line(&mut out);
-    out.flush(writer);
     Ok(())
 }
 

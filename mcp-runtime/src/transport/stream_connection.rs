@@ -33,7 +33,7 @@ use crate::core::{
 /// Bytes of one line, which is one message.
 const MAX_LINE: usize = 4 << 20;
 /// Bytes of replies after which they are flushed even if more requests have been read already.
-pub(crate) const FLUSH_SIZE: usize = 64 << 10;
+const FLUSH_SIZE: usize = 64 << 10;
 /// How long calls may run after the input of a byte stream has ended, unless `shutdown_timeout` is set.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -146,11 +146,26 @@ impl StreamConnection {
         self.buffer.advance(bytes);
     }
 
-    /// Serves the next complete line that has been read; `false` if there is none.
-    pub(crate) fn serve_line(&mut self, out: &mut OutputBuffer) -> bool {
-        let Some(line) = self.buffer.next_line() else { return false };
-        self.serve(line, out);
-        true
+    /// Serves the complete lines that have been read, and sends the replies; `false` if the client must read some of them
+    /// before it continues.
+    pub(crate) fn serve_lines(&mut self, out: &mut OutputBuffer) -> bool {
+        loop {
+            let line = self.buffer.next_line();
+            let is_last = line.is_none();
+            if let Some(line) = line {
+                self.serve(line, out);
+            }
+            if is_last || out.bytes.len() >= FLUSH_SIZE {
+                let writer = &self.scheduler.writer;
+                out.flush(writer);
+                if writer.is_full() {
+                    return false;
+                }
+            }
+            if is_last {
+                return true;
+            }
+        }
     }
 
     /// Serves what follows the last line ending, once the input has ended.
@@ -158,6 +173,7 @@ impl StreamConnection {
         if let Some(line) = self.buffer.last_line() {
             self.serve(line, out);
         }
+        out.flush(&self.scheduler.writer);
     }
 
     fn serve(&mut self, line: Line, out: &mut OutputBuffer) {

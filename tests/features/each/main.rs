@@ -242,6 +242,13 @@ async fn main() {
         assert!(response.starts_with("HTTP/1.1 200") && response.contains("\"text\":\"3\""), "{response}");
     }
 
+    #[cfg(feature = "http-sse")]
+    {
+        let post = "POST /sse?sessionId=none HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        let response = serve_http(server().http(|http| http.legacy_sse("/sse")), post.to_owned()).await;
+        assert!(response.contains("the event stream does not exist"), "{response}");
+    }
+
     #[cfg(feature = "install")]
     {
         let arguments = ["cursor", "--print", "--name", "files", "--", "a-server"].map(String::from);

@@ -220,8 +220,7 @@ impl HttpOptions {
         if self.has_path(path) {
             return Some(format!("`{path}` is the path of {what} and of something else\nwrite another"));
         }
-        let is_path = path.starts_with('/') && !path.contains(['{', '}', '*', '?', '#']);
-        (!is_path).then(|| format!("`{path}` is not a path for {what}\nwrite one such as `/metrics`"))
+        (!is_path(path)).then(|| format!("`{path}` is not a path for {what}\nwrite one such as `/metrics`"))
     }
 
     /// Whether the endpoint seems to be at a URL that is published. Proxies may add a prefix to its path, but not a suffix.
@@ -230,11 +229,14 @@ impl HttpOptions {
         url.map_or(true, |url| url.path().trim_end_matches('/').ends_with(self.path.trim_end_matches('/')))
     }
 
-    /// Whether this is the path of the endpoint, of HTTP+SSE or of a probe.
-    pub(crate) fn has_path(&self, path: &str) -> bool {
+    /// The paths of the endpoint, of HTTP+SSE and of the probes.
+    fn paths(&self) -> impl Iterator<Item = &String> {
         let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
-        let mut paths = [&self.path].into_iter().chain(&self.sse_path).chain(health);
-        paths.any(|known| known == path)
+        [&self.path].into_iter().chain(&self.sse_path).chain(health)
+    }
+
+    pub(crate) fn has_path(&self, path: &str) -> bool {
+        self.paths().any(|known| known == path)
     }
 
     /// Everything that cannot be served. The builder calls it once.
@@ -252,10 +254,8 @@ impl HttpOptions {
                     .into(),
             );
         }
-        let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
-        let paths: Vec<&String> = [&self.path].into_iter().chain(&self.sse_path).chain(health).collect();
-        for path in &paths {
-            if !path.starts_with('/') || path.contains(['{', '}', '*', '?', '#']) {
+        for path in self.paths() {
+            if !is_path(path) {
                 problems.push(format!("`{path}` is not a path for an endpoint\nwrite one such as `/mcp`"));
             }
         }
@@ -265,7 +265,7 @@ impl HttpOptions {
         }
         if let Some((live, ready)) = &self.health.paths
             && let Some(path) =
-                [live, ready].into_iter().find(|path| paths.iter().filter(|other| *other == path).count() > 1)
+                [live, ready].into_iter().find(|path| self.paths().filter(|other| other == path).count() > 1)
         {
             problems.push(format!(
                 "`{path}` is the path of a probe and of something else\n\
@@ -293,15 +293,19 @@ impl HttpOptions {
 }
 
 impl HttpOptions {
-    /// Whether something says that clients reach the server through a proxy.
     /// Whether the address of a client may be that of a proxy, which all clients share.
     pub(crate) fn hides_addresses(&self) -> bool {
         self.behind_proxy && self.client_address.is_none() && self.trusted_proxies.is_empty()
     }
 
+    /// Whether something says that clients reach the server through a proxy.
     pub(crate) fn is_behind_proxy(&self) -> bool {
         self.behind_proxy || self.client_address.is_some() || !self.trusted_proxies.is_empty()
     }
+}
+
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && !text.contains(['{', '}', '*', '?', '#'])
 }
 
 /// Whether a text is `host[:port]`.
@@ -601,23 +605,6 @@ impl HttpOptions {
                 }
             }),
         });
-        self
-    }
-
-    /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a separate path.
-    ///
-    /// For clients that know no other; disabled by default. A client opens an event stream there with GET,
-    /// and sends its messages to the URL that the first event names. The stream is the session: it ends with
-    /// the connection, and only the process that has it takes the client's messages.
-    ///
-    /// ```
-    /// # fn main() -> mcp_runtime::Result<()> {
-    /// let server = mcp_runtime::server!().http(|http| http.legacy_sse("/sse")).build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn legacy_sse(mut self, path: impl Into<String>) -> Self {
-        self.sse_path = Some(path.into());
         self
     }
 

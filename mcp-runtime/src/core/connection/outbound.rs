@@ -218,6 +218,11 @@ impl Outbound {
         }
     }
 
+    /// A permit for bytes that will be sent to the receiver; `None` if its owner leaves too many unread.
+    pub(crate) fn charge(&self, bytes: usize) -> Option<Permit> {
+        self.bytes.acquire_last(&self.owner, bytes)
+    }
+
     /// Ends the stream after the messages in the queue.
     pub(crate) fn finish(&self) {
         let waker = {

@@ -19,7 +19,7 @@ use tokio::{
 use super::{
     cut_off::{CutOff, CutOffWaiter},
     endpoint::Endpoint,
-    http_error::HttpError,
+    http_error::{HttpError, TOO_MANY_UNREAD},
     legacy::LegacyClient,
     request_connection::RequestConnection,
     response_body::{
@@ -172,9 +172,7 @@ pub(super) async fn drive_calls(endpoint: &Endpoint, calls: &mut Calls, outbound
     let send_replies = |calls: &mut Calls| {
         for (id, reply) in calls.take_replies() {
             if outbound.put(encode_reply(&endpoint.server, &id, revision, &reply)) == Put::Full {
-                let refused = Reply::unavailable(
-                    "the reply is too large as long as this client has not read its other replies\nread them, and try again",
-                );
+                let refused = Reply::unavailable(TOO_MANY_UNREAD);
                 outbound.put_short(encode_reply(&endpoint.server, &id, revision, &refused));
             }
         }

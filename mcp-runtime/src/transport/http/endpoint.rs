@@ -42,8 +42,6 @@ pub(super) struct Endpoint {
     /// Set if the server identifies callers.
     pub(super) access_rules: Option<Arc<AccessRules>>,
     no_extensions: Arc<Extensions>,
-    /// Whether proxies may name the clients of their requests.
-    trusts_proxies: bool,
     /// Whether the warning about the header of trusted proxies was logged.
     has_warned: AtomicBool,
     /// Fires when the server stops.
@@ -74,7 +72,6 @@ impl Endpoint {
             budgets: Budgets::new(&options),
             access_rules: options.identifies_callers().then(|| server.access_rules().clone()),
             no_extensions: Arc::default(),
-            trusts_proxies: !options.trusted_proxies.is_empty(),
             has_warned: AtomicBool::new(false),
             shutdown: CancellationToken::default(),
             cut_off: CutOff::new(connections.is_some()),
@@ -89,7 +86,7 @@ impl Endpoint {
         let mut is_known = true;
         let named = match (&self.options.client_address, address) {
             (Some(find), address) => find(&parts, address),
-            (None, Some(peer)) if self.trusts_proxies => {
+            (None, Some(peer)) if !self.options.trusted_proxies.is_empty() => {
                 match self.options.trusted_proxies.find_client(&parts.headers, peer) {
                     ForwardedClient::Address(address) => Some(address),
                     ForwardedClient::Peer => {

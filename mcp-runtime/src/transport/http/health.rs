@@ -13,7 +13,7 @@ use std::{
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
-use super::{http_error::method_not_allowed, response_body::ResponseBody};
+use super::{http_error::HttpError, response_body::ResponseBody};
 use crate::core::{config::ReadinessCheck, single_flight::SingleFlight, sync::Mutex};
 
 /// How long the outcome of the checks is good for, so that frequent probes do not become load on what they check.
@@ -55,13 +55,17 @@ impl Health {
 
     /// Answers whether the process is alive.
     pub(super) fn answer_live(method: &Method) -> Response<ResponseBody> {
-        if is_read(method) { probe_response(StatusCode::OK, "alive\n") } else { method_not_allowed(METHODS) }
+        if is_read(method) {
+            probe_response(StatusCode::OK, "alive\n")
+        } else {
+            HttpError::method_not_allowed(METHODS).into()
+        }
     }
 
     /// Answers whether the server should get requests.
     pub(super) async fn answer_ready(&self, method: &Method) -> Response<ResponseBody> {
         if !is_read(method) {
-            return method_not_allowed(METHODS);
+            return HttpError::method_not_allowed(METHODS).into();
         }
         if self.is_stopping() {
             return probe_response(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");

@@ -16,6 +16,10 @@ use crate::core::{
 #[cfg(feature = "auth")]
 use crate::{auth::RefusedCaller, core::admission::whole_seconds};
 
+/// Why a client does not get a reply.
+pub(super) const TOO_MANY_UNREAD: &str =
+    "the reply is too large as long as this client has not read its other replies\nread them, and try again";
+
 /// The error of a request that is refused before dispatch.
 #[derive(Debug)]
 pub(super) struct HttpError {
@@ -63,6 +67,12 @@ impl HttpError {
     pub(super) fn unknown_transfer_coding() -> Self {
         let message = "`Transfer-Encoding` is not `chunked` alone";
         Self { status: StatusCode::NOT_IMPLEMENTED, ..Self::bad_request(message) }.closing()
+    }
+
+    /// `405`: `allow` lists the methods that are served.
+    pub(super) fn method_not_allowed(allow: &'static str) -> Self {
+        let error = Self::invalid(Refusal::NotAllowed, "this HTTP method is not served here");
+        error.with(header::ALLOW, HeaderValue::from_static(allow))
     }
 
     pub(super) fn unknown_session() -> Self {
@@ -139,8 +149,7 @@ impl HttpError {
     }
 
     pub(super) fn too_many_unread_bytes() -> Self {
-        let message = "the reply is too large as long as this client has not read its other replies\nread them, and try again";
-        Self::new(Refusal::Unread, INTERNAL_ERROR, message)
+        Self::new(Refusal::Unread, INTERNAL_ERROR, TOO_MANY_UNREAD)
     }
 
     /// The caller is not authenticated.
@@ -183,12 +192,4 @@ impl From<HttpError> for Response<ResponseBody> {
     fn from(error: HttpError) -> Self {
         error.into_response(None)
     }
-}
-
-/// A `405` response; `allow` lists the methods that are served.
-pub(super) fn method_not_allowed(allow: &'static str) -> Response<ResponseBody> {
-    let error = HttpError::invalid(Refusal::NotAllowed, "this HTTP method is not served here");
-    let mut response = error.into_response(None);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
-    response
 }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    http_error::method_not_allowed,
+    http_error::HttpError,
     response_body::{ResponseBody, empty_response},
 };
 use crate::core::server::{Error, Result, Server};
@@ -28,7 +28,7 @@ const PATH: &str = "/metrics";
 /// The metrics, if they are collected.
 pub(super) fn metrics_response(server: &Server, method: &Method) -> Response<ResponseBody> {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        return method_not_allowed("GET, HEAD");
+        return HttpError::method_not_allowed("GET, HEAD").into();
     }
     let Some(text) = server.metrics() else { return empty_response(StatusCode::NOT_FOUND) };
     let mut response = Response::new(ResponseBody::complete(text.into_bytes()));

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     headers::ProtocolHeaders,
-    http_error::method_not_allowed,
+    http_error::HttpError,
     request_connection::RequestConnection,
     response_body::{ResponseBody, charge_response, empty_response},
     service::{HttpHandler, Route},
@@ -59,7 +59,7 @@ impl PublicDocument {
                 response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(ALLOW));
                 return response;
             }
-            _ => return method_not_allowed(ALLOW),
+            _ => return HttpError::method_not_allowed(ALLOW).into(),
         };
         let headers = response.headers_mut();
         headers.insert(header::ETAG, self.etag.clone());

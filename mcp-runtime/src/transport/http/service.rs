@@ -26,7 +26,7 @@ use super::{
     guard::Guard,
     headers::{HeaderField, ProtocolHeaders, check_headers},
     health::Health,
-    http_error::{HttpError, method_not_allowed},
+    http_error::HttpError,
     legacy::Legacy,
     request_body::{IncomingBody, discard_refused, read_body},
     request_connection::{Peer, RequestConnection},
@@ -253,14 +253,9 @@ impl HttpHandler {
             (Route::Mcp, &Method::GET | &Method::DELETE) => {
                 self.legacy.get_or_delete(endpoint, connection, &headers).await
             }
-            (Route::HttpSse, &Method::GET) => {
-                self.legacy.sse.open(endpoint, connection).unwrap_or_else(Into::into)
-            }
-            (Route::HttpSse, &Method::POST) => {
-                let sse = &self.legacy.sse;
-                sse.post(endpoint, connection, &headers, body).await.unwrap_or_else(Into::into)
-            }
-            _ => method_not_allowed(allow()),
+            #[cfg(feature = "http-sse")]
+            (Route::HttpSse, _) => self.legacy.sse.answer(endpoint, connection, &headers, body).await,
+            _ => HttpError::method_not_allowed(allow()).into(),
         };
         charge_response(&mut response, connection, None);
         // 400 is the reply to what is not a request, or to a caller whose token is not where it must be

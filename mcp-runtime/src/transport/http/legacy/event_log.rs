@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     core::{
-        admission::{HALF, Owner, Permit, Quota, Shares},
+        admission::{HALF, Owner, Permit, Quota},
+        connection::Outbound,
         crypto::random_bytes,
         store::{Append, Appended, LogEntry, MemoryLogs, Table},
         sync::Mutex,
@@ -136,14 +137,9 @@ pub(super) struct MissedEvents {
 
 impl MissedEvents {
     /// Those of a stream that have messages; `None` if their reader leaves too many bytes unread.
-    pub(super) fn new(
-        stream: &str,
-        mut events: Vec<LogEntry>,
-        unread: &Arc<Shares>,
-        owner: &Owner,
-    ) -> Option<Self> {
+    pub(super) fn new(stream: &str, mut events: Vec<LogEntry>, reader: &Outbound) -> Option<Self> {
         events.retain(|event| !event.bytes.is_empty());
-        let permit = unread.acquire_last(owner, events.iter().map(Self::cost).sum())?;
+        let permit = reader.charge(events.iter().map(Self::cost).sum())?;
         Some(Self { stream: stream.into(), events, permit })
     }
 

@@ -28,10 +28,9 @@ use crate::{
     transport::http::{
         endpoint::Endpoint,
         headers::{HeaderField, ProtocolHeaders},
-        http_error::{HttpError, method_not_allowed},
+        http_error::HttpError,
         request_connection::RequestConnection,
         response_body::{ResponseBody, event_stream_response},
-        sse::StreamDeadline,
     },
 };
 
@@ -45,9 +44,8 @@ struct Get<'g> {
     guard: SessionGuard<Arc<ResumableStream>>,
     caller: Option<Arc<Principal>>,
     owner: Owner,
-    permit: Permit,
-    /// When its response ends.
-    end: StreamDeadline,
+    /// Sends to the body of the response.
+    sender: EventSender,
 }
 
 impl Sessions {
@@ -84,61 +82,57 @@ impl Sessions {
         if self.event_logs.is_some() {
             end = end.of_resumable(session.revision);
         }
-        let get = Get { endpoint, session, guard, caller, owner, permit, end };
-        let Some(id) = resumed else { return self.open_standalone(get, None) };
-        // another process has the stream, or has had it: its client starts another session
-        if !self.event_logs.as_ref().is_some_and(|logs| logs.has_sent(&id)) {
-            return Err(HttpError::unknown_session());
+        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
+        let get = Get { endpoint, session, guard, caller, owner, sender };
+        match resumed {
+            None => self.open_standalone(get, None)?,
+            // another process has the stream, or has had it: its client starts another session
+            Some(id) if !self.event_logs.as_ref().is_some_and(|logs| logs.has_sent(&id)) => {
+                return Err(HttpError::unknown_session());
+            }
+            Some(id) => {
+                get.sender.put_short(id.priming_event(get.session.revision));
+                let running = get.guard.data.streams().get(id.stream).cloned();
+                match (running, id.kind) {
+                    (Some(stream), _) => resume_running(get, &id, stream)?,
+                    (None, StreamKind::Call) => self.resume_logged(get, &id)?,
+                    (None, StreamKind::Standalone) => self.open_standalone(get, Some(&id))?,
+                }
+            }
         }
-        let running = get.guard.data.streams().get(id.stream).cloned();
-        match (running, id.kind) {
-            (Some(stream), _) => resume_running(get, &id, stream),
-            (None, StreamKind::Call) => self.resume_logged(get, &id),
-            (None, StreamKind::Standalone) => self.open_standalone(get, Some(&id)),
-        }
+        Ok(event_stream_response(body))
     }
 
     /// Resumes the stream of a call that has ended, from its log.
-    fn resume_logged(&self, get: Get<'_>, id: &EventId<'_>) -> Result<Response<ResponseBody>, HttpError> {
+    fn resume_logged(&self, get: Get<'_>, id: &EventId<'_>) -> Result<(), HttpError> {
         let events = self.read_missed(&get, id).ok_or_else(HttpError::unknown_event_id)?;
         // nothing to send: after an empty stream the client would reconnect once more
         if events.iter().all(|event| event.bytes.is_empty()) {
-            return Ok(method_not_allowed("POST, DELETE"));
+            return Err(HttpError::method_not_allowed("POST, DELETE"));
         }
-        let Get { endpoint, session, owner, permit, end, .. } = get;
-        let unread = &endpoint.budgets.outbound;
-        let missed = MissedEvents::new(id.stream, events, unread, &owner);
+        let sender = get.sender;
+        let missed = MissedEvents::new(id.stream, events, &sender);
         let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
-        let (sender, body) = EventSender::new(unread, owner, Some(permit), end);
-        sender.put_short(id.priming_event(session.revision));
         spawn(async move {
             missed.send(&sender).await;
         });
-        Ok(event_stream_response(body))
+        Ok(())
     }
 
     /// Opens a standalone stream: a new one, or one in place of `resumed`, which has ended.
-    fn open_standalone(
-        &self,
-        get: Get<'_>,
-        resumed: Option<&EventId<'_>>,
-    ) -> Result<Response<ResponseBody>, HttpError> {
-        // evicted events are lost, but more may follow
-        let missed = resumed.map(|id| (id, self.read_missed(&get, id).unwrap_or_default()));
-        let Get { endpoint, session, guard, caller, owner, permit, end } = get;
-        let unread = &endpoint.budgets.outbound;
-        let (sender, body) = EventSender::new(unread, owner.clone(), Some(permit), end);
+    fn open_standalone(&self, get: Get<'_>, resumed: Option<&EventId<'_>>) -> Result<(), HttpError> {
         let mut replayed = None;
-        if let Some((id, events)) = missed {
-            sender.put_short(id.priming_event(session.revision));
-            let missed = MissedEvents::new(id.stream, events, unread, &owner);
+        if let Some(id) = resumed {
+            // evicted events are lost, but more may follow
+            let events = self.read_missed(&get, id).unwrap_or_default();
+            let missed = MissedEvents::new(id.stream, events, &get.sender);
             replayed = Some(missed.ok_or_else(HttpError::too_many_unread_bytes)?);
         }
+        let Get { endpoint, session, guard, caller, owner, sender } = get;
         let logs = self.event_logs.as_ref();
         let standalone = StandaloneStream::open(endpoint, logs, guard, &session, caller, owner);
-        let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
-        spawn(standalone.run(sender, replayed));
-        Ok(event_stream_response(body))
+        spawn(standalone.ok_or_else(HttpError::too_many_streams)?.run(sender, replayed));
+        Ok(())
     }
 
     /// The events after this one, as far as its log has them; `None` if it has no log.
@@ -149,22 +143,14 @@ impl Sessions {
 }
 
 /// Resumes a stream that runs.
-fn resume_running(
-    get: Get<'_>,
-    id: &EventId<'_>,
-    stream: Arc<ResumableStream>,
-) -> Result<Response<ResponseBody>, HttpError> {
-    let Get { endpoint, session, guard, caller, owner, permit, end } = get;
+fn resume_running(get: Get<'_>, id: &EventId<'_>, stream: Arc<ResumableStream>) -> Result<(), HttpError> {
+    let Get { guard, caller, sender, .. } = get;
     if id.kind == StreamKind::Standalone {
         guard.data.standalone.set_caller(caller);
     }
-    let unread = endpoint.budgets.outbound.clone();
-    let missed = stream.read_missed(&unread, &owner, id.number);
-    let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
-    let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
-    sender.put_short(id.priming_event(session.revision));
-    spawn(async move { stream.resume(&sender, missed, (&unread, &owner)).await });
-    Ok(event_stream_response(body))
+    let missed = stream.read_missed(&sender, id.number).ok_or_else(HttpError::too_many_unread_bytes)?;
+    spawn(async move { stream.resume(&sender, missed).await });
+    Ok(())
 }
 
 /// A standalone stream.

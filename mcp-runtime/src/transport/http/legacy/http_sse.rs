@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use http::{Response, StatusCode, request::Parts};
+use http::{Method, Response, StatusCode, request::Parts};
 use tokio::{
     runtime::Handle,
     sync::mpsc,
@@ -15,6 +15,7 @@ use tokio::{
 use super::event_sender::EventSender;
 use crate::{
     core::{
+        config::HttpOptions,
         connection::{ClientData, Principal},
         crypto::random_id,
         spawn::spawn,
@@ -40,6 +41,25 @@ use crate::{
 const MAX_QUEUED: usize = 16;
 /// The query parameter with the stream's name.
 const NAME_PARAMETER: &str = "sessionId=";
+
+impl HttpOptions {
+    /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a separate path.
+    ///
+    /// For clients that know no other; disabled by default. A client opens an event stream there with GET,
+    /// and sends its messages to the URL that the first event names. The stream is the session: it ends with
+    /// the connection, and only the process that has it takes the client's messages.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().http(|http| http.legacy_sse("/sse")).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn legacy_sse(mut self, path: impl Into<String>) -> Self {
+        self.sse_path = Some(path.into());
+        self
+    }
+}
 
 /// The streams that the clients of one endpoint have opened, by name; clones share them.
 #[derive(Default, Clone)]
@@ -71,8 +91,23 @@ impl SseStreams {
         SseRegistration { name, streams: self.clone() }
     }
 
+    pub(in crate::transport::http) async fn answer(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        request: &Arc<RequestConnection>,
+        headers: &ProtocolHeaders<'_>,
+        body: IncomingBody,
+    ) -> Response<ResponseBody> {
+        let answer = match request.parts().method {
+            Method::GET => self.open(endpoint, request),
+            Method::POST => self.post(endpoint, request, headers, body).await,
+            _ => return HttpError::method_not_allowed("GET, POST").into(),
+        };
+        answer.unwrap_or_else(Into::into)
+    }
+
     /// Answers GET: opens a stream, whose first event contains the path for messages, as some clients resolve nothing else.
-    pub(in crate::transport::http) fn open(
+    fn open(
         &self,
         endpoint: &Arc<Endpoint>,
         request: &Arc<RequestConnection>,
@@ -110,7 +145,7 @@ impl SseStreams {
     }
 
     /// Answers POST: passes a message to the stream that the query names.
-    pub(in crate::transport::http) async fn post(
+    async fn post(
         &self,
         endpoint: &Endpoint,
         request: &RequestConnection,

@@ -7,6 +7,7 @@ mod event_id;
 mod event_log;
 mod event_sender;
 mod get;
+#[cfg(feature = "http-sse")]
 mod http_sse;
 mod legacy_connection;
 mod post;
@@ -20,16 +21,12 @@ mod standalone;
 use std::sync::Arc;
 
 use http::{Method, Response};
-use http_sse::SseStreams;
 pub(super) use legacy_connection::LegacyClient;
 use sessions::Sessions;
 
 use super::{
-    endpoint::Endpoint,
-    headers::ProtocolHeaders,
-    http_error::{HttpError, method_not_allowed},
-    request_connection::RequestConnection,
-    response_body::ResponseBody,
+    endpoint::Endpoint, headers::ProtocolHeaders, http_error::HttpError,
+    request_connection::RequestConnection, response_body::ResponseBody,
 };
 #[cfg(test)]
 use crate::core::admission::Owner;
@@ -40,13 +37,18 @@ pub(super) struct Legacy {
     /// Absent in stateless mode.
     sessions: Option<Arc<Sessions>>,
     /// The clients of HTTP+SSE.
-    pub(super) sse: SseStreams,
+    #[cfg(feature = "http-sse")]
+    pub(super) sse: http_sse::SseStreams,
 }
 
 impl Legacy {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Self {
         let sessions = (!options.stateless).then(|| Sessions::new(server, options));
-        Self { sessions, sse: SseStreams::default() }
+        Self {
+            sessions,
+            #[cfg(feature = "http-sse")]
+            sse: http_sse::SseStreams::default(),
+        }
     }
 
     /// The methods that are served, for `Allow`.
@@ -93,7 +95,7 @@ impl Legacy {
             return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
         }
         let Some(sessions) = self.sessions.as_ref().filter(|_| !headers.is_modern()) else {
-            return method_not_allowed("POST");
+            return HttpError::method_not_allowed("POST").into();
         };
         if let Err(name) = headers.check_repeated() {
             return headers.repeated_error(name).into();

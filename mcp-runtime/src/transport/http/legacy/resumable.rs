@@ -15,7 +15,7 @@ use super::{
 use crate::core::sync::{Mutex, MutexGuard};
 use crate::{
     core::{
-        admission::{Owner, Permit, Shares},
+        admission::{Owner, Permit},
         connection::{Outbound, Receiver},
         dispatch::Calls,
         protocol::Revision,
@@ -225,31 +225,21 @@ impl ResumableStream {
 
     /// The events after number `received`, and the number of the last one there is; `None` if their reader leaves too many
     /// bytes unread.
-    pub(super) fn read_missed(
-        &self,
-        unread: &Arc<Shares>,
-        owner: &Owner,
-        received: u64,
-    ) -> Option<(MissedEvents, u64)> {
+    pub(super) fn read_missed(&self, reader: &Outbound, received: u64) -> Option<(MissedEvents, u64)> {
         let log = self.log.as_ref()?;
         let (events, last) = {
             let state = self.state();
             (log.read_after(received).unwrap_or_default(), state.last)
         };
-        Some((MissedEvents::new(&log.stream, events, unread, owner)?, last))
+        Some((MissedEvents::new(&log.stream, events, reader)?, last))
     }
 
     /// Sends the events that a client has missed, and attaches its sender unless the stream has ended.
-    pub(super) async fn resume(
-        &self,
-        sender: &EventSender,
-        (mut missed, mut last): (MissedEvents, u64),
-        (unread, owner): (&Arc<Shares>, &Owner),
-    ) {
+    pub(super) async fn resume(&self, sender: &EventSender, (mut missed, mut last): (MissedEvents, u64)) {
         // events that the log has evicted cannot be sent any more
         while missed.send(sender).await && !self.attach(sender, last) {
             // without room the response ends here, and the client comes back for the rest
-            let Some(read) = self.read_missed(unread, owner, last) else { return };
+            let Some(read) = self.read_missed(sender, last) else { return };
             (missed, last) = read;
         }
     }

@@ -29,7 +29,7 @@ use crate::{
     },
     transport::http::{
         headers::ProtocolHeaders,
-        http_error::{HttpError, method_not_allowed},
+        http_error::HttpError,
         request_connection::RequestConnection,
         response_body::{ResponseBody, empty_response},
     },
@@ -172,7 +172,7 @@ impl Sessions {
         let session = self.peek(headers, connection.caller().map(|caller| &**caller))?;
         if let Some(ended) = &self.ended {
             match ended.add(&session, &connection.owner()).await {
-                Ok(Written::Full) => return Ok(method_not_allowed("POST")),
+                Ok(Written::Full) => return Err(HttpError::method_not_allowed("POST")),
                 Ok(_) => {}
                 Err(error) => {
                     tracing::debug!(%error, "the end of a session cannot be recorded");
@@ -183,7 +183,7 @@ impl Sessions {
         record_ended(server, self.records.take_ended(unix_time(), false));
         let recorded = self.records.end(&session, &connection.owner(), unix_time());
         if !recorded && self.ended.is_none() {
-            return Ok(method_not_allowed("POST"));
+            return Err(HttpError::method_not_allowed("POST"));
         }
         self.in_flight.cancel_all(&session.uid);
         self.pending.close(&session.uid);

@@ -29,10 +29,10 @@ async fn a_server_with_maximal_limits_serves_and_stops() {
         .tasks(|tasks| tasks.max_running(usize::MAX))
         .http(|http| http.max_body(usize::MAX))
         .lists(|lists| lists.page_size(usize::MAX))
-        .http(|http| http.legacy_sse("/sse"))
-        .add(tool)
-        .build()
-        .expect("a server");
+        .add(tool);
+    #[cfg(feature = "http-sse")]
+    let server = server.http(|http| http.legacy_sse("/sse"));
+    let server = server.build().expect("a server");
     let client = Client::with_session(&HttpHandler::new(&server, None), "2025-11-25").await;
     let reply = BodyReader::new(client.call(1, "echo").await).json().await;
     assert_eq!(tool_text(&reply), "done");

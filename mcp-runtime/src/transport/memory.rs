@@ -1,4 +1,5 @@
-//! One connection of a client in the server's process.
+//! One connection of a client in the server's process. Its messages are encoded as JSON and take the same path as those of
+//! every other transport.
 
 use std::sync::{
     Arc,

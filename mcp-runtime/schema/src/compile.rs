@@ -138,6 +138,12 @@ pub fn reads_objects(root: &Value, pointer: &str) -> bool {
     node.is_some_and(|node| TypeSet::ANY.without(node.refuses).without(TypeSet::NULL) == TypeSet::OBJECT)
 }
 
+/// Whether a schema accepts an object, as far as types alone tell it.
+pub fn may_be_object(root: &Value) -> bool {
+    let Ok(nodes) = compile(root) else { return true };
+    nodes.first().is_none_or(|node| !node.refuses.contains(TypeSet::OBJECT))
+}
+
 /// Replaces the nodes that consist of a reference by what they refer to, wherever they are applied.
 fn follow_references(nodes: &mut [SchemaNode]) {
     let mut targets: Vec<NodeId> = (0..nodes.len()).collect();

@@ -1,7 +1,7 @@
 //! Finds keys that an object has twice. Readers of JSON disagree about which of two values counts, so what has been
 //! checked on the way to the server might not be what a function gets.
 
-use std::{borrow::Cow, collections::HashSet, ops::Range};
+use std::{collections::HashSet, ops::Range};
 
 use super::{
     error::{Mismatch, ValidationError},
@@ -16,10 +16,16 @@ const FEW_KEYS: usize = 8;
 
 /// Whether an object in the text has a key twice, however the key is escaped.
 pub fn has_duplicate_keys(json: &str) -> bool {
+    !repeated_keys(json, 1).is_empty()
+}
+
+/// The keys that an object has before already, by their places; once there are `most` of them, no further object is looked at.
+fn repeated_keys(json: &str, most: usize) -> Vec<Range<usize>> {
     let text = json.as_bytes();
+    let mut found = Vec::new();
     // each key is followed by a colon
     if memchr::memchr_iter(b':', text).nth(1).is_none() {
-        return false;
+        return found;
     }
     // the keys of all open objects; an empty range begins an object
     let mut keys: Vec<Range<usize>> = Vec::new();
@@ -40,68 +46,60 @@ pub fn has_duplicate_keys(json: &str) -> bool {
             b'{' => keys.push(0..0),
             b'}' => {
                 let start = keys.iter().rposition(Range::is_empty).unwrap_or(0);
-                if has_equal_keys(json, keys.get(start + 1..).unwrap_or_default(), any_escaped) {
-                    return true;
+                let own = keys.get(start + 1..).unwrap_or_default();
+                if own.len() > 1 {
+                    find_repeated(json, own, any_escaped, &mut found);
+                    if found.len() >= most {
+                        break;
+                    }
                 }
                 keys.truncate(start);
             }
             _ => {}
         }
     }
-    false
+    found
 }
 
-fn has_equal_keys(json: &str, keys: &[Range<usize>], any_escaped: bool) -> bool {
-    if keys.len() < 2 {
-        return false;
-    }
-    if any_escaped {
-        let decoded = |range: &Range<usize>| {
-            let raw = json.get(range.clone()).unwrap_or_default();
-            decode_key(json, range, memchr::memchr(b'\\', raw.as_bytes()).is_some())
-        };
-        let mut seen = HashSet::with_capacity(keys.len());
-        return !keys.iter().all(|key| seen.insert(decoded(key)));
-    }
+/// Finds the keys of one object that are repeated.
+fn find_repeated(json: &str, keys: &[Range<usize>], any_escaped: bool, found: &mut Vec<Range<usize>>) {
     let text = |range: &Range<usize>| json.as_bytes().get(range.clone()).unwrap_or_default();
-    if keys.len() <= FEW_KEYS {
-        return keys.iter().enumerate().any(|(at, key)| {
+    if any_escaped {
+        let mut seen = HashSet::with_capacity(keys.len());
+        let decoded = |key| decode_key(json, key, memchr::memchr(b'\\', text(key)).is_some());
+        found.extend(keys.iter().filter(|key| !seen.insert(decoded(key))).cloned());
+    } else if keys.len() <= FEW_KEYS {
+        let is_repeated = |(at, key): &(usize, &Range<usize>)| {
             let (length, key) = (key.len(), text(key));
-            keys.iter().take(at).any(|other| other.len() == length && text(other) == key)
-        });
+            keys.iter().take(*at).any(|other| other.len() == length && text(other) == key)
+        };
+        found.extend(keys.iter().enumerate().filter(is_repeated).map(|(_, key)| key.clone()));
+    } else {
+        let mut seen = HashSet::with_capacity(keys.len());
+        found.extend(keys.iter().filter(|key| !seen.insert(text(key))).cloned());
     }
-    let mut seen = HashSet::with_capacity(keys.len());
-    !keys.iter().all(|key| seen.insert(text(key)))
 }
 
 /// The keys that occur twice, each once, by path.
 pub fn duplicate_keys(json: &str) -> Vec<ValidationError> {
+    // one key may be repeated a million times
+    let mut repeated = repeated_keys(json, 10 * MAX_REPORTED);
+    repeated.sort_unstable_by_key(|key| key.start);
+    let mut repeated = repeated.into_iter().take(10 * MAX_REPORTED).peekable();
     let mut errors: Vec<ValidationError> = Vec::new();
-    let mut repetitions = 0;
     let mut steps = Steps::new(json);
-    let mut open: Vec<HashSet<Cow<'_, str>>> = Vec::new();
     for token in Tokens::new(json) {
+        if repeated.peek().is_none() || errors.len() == MAX_REPORTED {
+            break;
+        }
         steps.follow(&token);
-        match &token {
-            Token::Open { is_object: true, .. } => open.push(HashSet::new()),
-            Token::Close { is_object: true, .. } => drop(open.pop()),
-            Token::Key { range, is_escaped } => {
-                let key = decode_key(json, range, *is_escaped);
-                let is_new = open.last_mut().is_none_or(|keys| keys.insert(key));
-                if !is_new {
-                    repetitions += 1;
-                    let path = steps.path();
-                    if errors.iter().all(|error| error.path != path) {
-                        let mismatch = Mismatch::new("one value", "is given more than once");
-                        errors.push(ValidationError::at(path, mismatch));
-                    }
-                }
-                // one key may be repeated a million times
-                if errors.len() == MAX_REPORTED || repetitions == 10 * MAX_REPORTED {
-                    break;
-                }
+        if let Token::Key { range, .. } = &token
+            && repeated.next_if_eq(range).is_some()
+        {
+            let path = steps.path();
+            if errors.iter().all(|error| error.path != path) {
+                errors.push(ValidationError::at(path, Mismatch::new("one value", "is given more than once")));
             }
-            _ => {}
         }
     }
     errors

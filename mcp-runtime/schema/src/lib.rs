@@ -41,7 +41,7 @@ mod tests;
 pub use aliases::{accept_aliases, has_aliases, lists_aliases};
 pub use attempts::Attempts;
 pub use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
-pub use compile::{UnsupportedKeyword, reads_objects};
+pub use compile::{UnsupportedKeyword, may_be_object, reads_objects};
 pub use duplicate_keys::{duplicate_keys, has_duplicate_keys};
 pub use error::{ValidationError, member_path, truncate, without_position};
 pub use flat_root::flat_root;

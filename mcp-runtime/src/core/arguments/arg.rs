@@ -17,7 +17,9 @@ use super::{
     rules::Rules,
     text::missing,
 };
-use crate::schema::{SAMPLE_KEY, format_error, generator, link_patterns, sample_with_keys, truncate};
+use crate::schema::{
+    SAMPLE_KEY, format_error, generator, hoist_defs, link_patterns, reads_objects, sample_with_keys, truncate,
+};
 
 /// Types that can be an argument. A message names `Leaf`, which is the `T` of a `Vec<T>`.
 #[diagnostic::on_unimplemented(
@@ -730,25 +732,17 @@ pub(crate) fn has_flatten(args: &[&'static dyn AnyArg]) -> bool {
     args.first().is_some_and(|arg| arg.is_flatten())
 }
 
+/// The schema of an argument alone, with its definitions.
+pub(crate) fn schema_of(arg: &'static dyn AnyArg) -> Value {
+    let mut generator = generator();
+    let mut schema = arg.property_schema(&mut generator).to_value();
+    hoist_defs(&mut schema, generator.take_definitions(true));
+    schema
+}
+
 /// Whether the type of an argument has only objects: structs, maps, and enums whose variants all have data.
 pub(crate) fn is_always_object(arg: &'static dyn AnyArg) -> bool {
-    fn is_object(schema: &Value) -> bool {
-        let alternatives = ["oneOf", "anyOf"].iter().find_map(|keyword| schema.get(*keyword)?.as_array());
-        match (schema.get("type"), alternatives) {
-            (Some(Value::String(name)), _) => name == "object",
-            (Some(Value::Array(names)), _) => names.iter().all(|name| name == "object" || name == "null"),
-            (None, Some(alternatives)) => {
-                let is_null = |one: &Value| one.get("type").is_some_and(|name| name == "null");
-                !alternatives.is_empty() && alternatives.iter().all(|one| is_null(one) || is_object(one))
-            }
-            _ => false,
-        }
-    }
-    let mut generator = generator();
-    let schema = arg.property_schema(&mut generator).to_value();
-    let definitions = generator.take_definitions(true);
-    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix("#/$defs/"));
-    is_object(reference.and_then(|name| definitions.get(name)).unwrap_or(&schema))
+    reads_objects(&schema_of(arg), "")
 }
 
 /// The completions of an argument without a `complete` function: the choices of its attribute, else those of its type.
@@ -757,7 +751,5 @@ pub(crate) fn choices(arg: &'static dyn AnyArg) -> Vec<String> {
     if !declared.is_empty() {
         return declared.iter().map(|&choice| choice.to_owned()).collect();
     }
-    let mut generator = generator();
-    let schema = arg.property_schema(&mut generator);
-    choices_in_schema(schema, generator)
+    choices_in_schema(schema_of(arg))
 }

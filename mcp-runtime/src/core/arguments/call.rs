@@ -21,8 +21,8 @@ use serde_json::{Value, value::RawValue};
 use super::{
     BoxFuture,
     arg::{AnyArg, has_flatten},
-    report::{self, RULES_GO_HERE, ToolInput},
-    rule_fn::{BoundRule, BrokenRule},
+    report::{self, Report, ToolInput},
+    rule_fn::BoundRule,
     text::{from_list, from_text, missing},
 };
 use crate::{
@@ -146,8 +146,8 @@ fn repair_and_call<R: 'static>(
     check_error: Option<CheckError>,
 ) -> Result<MaybeFuture<R>, Failure> {
     if let Input::Text(_) = parts.input {
-        let report = RuleReport { parts, errors: report::text_errors(parts.args, &refused), unknown: &[] };
-        return report.with_rules(&Call { parts, context, arguments: refused }, None);
+        let errors = report::text_errors(parts.args, &refused);
+        return report_with_rules(&Call { parts, context, arguments: refused }, &errors, &[], None);
     }
     let was_tried = check_error.is_none();
     let was_filled = check_error.as_ref().is_none_or(|error| !error.is_unreadable);
@@ -172,8 +172,11 @@ fn repair_and_call<R: 'static>(
         return if parts.rules.is_empty() { outcome } else { check_rules(outcome, &call) };
     }
     let errors = repair.errors(parts, is_filled.then_some(arguments));
-    let report = RuleReport { parts, errors, unknown: repair.unknown(parts) };
-    if is_filled { report.with_rules(&call, None) } else { Err(Failure::Arguments(report.text(&[]))) }
+    let unknown = repair.unknown(parts);
+    if is_filled {
+        return report_with_rules(&call, &errors, unknown, None);
+    }
+    Err(Report::of_tool(repair.tool, parts.args, &errors, unknown).refuse(&[]))
 }
 
 /// Passes on the outcome of a handler for valid arguments, once the rules accept them.
@@ -183,72 +186,43 @@ fn check_rules<R: 'static>(
     call: &Call<'_>,
 ) -> Result<MaybeFuture<R>, Failure> {
     match outcome {
-        Ok(MaybeFuture::Pending(future)) => {
-            RuleReport { parts: call.parts, errors: Vec::new(), unknown: &[] }.with_rules(call, Some(future))
-        }
+        Ok(MaybeFuture::Pending(future)) => report_with_rules(call, &[], &[], Some(future)),
         other => other,
     }
 }
 
-/// The report on arguments, before it is known which rules they break.
-struct RuleReport<'a> {
-    parts: &'a CallParts<'a>,
-    errors: Vec<String>,
-    unknown: &'a [String],
-}
-
-impl RuleReport<'_> {
-    /// The report with these rules, which are broken.
-    fn text(&self, broken: &[BrokenRule]) -> String {
-        let Some(tool) = self.parts.tool else {
-            let rules = broken.iter().map(report::rule_text);
-            return self.errors.iter().cloned().chain(rules).collect::<Vec<_>>().join("; ");
-        };
-        let rules = broken.iter().map(report::rule_line);
-        let errors: Vec<String> = self.errors.iter().cloned().chain(rules).collect();
-        report::tool_report(tool, self.parts.args, &errors, self.unknown)
-    }
-
-    /// Has rules look at the arguments that are valid: their report, or the `future` of the function if nothing is wrong.
-    fn with_rules<R: 'static>(
-        self,
-        call: &Call<'_>,
-        future: Option<BoxFuture<Result<R, Failure>>>,
-    ) -> Result<MaybeFuture<R>, Failure> {
-        match BoundRule::start_all(self.parts.rules, call) {
-            MaybeReady::Ready(Err(failure)) if self.errors.is_empty() => Err(failure),
-            // errors of the arguments are for the model, and the failure of a rule is not
-            MaybeReady::Ready(Err(_)) => Err(Failure::Arguments(self.text(&[]))),
-            MaybeReady::Ready(Ok(broken)) => match future.filter(|_| broken.is_empty()) {
-                Some(future) => Ok(MaybeFuture::Pending(future)),
-                None => Err(Failure::Arguments(self.text(&broken))),
-            },
-            MaybeReady::Pending(running) => {
-                // borrowed values do not live until then, so each possible part of the report is already text
-                let is_tool = self.parts.tool.is_some();
-                let without = self.text(&[]);
-                let placeholder = (Vec::new(), RULES_GO_HERE.to_owned());
-                let with = self.text(&[placeholder]);
-                Ok(MaybeFuture::Pending(Box::pin(async move {
-                    let broken = match (running.await, future) {
-                        (Ok(broken), Some(future)) if broken.is_empty() => return future.await,
-                        (Ok(broken), _) => broken,
-                        (Err(failure), Some(_)) => return Err(failure),
-                        (Err(_), None) => Vec::new(),
-                    };
-                    if broken.is_empty() {
-                        return Err(Failure::Arguments(without));
-                    }
-                    let (line, between) = if is_tool {
-                        (report::rule_line as fn(&_) -> _, "\n- ")
-                    } else {
-                        (report::rule_text as _, "; ")
-                    };
-                    let lines: Vec<String> = broken.iter().map(line).collect();
-                    let placeholder = format!(": {RULES_GO_HERE}");
-                    Err(Failure::Arguments(with.replacen(&placeholder, &lines.join(between), 1)))
-                })))
-            }
+/// Has rules look at the arguments that are valid: their report, or the `future` of the function if nothing is wrong. `errors`
+/// and `unknown` are what is wrong with the arguments.
+fn report_with_rules<R: 'static>(
+    call: &Call<'_>,
+    errors: &[String],
+    unknown: &[String],
+    future: Option<BoxFuture<Result<R, Failure>>>,
+) -> Result<MaybeFuture<R>, Failure> {
+    let parts = call.parts;
+    let report = || match parts.tool {
+        Some(tool) => Report::of_tool(tool, parts.args, errors, unknown),
+        None => Report::of_texts(errors),
+    };
+    match BoundRule::start_all(parts.rules, call) {
+        MaybeReady::Ready(Err(failure)) if errors.is_empty() => Err(failure),
+        // errors of the arguments are for the model, and the failure of a rule is not
+        MaybeReady::Ready(Err(_)) => Err(report().refuse(&[])),
+        MaybeReady::Ready(Ok(broken)) => match future.filter(|_| broken.is_empty()) {
+            Some(future) => Ok(MaybeFuture::Pending(future)),
+            None => Err(report().refuse(&broken)),
+        },
+        MaybeReady::Pending(running) => {
+            // what it is made of does not live until then
+            let report = report();
+            Ok(MaybeFuture::Pending(Box::pin(async move {
+                match (running.await, future) {
+                    (Ok(broken), Some(future)) if broken.is_empty() => future.await,
+                    (Ok(broken), _) => Err(report.refuse(&broken)),
+                    (Err(failure), Some(_)) => Err(failure),
+                    (Err(_), None) => Err(report.refuse(&[])),
+                }
+            })))
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
-use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::{
     core::{context::Context, error::Failure},
-    schema::{Direction, hoist_defs, minimize},
+    schema::{Direction, minimize},
 };
 
 /// Completes an argument.
@@ -156,9 +155,7 @@ pub(crate) fn choices_with_prefix<'a>(
 }
 
 /// The string and boolean values that a schema allows.
-pub(crate) fn choices_in_schema(schema: Schema, mut generator: SchemaGenerator) -> Vec<String> {
-    let mut schema = schema.to_value();
-    hoist_defs(&mut schema, generator.take_definitions(true));
+pub(crate) fn choices_in_schema(mut schema: Value) -> Vec<String> {
     minimize(&mut schema, Direction::Input);
     let mut choices = Vec::new();
     collect_choices(&schema, &mut choices);

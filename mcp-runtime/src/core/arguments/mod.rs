@@ -23,7 +23,7 @@ pub use arg::{
     AnyArg, AnyTextValue, ArgDescriptor, DeclaredResult, HeaderArg, TextValue, flatten, injected, json,
     json_of, object, provided, provided_option, shared, text, text_of,
 };
-pub(crate) use arg::{declaration_errors, has_flatten, is_always_object};
+pub(crate) use arg::{declaration_errors, has_flatten, is_always_object, schema_of};
 pub use call::{Call, HandlerResult, blocking, on_thread, pending, ready};
 pub(crate) use call::{
     CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,

@@ -146,7 +146,7 @@ impl ToolInput {
     pub(crate) fn check_size(&self, arguments: &str) -> Result<(), Failure> {
         if has_too_many_values(arguments) {
             let error = format!("more than {MAX_VALUES} values in one call; send fewer at a time");
-            return Err(Failure::Arguments(tool_report(self, &[], &[error], &[])));
+            return Err(refuse(self, &[error]));
         }
         self.check_attempts(arguments)
     }
@@ -157,7 +157,7 @@ impl ToolInput {
     /// The report.
     pub(super) fn check_attempts(&self, arguments: &str) -> Result<(), Failure> {
         if self.attempts.as_ref().is_some_and(|attempts| attempts.exceed(arguments, MAX_ALTERNATIVES)) {
-            return Err(Failure::Arguments(tool_report(self, &[], &[TOO_MANY_ATTEMPTS.to_owned()], &[])));
+            return Err(refuse(self, &[TOO_MANY_ATTEMPTS.to_owned()]));
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl ToolInput {
     /// # Errors
     /// The report of everything that is invalid.
     pub(crate) fn read_untyped(&self, text: &str, strict: bool) -> Result<Value, Failure> {
-        let report = |errors: &[String]| Failure::Arguments(tool_report(self, &[], errors, &[]));
+        let report = |errors: &[String]| refuse(self, errors);
         let mut arguments: Value =
             serde_json::from_str(text).map_err(|error| report(&[unreadable_message(&error)]))?;
         let Some(validator) = &self.validator else { return Ok(arguments) };
@@ -332,53 +332,85 @@ fn is_within(path: &str, value: &str) -> bool {
         .is_some_and(|rest| value.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// The report on a tool's arguments, which the model reads: every error, near-miss names, and the signature.
-pub(super) fn tool_report(
-    tool: &ToolInput,
-    args: &[&'static dyn AnyArg],
-    errors: &[String],
-    unknown: &[String],
-) -> String {
-    let mut text = format!("invalid arguments for {} `{}`:", tool.noun, tool.name);
-    let mut add = |line: &str| {
-        text.push_str("\n- ");
-        text.push_str(line);
-    };
-    errors.iter().for_each(|line| add(line));
-    for key in unknown.iter().take(MAX_UNKNOWN) {
-        let line = format!("unknown argument `{}`", truncate(key));
-        // the validator reports unknown names of strict tools, and those with a near miss
-        if errors.iter().any(|error| error.starts_with(&line)) {
-            continue;
-        }
-        match nearest(key, args.iter().map(|arg| arg.name()).filter(|name| tool.shows(name))) {
-            Some(near) => add(&format!("{line}; did you mean `{near}`?")),
-            None => add(&line),
-        }
-    }
-    if unknown.len() > MAX_UNKNOWN {
-        add(&format!("and {} more unknown arguments", unknown.len() - MAX_UNKNOWN));
-    }
-    text.push_str("\nexpected: ");
-    text.push_str(&signature(&tool.name, if tool.has_hidden { tool.published() } else { &tool.schema }));
-    for rule in &tool.rules {
-        text.push_str("\nrule: ");
-        text.push_str(rule);
-    }
-    text
+/// The report on a tool's arguments.
+fn refuse(tool: &ToolInput, errors: &[String]) -> Failure {
+    Report::of_tool(tool, &[], errors, &[]).refuse(&[])
 }
 
-/// Where the lines about broken rules go in the report of a call that waits for its rules.
-pub(super) const RULES_GO_HERE: &str = "\u{0}";
+/// A report, before it is known which rules are broken.
+pub(super) struct Report {
+    before: String,
+    /// The parts that follow the lines about rules; `None` for texts, whose report is one line.
+    after: Option<String>,
+}
+
+impl Report {
+    /// The report on the arguments of a prompt, or on the variables of a URI.
+    pub(super) fn of_texts(errors: &[String]) -> Self {
+        Self { before: errors.join("; "), after: None }
+    }
+
+    /// The report on a tool's arguments, which the model reads: every error, near-miss names, and the signature.
+    pub(super) fn of_tool(
+        tool: &ToolInput,
+        args: &[&'static dyn AnyArg],
+        errors: &[String],
+        unknown: &[String],
+    ) -> Self {
+        let mut before = format!("invalid arguments for {} `{}`:", tool.noun, tool.name);
+        errors.iter().for_each(|line| add_line(&mut before, line));
+        let mut after = String::new();
+        for key in unknown.iter().take(MAX_UNKNOWN) {
+            let line = format!("unknown argument `{}`", truncate(key));
+            // the validator reports unknown names of strict tools, and those with a near miss
+            if errors.iter().any(|error| error.starts_with(&line)) {
+                continue;
+            }
+            match nearest(key, args.iter().map(|arg| arg.name()).filter(|name| tool.shows(name))) {
+                Some(near) => add_line(&mut after, &format!("{line}; did you mean `{near}`?")),
+                None => add_line(&mut after, &line),
+            }
+        }
+        if unknown.len() > MAX_UNKNOWN {
+            add_line(&mut after, &format!("and {} more unknown arguments", unknown.len() - MAX_UNKNOWN));
+        }
+        after.push_str("\nexpected: ");
+        after.push_str(&signature(&tool.name, if tool.has_hidden { tool.published() } else { &tool.schema }));
+        for rule in &tool.rules {
+            after.push_str("\nrule: ");
+            after.push_str(rule);
+        }
+        Self { before, after: Some(after) }
+    }
+
+    /// The report with these rules, which are broken.
+    pub(super) fn refuse(self, broken: &[BrokenRule]) -> Failure {
+        let Self { before: mut text, after } = self;
+        for rule in broken {
+            if after.is_some() {
+                add_line(&mut text, &rule_line(rule));
+            } else {
+                text.push_str(if text.is_empty() { "" } else { "; " });
+                text.push_str(&rule_text(rule));
+            }
+        }
+        Failure::Arguments(text + after.as_deref().unwrap_or_default())
+    }
+}
+
+fn add_line(text: &mut String, line: &str) {
+    text.push_str("\n- ");
+    text.push_str(line);
+}
 
 /// The line of a tool's report on a rule that is broken.
-pub(super) fn rule_line((names, message): &BrokenRule) -> String {
+fn rule_line((names, message): &BrokenRule) -> String {
     let paths: Vec<_> = names.iter().map(|name| member_path(name)).collect();
     format!("{}: {message}", paths.join(", "))
 }
 
 /// The part of a report on texts on a rule that is broken.
-pub(super) fn rule_text((names, message): &BrokenRule) -> String {
+fn rule_text((names, message): &BrokenRule) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     format!("{}: {message}", names.join(", "))
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     core::error::Failure,
-    schema::{Attempts, generator, hoist_defs},
+    schema::{Attempts, Validator, generator, hoist_defs},
 };
 
 /// The maximum cost of decoding the arguments of one function.
@@ -55,5 +55,5 @@ fn attempts_of(parameters: &[&'static dyn AnyArg]) -> Option<Attempts> {
     let mut root = json!({ "type": "object", "properties": properties });
     hoist_defs(&mut root, generator.take_definitions(true));
     // a schema that cannot be compiled is one of a type that parses itself
-    Attempts::compile(&root).unwrap_or_default()
+    Validator::compile_generated(&root).ok()?.attempts()
 }

@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 use super::ToolDescriptor;
 use crate::{
     core::{
-        arguments::{AnyArg, ToolInput, has_flatten},
+        arguments::{AnyArg, ToolInput, has_flatten, schema_of},
         item::ItemDescriptor,
     },
     schema::{
         Direction, Validator, accept_aliases, cap_patterns, check_schema, compile_conforming,
         enforceable_part, generator, generator_for_output, generator_of_accepted, has_aliases, hoist_defs,
-        link_patterns, minimize, remove_wrong_values, subschemas, suit_clients, wrap_for_legacy,
+        link_patterns, may_be_object, minimize, remove_wrong_values, subschemas, suit_clients,
+        wrap_for_legacy,
     },
 };
 
@@ -259,22 +260,8 @@ fn without_rule_keywords(schema: &Value, args: &[&'static dyn AnyArg]) -> Value 
 
 /// A parameter that is the whole `arguments` object must have a type that can be an object.
 pub(super) fn check_flatten(args: &[&'static dyn AnyArg]) -> Result<(), String> {
-    fn may_be_object(schema: &Value) -> bool {
-        let branches = || ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
-        match schema.get("type") {
-            Some(Value::String(name)) => name == "object",
-            Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
-            _ => match branches() {
-                Some(branches) => branches.iter().any(may_be_object),
-                None => schema.get("enum").is_none() && schema.get("const").is_none(),
-            },
-        }
-    }
     let Some(arg) = args.first().filter(|arg| arg.is_flatten()) else { return Ok(()) };
-    let mut generator = generator();
-    let mut schema = arg.property_schema(&mut generator).to_value();
-    hoist_defs(&mut schema, generator.take_definitions(true));
-    if may_be_object(&schema) {
+    if may_be_object(&schema_of(*arg)) {
         return Ok(());
     }
     Err(format!("`{}` with `flatten` is not an object\nmake it a struct, or remove `flatten`", arg.name()))

@@ -275,7 +275,7 @@ impl ServerHandle {
     ///
     /// The function belongs to this process: subscribers at replicas that [share a
     /// store](crate::ServerBuilder::shared) are not notified. Call it at each replica, for example when an
-    /// [event](crate::event) or a queue of your own reports there; or call
+    /// [event](crate::guide::events) or a queue of your own reports there; or call
     /// [`resource_updated`](Self::resource_updated), which tells all that may read the resource.
     ///
     /// ```

@@ -1,9 +1,10 @@
 //! Compiler output for users of the macros: programs that compile and run (`examples`), and programs with
 //! mistakes (`fail`).
 //!
-//! A mistake is in a module of its own that names it, and has one error, at its place. Those of one subject share a program,
-//! unless one hides the error of another or changes its words. Types that errors name are unique in a program: rustc
-//! would write their modules before them.
+//! A mistake is in a module of its own that names it, and has one error, at its place. Those that differ in options or in
+//! parameters alone are the lines of a table, which makes the modules. Mistakes of one subject share a program, unless one
+//! hides the error of another or changes its words. Types that errors name are unique in a program: rustc would write their
+//! modules before them.
 //!
 //! Run by `cargo test -p mcp-ui-tests`. The goldens hold the wording of the pinned toolchain; after a change,
 //! `UI=overwrite` writes them again, and every difference must be reviewed.
@@ -28,7 +29,7 @@ fn programs(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// `cargo test` has built them, with the dependencies of everything else.
+/// `cargo test` has built them, with the dependencies of everything else; with `--test ui` it builds no examples.
 #[test]
 fn valid_programs_run() {
     let test = std::env::current_exe().expect("the path of this test");
@@ -38,7 +39,12 @@ fn valid_programs_run() {
         let name = program.file_stem().expect("a name");
         let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
         let ended = Command::new(&program).output();
-        let ended = ended.unwrap_or_else(|error| panic!("cannot start `{}`: {error}", program.display()));
+        let ended = ended.unwrap_or_else(|error| {
+            panic!(
+                "`{}`: {error}\n`--test ui` alone does not build it: `-p mcp-ui-tests` does",
+                program.display()
+            )
+        });
         assert!(ended.status.success(), "{}: {}", name.display(), String::from_utf8_lossy(&ended.stderr));
     }
     assert!(programs.len() >= 13, "only {} programs", programs.len());
@@ -55,14 +61,19 @@ struct Mistake {
     lines: RangeInclusive<usize>,
 }
 
-/// The outermost modules of a program, each of which has one mistake. Without modules, all of the program is one.
+/// The outermost modules of a program and the lines of its table, each of which has one mistake. Without any, all of the
+/// program is one.
 fn mistakes(program: &Path) -> Vec<Mistake> {
     let text = fs::read_to_string(program).expect("a program");
     let mut mistakes = Vec::new();
     let mut module = None;
+    let mut is_table = false;
     for (line, number) in text.lines().zip(1..) {
+        is_table = line == "mistakes! {" || is_table && line != "}";
         if let Some(name) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(" {")) {
             module = Some((name.to_owned(), number));
+        } else if is_table && let Some((name, _)) = line.trim_start().split_once(": #[") {
+            mistakes.push(Mistake { name: name.to_owned(), lines: number..=number });
         } else if line == "}"
             && let Some((name, first)) = module.take()
         {

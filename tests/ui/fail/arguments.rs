@@ -1,12 +1,12 @@
 //! Types that cannot be arguments.
 
-mod argument_unknown_type {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool]
-    fn search(query: Querry) -> String {
-        String::new()
-    }
+mistakes! {
+    argument_unknown_type: #[mcp_tool] (query: Querry)
+    argument_of_foreign_type: #[mcp_tool] (until: std::time::Instant)
+    argument_provided_by_server: #[mcp_tool] (ctx: Context)
+    argument_optional_principal: #[mcp_tool] (who: Option<mcp_runtime::Principal>)
 }
 
 mod argument_without_derives {
@@ -35,52 +35,17 @@ mod argument_nested_without_derives {
     }
 }
 
-mod argument_of_foreign_type {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn wait(until: std::time::Instant) -> bool {
-        until > std::time::Instant::now()
-    }
-}
-
-mod argument_not_data {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(filter: Box<dyn Fn(u32) -> bool>) -> bool {
-        filter(1)
-    }
-}
-
 mod argument_shared {
     use std::sync::Arc;
 
     use mcp_runtime::prelude::*;
 
-    struct Db;
+    struct Store;
 
     #[mcp_tool]
-    fn search(db: Arc<Db>) -> usize {
-        Arc::strong_count(&db)
+    fn search(store: Arc<Store>) -> usize {
+        Arc::strong_count(&store)
     }
-}
-
-mod argument_provided_by_server {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(ctx: Context) -> String {
-        ctx.revision().to_string()
-    }
-}
-
-mod argument_optional_principal {
-    use mcp_runtime::prelude::*;
-    use mcp_runtime::Principal;
-
-    #[mcp_tool]
-    fn search(who: Option<Principal>) -> String { format!("{}", who.is_some()) }
 }
 
 mod argument_claims {
@@ -102,6 +67,15 @@ mod inject_without_from_context {
     fn search(#[mcp(inject)] value: Tx) -> String {
         let _ = value;
         String::new()
+    }
+}
+
+mod argument_not_data {
+    use mcp_runtime::prelude::*;
+
+    #[mcp_tool]
+    fn search(filter: Box<dyn Fn(u32) -> bool>) -> bool {
+        filter(1)
     }
 }
 

@@ -7,26 +7,12 @@ mod server_with_name {
 }
 
 mod options_of_http_are_an_address {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(words: String) -> String {
-        words
-    }
-
     fn start() -> mcp_runtime::Result<()> {
         mcp_runtime::server!().discover().http("0.0.0.0:8080").run()
     }
 }
 
 mod option_one_text_for_a_list {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(words: String) -> String {
-        words
-    }
-
     fn start() -> mcp_runtime::Result<()> {
         mcp_runtime::server!().discover().http(|http| http.allowed_hosts("mcp.example.com")).run()
     }
@@ -34,12 +20,6 @@ mod option_one_text_for_a_list {
 
 mod option_scopes_one_text {
     use mcp_runtime::auth::Oauth;
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(words: String) -> String {
-        words
-    }
 
     fn start() -> mcp_runtime::Result<()> {
         let auth = Oauth::issuer("https://id.example.com").resource("https://mcp.example.com/mcp");
@@ -48,26 +28,13 @@ mod option_scopes_one_text {
 }
 
 mod limits_number_for_rate {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(words: String) -> String {
-        words
-    }
-
     fn start() -> mcp_runtime::Result<()> {
         mcp_runtime::server!().discover().limits(|limits| limits.rate(60)).run()
     }
 }
 
 mod auth_closure {
-    use mcp_runtime::prelude::*;
     use mcp_runtime::Principal;
-
-    #[mcp_tool]
-    fn search(q: String) -> String {
-        q
-    }
 
     fn start() -> mcp_runtime::Result<()> {
         mcp_runtime::server!().discover().auth(|token: &str| (token == "x").then(|| Principal::new("a", "b"))).run()

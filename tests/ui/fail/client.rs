@@ -1,13 +1,7 @@
 //! Clients and their typed calls.
 
 mod client_connect_builder {
-    use mcp_runtime::prelude::*;
     use mcp_runtime::client::Client;
-
-    #[mcp_tool]
-    fn search(q: String) -> String {
-        q
-    }
 
     #[mcp_runtime::main]
     async fn start() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,13 +12,7 @@ mod client_connect_builder {
 }
 
 mod client_connect_builder_reference {
-    use mcp_runtime::prelude::*;
     use mcp_runtime::client::Client;
-
-    #[mcp_tool]
-    fn search(q: String) -> String {
-        q
-    }
 
     #[mcp_runtime::main]
     async fn start() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,13 +23,7 @@ mod client_connect_builder_reference {
 }
 
 mod client_handler_not_async {
-    use mcp_runtime::prelude::*;
     use mcp_runtime::client::{Client, ElicitAnswer};
-
-    #[mcp_tool]
-    fn search(q: String) -> String {
-        q
-    }
 
     #[mcp_runtime::main]
     async fn start() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,47 +1,14 @@
 //! `default` and `example`.
 
-mod default_list {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool]
-    fn search(#[mcp(default(1))] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod default_on_injected {
-    use mcp_runtime::mcp_tool;
-
-    struct Db;
-
-    #[mcp_tool]
-    fn search(#[mcp(default)] value: &Db) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod default_beside_inject {
-    use mcp_runtime::mcp_tool;
-
-    struct Db;
-
-    #[mcp_tool]
-    fn search(#[mcp(inject, default)] value: Db) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod default_wrong_type {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(default = 1.5)] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
+mistakes! {
+    default_list: #[mcp_tool] (#[mcp(default(1))] value: u32)
+    default_on_injected: #[mcp_tool] (#[mcp(default)] value: &Db)
+    default_beside_inject: #[mcp_tool] (#[mcp(inject, default)] value: Db)
+    default_wrong_type: #[mcp_tool] (#[mcp(default = 1.5)] value: u32)
+    example_alone: #[mcp_tool] (#[mcp(example)] value: u32)
+    example_text_for_number: #[mcp_tool] (#[mcp(example = "ten")] limit: u32)
 }
 
 mod default_without_default {
@@ -69,25 +36,6 @@ mod default_not_serializable {
     #[mcp_tool]
     fn search(#[mcp(default)] lookup: Lookup) -> String {
         lookup.text
-    }
-}
-
-mod example_alone {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(example)] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod example_text_for_number {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(#[mcp(example = "ten")] limit: u32) -> u32 {
-        limit
     }
 }
 

@@ -1,5 +1,29 @@
 //! Errors with `#[mcp_error]`.
 
+macro_rules! mistakes {
+    ($($name:ident: #[$($attribute:tt)*] ($($of_variant:tt)*))+) => {
+        $(mod $name {
+            use mcp_runtime::mcp_error;
+
+            #[$($attribute)*]
+            #[derive(Debug, thiserror::Error)]
+            enum Failed {
+                $($of_variant)*
+                #[error("failed")]
+                Failed,
+            }
+
+            const _: Failed = Failed::Failed;
+        })+
+    };
+}
+
+mistakes! {
+    error_unknown_option: #[mcp_error(private)] (#[mcp(public)])
+    error_unknown_option_of_a_variant: #[mcp_error] (#[mcp(pubic)])
+    error_public_twice: #[mcp_error(public)] (#[mcp(public)])
+}
+
 mod error_on_function {
     use mcp_runtime::mcp_error;
 
@@ -21,20 +45,6 @@ mod error_generic {
     const _: Option<Failed<String>> = None;
 }
 
-mod error_unknown_option {
-    use mcp_runtime::mcp_error;
-
-    #[mcp_error(private)]
-    #[derive(Debug, thiserror::Error)]
-    enum Failed {
-        #[mcp(public)]
-        #[error("failed")]
-        Failed,
-    }
-
-    const _: Failed = Failed::Failed;
-}
-
 mod error_unknown_option_alone {
     use mcp_runtime::prelude::*;
 
@@ -44,20 +54,6 @@ mod error_unknown_option_alone {
 
     #[mcp_tool]
     fn search() -> Result<String, E> { Err(E::A) }
-}
-
-mod error_unknown_option_of_a_variant {
-    use mcp_runtime::mcp_error;
-
-    #[mcp_error]
-    #[derive(Debug, thiserror::Error)]
-    enum Failed {
-        #[mcp(pubic)]
-        #[error("failed")]
-        Failed,
-    }
-
-    const _: Failed = Failed::Failed;
 }
 
 mod error_public_on_type {
@@ -82,37 +78,10 @@ mod error_public_on_field {
     }
 }
 
-mod error_public_twice {
-    use mcp_runtime::mcp_error;
-
-    #[mcp_error(public)]
-    #[derive(Debug, thiserror::Error)]
-    enum Failed {
-        #[mcp(public)]
-        #[error("failed")]
-        Failed,
-    }
-
-    const _: Failed = Failed::Failed;
-}
-
 mod error_public_without_attribute {
     #[derive(Debug, thiserror::Error)]
     enum Failed {
         #[mcp(public)]
-        #[error("failed")]
-        Failed,
-    }
-
-    const _: Failed = Failed::Failed;
-}
-
-mod error_without_public_variant {
-    use mcp_runtime::mcp_error;
-
-    #[mcp_error]
-    #[derive(Debug, thiserror::Error)]
-    enum Failed {
         #[error("failed")]
         Failed,
     }
@@ -143,6 +112,19 @@ mod error_not_an_error {
     fn search() -> Result<String, Broken> {
         Err(Broken::Broken)
     }
+}
+
+mod error_without_public_variant {
+    use mcp_runtime::mcp_error;
+
+    #[mcp_error]
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error("failed")]
+        Failed,
+    }
+
+    const _: Failed = Failed::Failed;
 }
 
 fn main() {}

@@ -1,60 +1,40 @@
 //! Events and their payloads.
 
-mod event_with_option_of_tool {
-    use mcp_runtime::prelude::*;
+use mcp_runtime::prelude::*;
 
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event(read_only)]
-    fn received(#[mcp(payload)] _mail: &Mail) {}
+#[mcp_type]
+struct Mail {
+    subject: String,
 }
 
-mod event_name_with_space {
-    use mcp_runtime::prelude::*;
+macro_rules! mistakes {
+    ($($name:ident: #[$($attribute:tt)*] ($($parameters:tt)*))+) => {
+        $(mod $name {
+            use super::*;
 
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event(name = "mail received")]
-    fn received(#[mcp(payload)] _mail: &Mail) {}
+            #[$($attribute)*]
+            #[allow(unused_variables)]
+            fn received($($parameters)*) -> bool {
+                true
+            }
+        })+
+    };
 }
 
-mod event_deliver_bare {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event(deliver)]
-    fn received(#[mcp(payload)] _mail: &Mail) {}
-}
-
-mod event_deliver_unknown {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event(deliver(poll, stream))]
-    fn received(#[mcp(payload)] _mail: &Mail) {}
+mistakes! {
+    event_with_option_of_tool: #[mcp_event(read_only)] (#[mcp(payload)] _mail: &Mail)
+    event_name_with_space: #[mcp_event(name = "mail received")] (#[mcp(payload)] _mail: &Mail)
+    event_deliver_bare: #[mcp_event(deliver)] (#[mcp(payload)] _mail: &Mail)
+    event_deliver_unknown: #[mcp_event(deliver(poll, stream))] (#[mcp(payload)] _mail: &Mail)
+    event_two_payloads: #[mcp_event] (#[mcp(payload)] mail: &Mail, #[mcp(payload)] other: &Mail)
+    event_payload_by_value: #[mcp_event] (#[mcp(payload)] mail: Mail)
+    event_payload_optional: #[mcp_event] (#[mcp(payload)] mail: Option<&Mail>)
+    event_payload_with_default: #[mcp_event] (#[mcp(payload, default)] mail: &Mail)
+    event_argument_with_header: #[mcp_event] (#[mcp(payload)] _mail: &Mail, #[mcp(header = "Folder")] folder: String)
 }
 
 mod event_in_service {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
+    use super::*;
 
     struct Mailbox;
 
@@ -62,76 +42,6 @@ mod event_in_service {
     impl Mailbox {
         #[mcp_event]
         fn received(&self, #[mcp(payload)] _mail: &Mail) {}
-    }
-}
-
-mod event_without_payload {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event]
-    fn received(mail: &Mail) -> bool {
-        mail.subject.is_empty()
-    }
-}
-
-mod event_two_payloads {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event]
-    fn received(#[mcp(payload)] mail: &Mail, #[mcp(payload)] other: &Mail) -> bool {
-        mail.subject == other.subject
-    }
-}
-
-mod event_payload_by_value {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event]
-    fn received(#[mcp(payload)] mail: Mail) -> bool {
-        mail.subject.is_empty()
-    }
-}
-
-mod event_payload_optional {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event]
-    fn received(#[mcp(payload)] mail: Option<&Mail>) -> bool {
-        mail.is_some()
-    }
-}
-
-mod event_payload_with_default {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event]
-    fn received(#[mcp(payload, default)] mail: &Mail) -> bool {
-        mail.subject.is_empty()
     }
 }
 
@@ -148,27 +58,8 @@ mod event_payload_without_derives {
     }
 }
 
-mod event_argument_with_header {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
-
-    #[mcp_event]
-    fn received(#[mcp(payload)] _mail: &Mail, #[mcp(header = "Folder")] folder: String) -> bool {
-        folder.is_empty()
-    }
-}
-
 mod event_returns_text {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
+    use super::*;
 
     #[mcp_event]
     fn received(#[mcp(payload)] mail: &Mail) -> String {
@@ -196,12 +87,7 @@ mod emit_not_an_event {
 }
 
 mod emit_other_payload {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
+    use super::*;
 
     #[mcp_event]
     fn received(#[mcp(payload)] _mail: &Mail) {}
@@ -213,16 +99,20 @@ mod emit_other_payload {
 }
 
 mod event_returns_impl_iterator {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Mail {
-        subject: String,
-    }
+    use super::*;
 
     #[mcp_event]
     fn received(#[mcp(payload)] mail: &Mail) -> impl Iterator<Item = Mail> {
         std::iter::once(Mail { subject: mail.subject.clone() })
+    }
+}
+
+mod event_without_payload {
+    use super::*;
+
+    #[mcp_event]
+    fn received(mail: &Mail) -> bool {
+        mail.subject.is_empty()
     }
 }
 

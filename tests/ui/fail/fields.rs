@@ -1,5 +1,31 @@
 //! Fields and variants of types with `#[mcp_type]`.
 
+macro_rules! mistakes {
+    ($($name:ident: #[$($attribute:tt)*] $type:ty)+) => {
+        $(mod $name {
+            use mcp_runtime::prelude::*;
+
+            #[mcp_type]
+            struct Filter {
+                #[$($attribute)*]
+                field: $type,
+            }
+
+            #[mcp_tool]
+            fn search(filter: Filter) -> $type {
+                filter.field
+            }
+        })+
+    };
+}
+
+mistakes! {
+    field_serde_unknown: #[serde(colour)] String
+    field_serde_typo: #[serde(defualt)] String
+    field_schemars_unknown: #[schemars(colour)] String
+    field_with_mcp_option: #[mcp(range(1..=5))] u32
+}
+
 mod duplicate_alias {
     use mcp_runtime::mcp_type;
 
@@ -20,66 +46,6 @@ mod duplicate_variant_names {
         Celsius,
         #[serde(rename = "c")]
         Century,
-    }
-}
-
-mod field_serde_unknown {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Filter {
-        #[serde(colour)]
-        author: String,
-    }
-
-    #[mcp_tool]
-    fn search(filter: Filter) -> String {
-        filter.author
-    }
-}
-
-mod field_serde_typo {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Filter {
-        #[serde(defualt)]
-        author: String,
-    }
-
-    #[mcp_tool]
-    fn search(filter: Filter) -> String {
-        filter.author
-    }
-}
-
-mod field_schemars_unknown {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Filter {
-        #[schemars(colour)]
-        author: String,
-    }
-
-    #[mcp_tool]
-    fn search(filter: Filter) -> String {
-        filter.author
-    }
-}
-
-mod field_with_mcp_option {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_type]
-    struct Filter {
-        #[mcp(range(1..=5))]
-        stars: u32,
-    }
-
-    #[mcp_tool]
-    fn search(filter: Filter) -> u32 {
-        filter.stars
     }
 }
 

@@ -1,62 +1,14 @@
 //! `header`.
 
-mod header_alone {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool]
-    fn search(#[mcp(header)] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod header_not_a_token {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(header = "My Region")] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod duplicate_headers {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(header = "Region")] first: String, #[mcp(header = "REGION")] second: String) -> String {
-        first + &second
-    }
-}
-
-mod header_on_float {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(header = "Ratio")] value: f64) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod header_on_unbounded_integer {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(header = "Count")] value: u64) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod header_range_too_wide {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(header = "Count", range(0..=9007199254740992))] value: u64) -> String {
-        let _ = value;
-        String::new()
-    }
+mistakes! {
+    header_alone: #[mcp_tool] (#[mcp(header)] value: String)
+    header_not_a_token: #[mcp_tool] (#[mcp(header = "My Region")] value: String)
+    duplicate_headers: #[mcp_tool] (#[mcp(header = "Region")] first: String, #[mcp(header = "REGION")] second: String)
+    header_on_float: #[mcp_tool] (#[mcp(header = "Ratio")] value: f64)
+    header_on_unbounded_integer: #[mcp_tool] (#[mcp(header = "Count")] value: u64)
+    header_range_too_wide: #[mcp_tool] (#[mcp(header = "Count", range(0..=9007199254740992))] value: u64)
 }
 
 fn main() {}

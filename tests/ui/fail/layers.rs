@@ -1,5 +1,13 @@
 //! Layers of items and of servers.
 
+include!("../support/table.rs");
+
+mistakes! {
+    layers_empty: #[mcp_tool(layers())] ()
+    layers_literal: #[mcp_prompt(layers("timing"))] ()
+    layers_closure: #[mcp_tool(layers(|call, next| async move { next.run(&call).await }))] ()
+}
+
 mod layers_value {
     use mcp_runtime::{
         layer::{LayeredCall, Next, Outcome},
@@ -11,33 +19,6 @@ mod layers_value {
     }
 
     #[mcp_tool(layers = timing)]
-    fn hello() -> &'static str {
-        "hello"
-    }
-}
-
-mod layers_empty {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(layers())]
-    fn hello() -> &'static str {
-        "hello"
-    }
-}
-
-mod layers_literal {
-    use mcp_runtime::mcp_prompt;
-
-    #[mcp_prompt(layers("timing"))]
-    fn hello() -> &'static str {
-        "hello"
-    }
-}
-
-mod layers_closure {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(layers(|call, next| async move { next.run(&call).await }))]
     fn hello() -> &'static str {
         "hello"
     }
@@ -83,13 +64,7 @@ mod layers_too_few_parameters {
 }
 
 mod layer_moves_capture {
-    use mcp_runtime::prelude::*;
     use mcp_runtime::layer::{LayeredCall, Next};
-
-    #[mcp_tool]
-    fn search(q: String) -> String {
-        q
-    }
 
     fn start() -> mcp_runtime::Result<()> {
         let name = String::from("x");

@@ -1,12 +1,16 @@
 //! Timeouts, rates, and limits of calls and results.
 
-mod timeout_number {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool(timeout = 5)]
-    async fn search(query: String) -> String {
-        query
-    }
+mistakes! {
+    timeout_number: #[mcp_tool(timeout = 5)] (query: String)
+    timeout_unit: #[mcp_tool(timeout = "5 seconds")] (query: String)
+    timeout_zero: #[mcp_tool(timeout = "0s")] (query: String)
+    prompt_with_timeout: #[mcp_prompt(timeout = "5s")] (id: u32)
+    max_concurrency_string: #[mcp_tool(max_concurrency = "2")] (query: String)
+    max_concurrency_zero: #[mcp_tool(max_concurrency = 0)] (query: String)
+    max_result_without_unit: #[mcp_resource(uri = "log://today", max_result = "50000")] ()
+    rate_in_words: #[mcp_tool(rate = "60 per minute")] (query: String)
 }
 
 mod timeout_constant {
@@ -20,74 +24,11 @@ mod timeout_constant {
     }
 }
 
-mod timeout_unit {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(timeout = "5 seconds")]
-    async fn search(query: String) -> String {
-        query
-    }
-}
-
-mod timeout_zero {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(timeout = "0s")]
-    async fn search(query: String) -> String {
-        query
-    }
-}
-
 mod timeout_on_plain_fn {
     use mcp_runtime::mcp_tool;
 
     #[mcp_tool(timeout = "5s")]
     fn search(query: String) -> String {
-        query
-    }
-}
-
-mod prompt_with_timeout {
-    use mcp_runtime::mcp_prompt;
-
-    #[mcp_prompt(timeout = "5s")]
-    async fn review(id: u32) -> String {
-        id.to_string()
-    }
-}
-
-mod max_concurrency_string {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(max_concurrency = "2")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod max_concurrency_zero {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(max_concurrency = 0)]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod max_result_without_unit {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "log://today", max_result = "50000")]
-    fn today() -> String {
-        String::new()
-    }
-}
-
-mod rate_in_words {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(rate = "60 per minute")]
-    async fn search(query: String) -> String {
         query
     }
 }

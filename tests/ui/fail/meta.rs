@@ -1,99 +1,20 @@
 //! `meta`, `tags`, `scopes` and `requires`.
 
-mod meta_flat {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool(meta = "m")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod meta_without_value {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(meta(model))]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod meta_expression {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(meta(model = 1 + 1))]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod meta_duplicate {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(meta(a = 1, a = 2))]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod tags_number {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(tags(1))]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod tags_beside_meta {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool(tags("a"), meta(tags = ["b"]))]
-    fn tagged() {}
-}
-
-mod scopes_empty {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(scopes())]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod scopes_with_space {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool(scopes("read write"))]
-    fn secret() {}
-}
-
-mod requires_bare {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(requires)]
-    fn ask() {}
-}
-
-mod requires_empty {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(requires())]
-    fn ask() {}
-}
-
-mod requires_unknown {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(requires(elicitation, samplng))]
-    fn ask() {}
-}
-
-mod requires_duplicate {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(requires(roots, sampling, roots))]
-    fn ask() {}
+mistakes! {
+    meta_flat: #[mcp_tool(meta = "m")] (query: String)
+    meta_without_value: #[mcp_tool(meta(model))] (query: String)
+    meta_expression: #[mcp_tool(meta(model = 1 + 1))] (query: String)
+    meta_duplicate: #[mcp_tool(meta(a = 1, a = 2))] (query: String)
+    tags_number: #[mcp_tool(tags(1))] (query: String)
+    tags_beside_meta: #[mcp_tool(tags("a"), meta(tags = ["b"]))] ()
+    scopes_empty: #[mcp_tool(scopes())] (query: String)
+    scopes_with_space: #[mcp_tool(scopes("read write"))] ()
+    requires_bare: #[mcp_tool(requires)] ()
+    requires_empty: #[mcp_tool(requires())] ()
+    requires_unknown: #[mcp_tool(requires(elicitation, samplng))] ()
+    requires_duplicate: #[mcp_tool(requires(roots, sampling, roots))] ()
 }
 
 fn main() {}

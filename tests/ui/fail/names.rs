@@ -1,39 +1,12 @@
 //! Names that a tool cannot have.
 
-mod name_empty {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool(name = "")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod name_with_space {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(name = "search catalogue")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod name_too_long {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(name = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod name_not_ascii {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(name = "größe")]
-    fn search(query: String) -> String {
-        query
-    }
+mistakes! {
+    name_empty: #[mcp_tool(name = "")] (query: String)
+    name_with_space: #[mcp_tool(name = "search catalogue")] (query: String)
+    name_too_long: #[mcp_tool(name = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")] (query: String)
+    name_not_ascii: #[mcp_tool(name = "größe")] (query: String)
 }
 
 mod name_of_function_not_ascii {

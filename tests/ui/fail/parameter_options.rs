@@ -1,109 +1,23 @@
 //! Options of parameters.
 
-mod mcp_bare {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool]
-    fn search(#[mcp] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod mcp_unknown {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(defualt = 1)] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod mcp_renamed {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(regex = "^a$")] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod mcp_duplicate {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(default = 1)] #[mcp(default = 2)] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod mcp_in_cfg_attr {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[cfg_attr(all(), mcp(default = 1))] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod mcp_name_empty {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(name = "")] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod mcp_optional {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(#[mcp(optional)] q: String) -> String { q }
-}
-
-mod mcp_required {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool]
-    fn search(#[mcp(required)] q: Option<String>) -> String { q.unwrap_or_default() }
-}
-
-mod inject_on_reference {
-    use mcp_runtime::mcp_tool;
-
-    struct Db;
-
-    #[mcp_tool]
-    fn search(#[mcp(inject)] value: &Db) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod raw_on_tool {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(raw)] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod complete_on_tool {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(complete("a", "b"))] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
+mistakes! {
+    mcp_bare: #[mcp_tool] (#[mcp] value: u32)
+    mcp_unknown: #[mcp_tool] (#[mcp(defualt = 1)] value: u32)
+    mcp_renamed: #[mcp_tool] (#[mcp(regex = "^a$")] value: String)
+    mcp_duplicate: #[mcp_tool] (#[mcp(default = 1)] #[mcp(default = 2)] value: u32)
+    mcp_in_cfg_attr: #[mcp_tool] (#[cfg_attr(all(), mcp(default = 1))] value: u32)
+    mcp_name_empty: #[mcp_tool] (#[mcp(name = "")] value: u32)
+    mcp_optional: #[mcp_tool] (#[mcp(optional)] q: String)
+    mcp_required: #[mcp_tool] (#[mcp(required)] q: Option<String>)
+    inject_on_reference: #[mcp_tool] (#[mcp(inject)] value: &Db)
+    raw_on_tool: #[mcp_tool] (#[mcp(raw)] value: String)
+    complete_on_tool: #[mcp_tool] (#[mcp(complete("a", "b"))] value: String)
+    title_of_argument_number: #[mcp_prompt] (#[mcp(title = 5)] code: String)
+    prompt_with_raw: #[mcp_prompt] (#[mcp(raw)] id: u32)
+    complete_number: #[mcp_prompt] (#[mcp(complete = 5)] id: u32)
+    complete_not_a_completer: #[mcp_prompt] (#[mcp(complete = u32::from_str_radix)] id: u32)
 }
 
 mod payload_of_tool {
@@ -117,42 +31,6 @@ mod payload_of_tool {
     #[mcp_tool]
     fn send(#[mcp(payload)] mail: Mail) -> String {
         mail.subject
-    }
-}
-
-mod title_of_argument_number {
-    use mcp_runtime::mcp_prompt;
-
-    #[mcp_prompt]
-    fn review(#[mcp(title = 5)] code: String) -> String {
-        code
-    }
-}
-
-mod prompt_with_raw {
-    use mcp_runtime::mcp_prompt;
-
-    #[mcp_prompt]
-    fn review(#[mcp(raw)] id: u32) -> String {
-        id.to_string()
-    }
-}
-
-mod complete_number {
-    use mcp_runtime::mcp_prompt;
-
-    #[mcp_prompt]
-    fn review(#[mcp(complete = 5)] id: u32) -> String {
-        id.to_string()
-    }
-}
-
-mod complete_not_a_completer {
-    use mcp_runtime::mcp_prompt;
-
-    #[mcp_prompt]
-    fn review(#[mcp(complete = u32::from_str_radix)] id: u32) -> String {
-        id.to_string()
     }
 }
 

@@ -1,102 +1,22 @@
 //! Options and results of resources.
 
-mod resource_unknown_option {
-    use mcp_runtime::mcp_resource;
+include!("../support/table.rs");
 
-    #[mcp_resource(uri = "docs://a", mime_type = "text/plain")]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod mime_not_a_type {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", mime = "json")]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod size_string {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", size = "1")]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod size_of_template {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_resource(uri = "docs://{id}", size = 1024)]
-    fn page(id: u64) -> String {
-        id.to_string()
-    }
-}
-
-mod priority_too_high {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", priority = 1.5)]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod audience_unknown {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", audience("model"))]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod cache_without_ttl {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", cache(public))]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod cache_bad_duration {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", cache(ttl = "soon"))]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod cache_unknown {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", cache(ttl = "60s", privat))]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod cache_public_with_scopes {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a", scopes("read"), cache(ttl = "60s", public))]
-    fn page() -> String {
-        String::new()
-    }
-}
-
-mod list_string {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://{id}", list = "ids")]
-    fn page(id: u32) -> u32 {
-        id
-    }
+mistakes! {
+    resource_unknown_option: #[mcp_resource(uri = "docs://a", mime_type = "text/plain")] ()
+    mime_not_a_type: #[mcp_resource(uri = "docs://a", mime = "json")] ()
+    size_string: #[mcp_resource(uri = "docs://a", size = "1")] ()
+    size_of_template: #[mcp_resource(uri = "docs://{id}", size = 1024)] (id: u64)
+    priority_too_high: #[mcp_resource(uri = "docs://a", priority = 1.5)] ()
+    audience_unknown: #[mcp_resource(uri = "docs://a", audience("model"))] ()
+    cache_without_ttl: #[mcp_resource(uri = "docs://a", cache(public))] ()
+    cache_bad_duration: #[mcp_resource(uri = "docs://a", cache(ttl = "soon"))] ()
+    cache_unknown: #[mcp_resource(uri = "docs://a", cache(ttl = "60s", privat))] ()
+    cache_public_with_scopes: #[mcp_resource(uri = "docs://a", scopes("read"), cache(ttl = "60s", public))] ()
+    list_string: #[mcp_resource(uri = "docs://{id}", list = "ids")] (id: u32)
+    resource_param_str: #[mcp_resource(uri = "notes://{id}")] (id: &str)
+    resource_with_flatten: #[mcp_resource(uri = "docs://{id}")] (#[mcp(flatten)] id: u32)
+    resource_with_header: #[mcp_resource(uri = "docs://{id}")] (#[mcp(header = "Id")] id: u32)
 }
 
 mod list_of_one_resource {
@@ -166,42 +86,6 @@ mod subscribe_async {
     }
 }
 
-mod resource_param_str {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_resource(uri = "notes://{id}")]
-    fn note(id: &str) -> String {
-        id.to_owned()
-    }
-}
-
-mod resource_with_flatten {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://{id}")]
-    fn page(#[mcp(flatten)] id: u32) -> u32 {
-        id
-    }
-}
-
-mod resource_with_header {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://{id}")]
-    fn page(#[mcp(header = "Id")] id: u32) -> u32 {
-        id
-    }
-}
-
-mod resource_returns_content_list {
-    use mcp_runtime::mcp_resource;
-
-    #[mcp_resource(uri = "docs://a")]
-    fn page() -> Vec<String> {
-        Vec::new()
-    }
-}
-
 mod registered_prompt {
     use mcp_runtime::mcp_prompt;
 
@@ -212,6 +96,15 @@ mod registered_prompt {
 
     fn start() {
         let _ = mcp_runtime::server!().prompt::<review>().build();
+    }
+}
+
+mod resource_returns_content_list {
+    use mcp_runtime::mcp_resource;
+
+    #[mcp_resource(uri = "docs://a")]
+    fn page() -> Vec<String> {
+        Vec::new()
     }
 }
 

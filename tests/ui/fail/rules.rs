@@ -1,155 +1,23 @@
 //! Rules of one argument, and of several.
 
-mod range_alone {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool]
-    fn search(#[mcp(range)] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod range_single {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(range(5))] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod range_without_bounds {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(range(..))] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod range_empty {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(range(5..=1))] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod range_on_string {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(range(1..=5))] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod range_on_injected {
-    use mcp_runtime::mcp_tool;
-
-    struct Db;
-
-    #[mcp_tool]
-    fn search(#[mcp(range(1..=5))] value: &Db) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod length_empty {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(length(5..=1))] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod length_negative {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(length(-1..5))] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod length_on_number {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(length(1..=5))] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod pattern_list {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(pattern("^a$"))] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod pattern_on_number {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(pattern = "^a$")] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod one_of_alone {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(one_of)] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod one_of_path {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(one_of(FIRST))] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod one_of_duplicate {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(one_of("a", "a"))] value: String) -> String {
-        let _ = value;
-        String::new()
-    }
-}
-
-mod one_of_strings_for_number {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    fn search(#[mcp(one_of("a", "b"))] value: u32) -> String {
-        let _ = value;
-        String::new()
-    }
+mistakes! {
+    range_alone: #[mcp_tool] (#[mcp(range)] value: u32)
+    range_single: #[mcp_tool] (#[mcp(range(5))] value: u32)
+    range_without_bounds: #[mcp_tool] (#[mcp(range(..))] value: u32)
+    range_empty: #[mcp_tool] (#[mcp(range(5..=1))] value: u32)
+    range_on_string: #[mcp_tool] (#[mcp(range(1..=5))] value: String)
+    range_on_injected: #[mcp_tool] (#[mcp(range(1..=5))] value: &Db)
+    length_empty: #[mcp_tool] (#[mcp(length(5..=1))] value: String)
+    length_negative: #[mcp_tool] (#[mcp(length(-1..5))] value: String)
+    length_on_number: #[mcp_tool] (#[mcp(length(1..=5))] value: u32)
+    pattern_list: #[mcp_tool] (#[mcp(pattern("^a$"))] value: String)
+    pattern_on_number: #[mcp_tool] (#[mcp(pattern = "^a$")] value: u32)
+    one_of_alone: #[mcp_tool] (#[mcp(one_of)] value: String)
+    one_of_path: #[mcp_tool] (#[mcp(one_of(FIRST))] value: String)
+    one_of_duplicate: #[mcp_tool] (#[mcp(one_of("a", "a"))] value: String)
+    one_of_strings_for_number: #[mcp_tool] (#[mcp(one_of("a", "b"))] value: u32)
 }
 
 mod rule_returns_a_bool {

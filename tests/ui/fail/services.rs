@@ -1,5 +1,35 @@
 //! Services and their methods.
 
+macro_rules! mistakes {
+    ($($name:ident: #[$($service:tt)*] #[$($method:tt)*] ($($parameters:tt)*))+) => {
+        $(mod $name {
+            use mcp_runtime::prelude::*;
+
+            struct Weather;
+
+            #[$($service)*]
+            impl Weather {
+                #[$($method)*]
+                #[allow(unused_variables)]
+                fn forecast($($parameters)*) -> String {
+                    String::new()
+                }
+            }
+        })+
+    };
+}
+
+mistakes! {
+    service_unknown_option: #[mcp_service(name = "weather")] #[mcp_tool] (&self, city: String)
+    service_markers_string: #[mcp_service(markers = "shop")] #[mcp_tool] (&self, words: String)
+    service_takes_self: #[mcp_service] #[mcp_tool] (self, city: String)
+    service_takes_mut_self: #[mcp_service] #[mcp_tool] (&mut self, city: String)
+    service_method_str: #[mcp_service] #[mcp_tool] (&self, city: &str)
+    service_method_crate: #[mcp_service] #[mcp_tool(crate = mcp_runtime)] (&self, city: String)
+    service_method_marker: #[mcp_service] #[mcp_tool(marker = SearchShop)] (&self, words: String)
+    service_param_str_by_value: #[mcp_service] #[mcp_tool] (&self, query: str)
+}
+
 mod service_on_struct {
     use mcp_runtime::mcp_service;
 
@@ -84,81 +114,6 @@ mod service_without_items {
     const _: fn(&Weather, String) -> String = Weather::forecast;
 }
 
-mod service_unknown_option {
-    use mcp_runtime::{mcp_service, mcp_tool};
-
-    struct Weather;
-
-    #[mcp_service(name = "weather")]
-    impl Weather {
-        #[mcp_tool]
-        fn forecast(&self, city: String) -> String {
-            city
-        }
-    }
-}
-
-mod service_markers_string {
-    use mcp_runtime::prelude::*;
-
-    struct Shop;
-
-    #[mcp_service(markers = "shop")]
-    impl Shop {
-        /// Searches.
-        #[mcp_tool]
-        fn search(&self, words: String) -> String {
-            words
-        }
-    }
-
-    fn start() -> mcp_runtime::Result<()> {
-        mcp_runtime::server!().service(Shop).run()
-    }
-}
-
-mod service_takes_self {
-    use mcp_runtime::{mcp_service, mcp_tool};
-
-    struct Weather;
-
-    #[mcp_service]
-    impl Weather {
-        #[mcp_tool]
-        fn forecast(self, city: String) -> String {
-            city
-        }
-    }
-}
-
-mod service_takes_mut_self {
-    use mcp_runtime::{mcp_service, mcp_tool};
-
-    struct Weather;
-
-    #[mcp_service]
-    impl Weather {
-        #[mcp_tool]
-        fn forecast(&mut self, city: String) -> String {
-            city
-        }
-    }
-}
-
-mod service_method_str {
-    use mcp_runtime::{mcp_service, mcp_tool};
-
-    struct Weather;
-
-    #[mcp_service]
-    impl Weather {
-        #[mcp_tool]
-        fn forecast(&self, city: &str) -> String {
-            city.to_owned()
-        }
-    }
-}
-
 mod service_method_lifetime {
     use mcp_runtime::prelude::*;
 
@@ -170,57 +125,6 @@ mod service_method_lifetime {
         fn add<'a>(&'a self, text: String) -> String {
             text + &self.0
         }
-    }
-}
-
-mod service_method_crate {
-    use mcp_runtime::{mcp_service, mcp_tool};
-
-    struct Weather;
-
-    #[mcp_service]
-    impl Weather {
-        #[mcp_tool(crate = mcp_runtime)]
-        fn forecast(&self, city: String) -> String {
-            city
-        }
-    }
-}
-
-mod service_method_marker {
-    use mcp_runtime::prelude::*;
-
-    struct Shop;
-
-    #[mcp_service]
-    impl Shop {
-        /// Searches.
-        #[mcp_tool(marker = SearchShop)]
-        fn search(&self, words: String) -> String {
-            words
-        }
-    }
-
-    fn start() -> mcp_runtime::Result<()> {
-        mcp_runtime::server!().service(Shop).run()
-    }
-}
-
-mod service_param_str_by_value {
-    use mcp_runtime::{mcp_service, mcp_tool};
-
-    struct Catalogue;
-
-    #[mcp_service]
-    impl Catalogue {
-        #[mcp_tool]
-        fn search(&self, query: str) -> String {
-            query.len().to_string()
-        }
-    }
-
-    fn start() -> mcp_runtime::Result<()> {
-        mcp_runtime::server!().service(Catalogue).run()
     }
 }
 

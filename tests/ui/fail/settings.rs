@@ -1,5 +1,29 @@
 //! Settings with `#[mcp_config]`.
 
+macro_rules! mistakes {
+    ($($name:ident: #[$($attribute:tt)*] $field:ident: $type:ty)+) => {
+        $(mod $name {
+            use mcp_runtime::mcp_config;
+
+            #[mcp_config]
+            struct Settings {
+                #[$($attribute)*]
+                $field: $type,
+            }
+
+            fn start() {
+                let _value = Settings::load().map(|settings| settings.$field);
+            }
+        })+
+    };
+}
+
+mistakes! {
+    config_default_of_another_type: #[mcp(default = "many")] count: u64
+    config_default_not_a_duration: #[mcp(default = "soon")] wait: std::time::Duration
+    config_rule_of_another_type: #[mcp(range(1..))] name: String
+}
+
 mod config_on_enum {
     use mcp_runtime::mcp_config;
 
@@ -23,64 +47,6 @@ mod config_unknown_option {
     fn start() {
         let _server = mcp_runtime::server!().config::<Settings>();
         let _timeout = Settings::load().map(|settings| settings.timeout);
-    }
-}
-
-mod config_serde_attribute {
-    use mcp_runtime::mcp_config;
-
-    #[mcp_config]
-    struct Settings {
-        #[serde(rename = "time")]
-        timeout: u64,
-    }
-
-    fn start() {
-        let _timeout = Settings::load().map(|settings| settings.timeout);
-    }
-}
-
-mod config_default_of_another_type {
-    use mcp_runtime::mcp_config;
-
-    #[mcp_config]
-    struct Settings {
-        #[mcp(default = "many")]
-        count: u64,
-    }
-
-    fn start() {
-        let _count = Settings::load().map(|settings| settings.count);
-    }
-}
-
-mod config_default_not_a_duration {
-    use std::time::Duration;
-
-    use mcp_runtime::mcp_config;
-
-    #[mcp_config]
-    struct Settings {
-        #[mcp(default = "soon")]
-        wait: Duration,
-    }
-
-    fn start() {
-        let _wait = Settings::load().map(|settings| settings.wait);
-    }
-}
-
-mod config_rule_of_another_type {
-    use mcp_runtime::mcp_config;
-
-    #[mcp_config]
-    struct Settings {
-        #[mcp(range(1..))]
-        name: String,
-    }
-
-    fn start() {
-        let _name = Settings::load().map(|settings| settings.name);
     }
 }
 
@@ -126,6 +92,20 @@ mod config_secret_compared {
     fn start() {
         let (key, other): (Secret<String>, Secret<String>) = ("key".into(), "other".into());
         let _is_equal = key == other;
+    }
+}
+
+mod config_serde_attribute {
+    use mcp_runtime::mcp_config;
+
+    #[mcp_config]
+    struct Settings {
+        #[serde(rename = "time")]
+        timeout: u64,
+    }
+
+    fn start() {
+        let _timeout = Settings::load().map(|settings| settings.timeout);
     }
 }
 

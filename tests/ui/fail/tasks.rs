@@ -1,12 +1,12 @@
 //! `task`.
 
-mod task_unknown {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool(task = always)]
-    async fn build(target: String) -> String {
-        target
-    }
+mistakes! {
+    task_unknown: #[mcp_tool(task = always)] (target: String)
+    task_restart_misspelt: #[mcp_tool(idempotent, task(restarts))] ()
+    task_restart_not_idempotent: #[mcp_tool(task(restart))] ()
+    task_restart_manual: #[mcp_tool(idempotent, task(manual, restart))] ()
 }
 
 mod task_on_plain_fn {
@@ -24,32 +24,6 @@ mod task_manual_blocking {
     #[mcp_tool(task = manual, blocking)]
     fn build(target: String) -> String {
         target
-    }
-}
-
-mod task_restart_misspelt {
-    use mcp_runtime::prelude::*;
-
-    /// Counts
-    #[mcp_tool(idempotent, task(restarts))]
-    async fn count() {}
-}
-
-mod task_restart_not_idempotent {
-    use mcp_runtime::prelude::*;
-
-    /// Sends a letter
-    #[mcp_tool(task(restart))]
-    async fn send() {}
-}
-
-mod task_restart_manual {
-    use mcp_runtime::prelude::*;
-
-    /// Moves everything
-    #[mcp_tool(idempotent, task(manual, restart))]
-    async fn migrate(ctx: &Context) {
-        ctx.start_task().await;
     }
 }
 

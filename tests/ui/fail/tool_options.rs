@@ -1,142 +1,25 @@
 //! Options of `#[mcp_tool]` that are unknown, duplicated or have a value of another kind.
 
-mod option_unknown {
-    use mcp_runtime::mcp_tool;
+include!("../support/table.rs");
 
-    #[mcp_tool(titel = "Search")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_unknown_far {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(colour = "red")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_abbreviated {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool(desc = "Adds.")]
-    fn add() {}
-}
-
-mod option_of_parameter {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(range(1..=2))]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_of_resource {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(uri = "a://b")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_duplicate {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(title = "a", title = "b")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_literal {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool("search")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_missing_comma {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(read_only strict)]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_without_parentheses_value {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(title "Search")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_without_value {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(title)]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_empty_value {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(title = )]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_number_for_string {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(title = 5)]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod option_string_for_flag {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(read_only = "yes")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod options_on_function {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool]
-    #[mcp(default = 1)]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod title_empty {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool(title = "")]
-    fn untitled() {}
-}
-
-mod read_only_destructive {
-    use mcp_runtime::prelude::*;
-
-    #[mcp_tool(read_only, destructive)]
-    fn wipe() {}
+mistakes! {
+    option_unknown: #[mcp_tool(titel = "Search")] (query: String)
+    option_unknown_far: #[mcp_tool(colour = "red")] (query: String)
+    option_abbreviated: #[mcp_tool(desc = "Adds.")] ()
+    option_of_parameter: #[mcp_tool(range(1..=2))] (query: String)
+    option_of_resource: #[mcp_tool(uri = "a://b")] (query: String)
+    option_duplicate: #[mcp_tool(title = "a", title = "b")] (query: String)
+    option_literal: #[mcp_tool("search")] (query: String)
+    option_missing_comma: #[mcp_tool(read_only strict)] (query: String)
+    option_without_parentheses_value: #[mcp_tool(title "Search")] (query: String)
+    option_without_value: #[mcp_tool(title)] (query: String)
+    option_empty_value: #[mcp_tool(title = )] (query: String)
+    option_number_for_string: #[mcp_tool(title = 5)] (query: String)
+    option_string_for_flag: #[mcp_tool(read_only = "yes")] (query: String)
+    title_empty: #[mcp_tool(title = "")] ()
+    read_only_destructive: #[mcp_tool(read_only, destructive)] ()
+    crate_string: #[mcp_tool(crate = "mcp_runtime")] (query: String)
+    output_string: #[mcp_tool(output("Report"))] (query: String)
 }
 
 mod blocking_on_async_fn {
@@ -144,24 +27,6 @@ mod blocking_on_async_fn {
 
     #[mcp_tool(blocking)]
     async fn search(query: String) -> String {
-        query
-    }
-}
-
-mod crate_string {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(crate = "mcp_runtime")]
-    fn search(query: String) -> String {
-        query
-    }
-}
-
-mod output_string {
-    use mcp_runtime::mcp_tool;
-
-    #[mcp_tool(output("Report"))]
-    fn search(query: String) -> String {
         query
     }
 }
@@ -176,6 +41,16 @@ mod registered_tool {
 
     fn start() {
         let _ = mcp_runtime::server!().tool::<search>().build();
+    }
+}
+
+mod options_on_function {
+    use mcp_runtime::mcp_tool;
+
+    #[mcp_tool]
+    #[mcp(default = 1)]
+    fn search(query: String) -> String {
+        query
     }
 }
 

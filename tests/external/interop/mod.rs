@@ -28,18 +28,12 @@ use expect::Step;
 /// The steps for an SDK and mode.
 type Steps = fn(Sdk, Mode) -> Vec<Step>;
 
-fn over_stdio(sdk: Sdk, example: &str, steps: Steps) {
-    if let Some(driver) = installed(sdk, example) {
-        let binary = example::binary(example);
-        drive(&driver, "stdio", &binary.display().to_string(), example, steps);
-    }
-}
-
-fn over_http(sdk: Sdk, example: &str, steps: Steps) {
-    if let Some(driver) = installed(sdk, example) {
-        let server = Served::start(example, &repo::tree());
-        drive(&driver, "http", &server.url(), example, steps);
-    }
+/// Drives an example over stdio and over HTTP.
+fn drives(sdk: Sdk, example: &str, steps: Steps) {
+    let Some(driver) = installed(sdk, example) else { return };
+    drive(&driver, "stdio", &example::binary(example).display().to_string(), example, steps);
+    let server = Served::start(example, &repo::tree());
+    drive(&driver, "http", &server.url(), example, steps);
 }
 
 fn installed(sdk: Sdk, example: &str) -> Option<Driver> {
@@ -55,61 +49,31 @@ fn drive(driver: &Driver, transport: &str, target: &str, example: &str, steps: S
 }
 
 #[test]
-fn python_drives_repo_over_stdio() {
-    over_stdio(Sdk::Python, "repo", repo::steps);
+fn python_drives_repo() {
+    drives(Sdk::Python, "repo", repo::steps);
 }
 
 #[test]
-fn python_drives_repo_over_http() {
-    over_http(Sdk::Python, "repo", repo::steps);
+fn python_drives_content() {
+    drives(Sdk::Python, "content", content::steps);
 }
 
 #[test]
-fn python_drives_content_over_stdio() {
-    over_stdio(Sdk::Python, "content", content::steps);
+fn python_drives_everything() {
+    drives(Sdk::Python, "everything", everything::steps);
 }
 
 #[test]
-fn python_drives_content_over_http() {
-    over_http(Sdk::Python, "content", content::steps);
+fn typescript_drives_repo() {
+    drives(Sdk::TypeScript, "repo", repo::steps);
 }
 
 #[test]
-fn typescript_drives_repo_over_stdio() {
-    over_stdio(Sdk::TypeScript, "repo", repo::steps);
+fn typescript_drives_content() {
+    drives(Sdk::TypeScript, "content", content::steps);
 }
 
 #[test]
-fn typescript_drives_repo_over_http() {
-    over_http(Sdk::TypeScript, "repo", repo::steps);
-}
-
-#[test]
-fn typescript_drives_content_over_stdio() {
-    over_stdio(Sdk::TypeScript, "content", content::steps);
-}
-
-#[test]
-fn typescript_drives_content_over_http() {
-    over_http(Sdk::TypeScript, "content", content::steps);
-}
-
-#[test]
-fn python_drives_everything_over_stdio() {
-    over_stdio(Sdk::Python, "everything", everything::steps);
-}
-
-#[test]
-fn python_drives_everything_over_http() {
-    over_http(Sdk::Python, "everything", everything::steps);
-}
-
-#[test]
-fn typescript_drives_everything_over_stdio() {
-    over_stdio(Sdk::TypeScript, "everything", everything::steps);
-}
-
-#[test]
-fn typescript_drives_everything_over_http() {
-    over_http(Sdk::TypeScript, "everything", everything::steps);
+fn typescript_drives_everything() {
+    drives(Sdk::TypeScript, "everything", everything::steps);
 }

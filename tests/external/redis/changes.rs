@@ -1,22 +1,17 @@
 //! A replica that Redis has cut off.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_tests::support::{PATIENCE, within};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::store;
+use super::{redis, store};
 use crate::shared::changes::{about, call, everything, listen, replica};
 
 #[tokio::test]
 async fn a_replica_that_was_cut_off_tells_its_subscribers_when_it_is_back() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("a_replica_that_was_cut_off_tells_its_subscribers", &missing),
-    };
-    let redis = Arc::new(redis);
+    let Some(redis) = redis("a_replica_that_was_cut_off_tells_its_subscribers") else { return };
     let store = store("redis", &redis);
     within(async {
         let (one, two) = (replica(store.open()).await, replica(store.open()).await);

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use axum::{body::Bytes, http::StatusCode};
-use mcp_external_tests::{redis::RedisServer, skip};
+use mcp_external_tests::redis::RedisServer;
 use mcp_runtime::{
     Principal, Server, ServerBuilder, ServerHandle, event,
     prelude::*,
@@ -13,6 +13,8 @@ use mcp_runtime::{
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, HttpSse, serve_router, server_key, within};
 use serde_json::{Value, json};
 use tokio::time::sleep;
+
+use super::redis;
 
 /// More than a day, by what clocks may differ, in milliseconds.
 const DAY: i64 = (24 * 60 + 5) * 60 * 1000;
@@ -160,10 +162,7 @@ fn later(redis: &RedisServer, time: i64) {
 
 #[tokio::test]
 async fn nothing_is_left_in_redis_a_day_later_but_what_says_that_it_lasts_longer() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("nothing_is_left_in_redis_a_day_later", &missing),
-    };
+    let Some(redis) = redis("nothing_is_left_in_redis_a_day_later") else { return };
     within(async {
         let one = HttpServer::start(server(&redis)).await;
         let two = HttpServer::start(server(&redis)).await;

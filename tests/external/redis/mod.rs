@@ -11,14 +11,24 @@ mod tasks;
 mod trouble;
 mod webhooks;
 
-use std::sync::Arc;
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::SocketAddr,
+    process::{Command, Stdio},
+    sync::Arc,
+};
 
 use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::{
+    ServerBuilder,
     store::{Redis, Shared, Table},
     testing::check_shared,
 };
-use mcp_tests::{programs::workspace_dir, support::within};
+use mcp_tests::{
+    programs::{child::Guard, workspace_dir},
+    support::{HttpServer, PATIENCE, within},
+};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::shared::TestStore;
 
@@ -36,19 +46,67 @@ fn store(name: &'static str, server: &Arc<RedisServer>) -> TestStore {
     }
 }
 
+/// A server of its own for a test, which is skipped without one.
+fn redis(test: &str) -> Option<Arc<RedisServer>> {
+    RedisServer::start().map(Arc::new).map_err(|missing| skip(test, &missing)).ok()
+}
+
+/// A replica in a process of its own, which is killed when it is dropped.
+struct Replica {
+    process: Guard,
+    address: SocketAddr,
+}
+
+const URL: &str = "MCP_TEST_REPLICA";
+
+impl Replica {
+    /// Starts the test of this name, which does nothing but [`serve_as_replica`].
+    fn start(test: &str, redis: &RedisServer) -> Self {
+        let process = Command::new(std::env::current_exe().expect("the test binary"))
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
+            .env(URL, redis.url())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut process = Guard(process.expect("it starts"));
+        let stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
+        let address = stdout.lines().map_while(Result::ok).find_map(|line| {
+            let (_, address) = line.split_once("listens at ")?;
+            address.parse().ok()
+        });
+        Self { process, address: address.expect("it listens") }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.process.0.id()).expect("an id")).expect("an id");
+        kill_process(pid, signal).expect("it is ours");
+    }
+
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        let _status = self.process.0.wait();
+    }
+}
+
+/// The process of a [`Replica`]; as a test by itself it does nothing.
+async fn serve_as_replica(builder: impl FnOnce(Redis) -> ServerBuilder) {
+    let Ok(url) = std::env::var(URL) else { return };
+    let server = HttpServer::start(builder(Redis::at(url))).await;
+    writeln!(std::io::stdout(), "\nlistens at {}", server.address).expect("to say where it listens");
+    // it is killed before
+    tokio::time::sleep(PATIENCE).await;
+}
+
 /// The servers that this machine has, and a store on each.
 fn servers(test: &str) -> Vec<(Arc<RedisServer>, TestStore)> {
     let mut servers = Vec::new();
-    let mut add = |name, server: RedisServer| {
-        let server = Arc::new(server);
-        servers.push((server.clone(), store(name, &server)));
-    };
-    match RedisServer::start() {
-        Ok(server) => add("redis", server),
-        Err(missing) => skip(test, &missing),
+    let mut add = |name, server: Arc<RedisServer>| servers.push((server.clone(), store(name, &server)));
+    if let Some(server) = redis(test) {
+        add("redis", server);
     }
     if let Ok(server) = RedisServer::start_program("valkey-server", &[]) {
-        add("valkey", server);
+        add("valkey", Arc::new(server));
     }
     servers
 }
@@ -60,10 +118,7 @@ pub(crate) fn stores(test: &str) -> Vec<TestStore> {
 
 #[tokio::test]
 async fn nothing_in_redis_is_without_an_expiry_and_nothing_can_be_read() {
-    let server = match RedisServer::start() {
-        Ok(server) => server,
-        Err(missing) => return skip("nothing_in_redis_is_without_an_expiry", &missing),
-    };
+    let Some(server) = redis("nothing_in_redis_is_without_an_expiry") else { return };
     within(async {
         check_shared(&Redis::at(server.url()).prefix("shop")).await;
         let kept = server.keys();
@@ -77,10 +132,7 @@ async fn nothing_in_redis_is_without_an_expiry_and_nothing_can_be_read() {
 
 #[tokio::test]
 async fn the_user_of_the_page_may_do_what_a_server_needs_and_no_more() {
-    let server = match RedisServer::start() {
-        Ok(server) => server,
-        Err(missing) => return skip("the_user_of_the_page_may_do_what_a_server_needs", &missing),
-    };
+    let Some(server) = redis("the_user_of_the_page_may_do_what_a_server_needs") else { return };
     let page = std::fs::read_to_string(workspace_dir().join("docs/cluster.md")).expect("the page");
     let line = page.lines().find(|line| line.starts_with("ACL SETUSER mcp ")).expect("a user");
     let answer = server.command(&line.split(' ').collect::<Vec<_>>());

@@ -1,11 +1,8 @@
 //! What operators see of Redis: readiness, and keys that expire.
 
-use std::sync::Arc;
-
-use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 
-use super::{servers, store};
+use super::{redis, servers, store};
 use crate::shared::{
     operations::{CONNECTED, started, value},
     replicas::{agreed, server},
@@ -33,11 +30,7 @@ async fn a_server_is_ready_while_its_store_is_away() {
 
 #[tokio::test]
 async fn a_replica_that_is_killed_leaves_nothing_in_redis_that_does_not_expire() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("a_replica_that_is_killed_leaves_nothing", &missing),
-    };
-    let redis = Arc::new(redis);
+    let Some(redis) = redis("a_replica_that_is_killed_leaves_nothing") else { return };
     let store = store("redis", &redis);
     within(async {
         let at = HttpServer::start(server(&store.open())).await;

@@ -1,26 +1,18 @@
 //! Rates in a Redis that ends, hangs, and comes back.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::store::{Rate, Redis, Shared as _, Table, Take, Taken};
 use mcp_tests::support::{PATIENCE, within};
 use tokio::time::{sleep, timeout};
 
-use super::store;
+use super::{redis, store};
 use crate::shared::rates::{let_in, three};
 
 #[tokio::test]
 async fn many_callers_free_no_one_and_what_they_have_used_expires_and_names_none_of_them() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("many_callers_free_no_one", &missing),
-    };
+    let Some(redis) = redis("many_callers_free_no_one") else { return };
     within(async {
-        let redis = Arc::new(redis);
         let store = store("redis", &redis);
         let replicas = three(&store).await;
         assert_eq!(let_in(&replicas, "ada", "seldom", 30).await, 10);
@@ -49,12 +41,8 @@ async fn many_callers_free_no_one_and_what_they_have_used_expires_and_names_none
 
 #[tokio::test]
 async fn while_redis_is_gone_or_hangs_each_replica_counts_and_no_call_fails() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("while_redis_is_gone_or_hangs", &missing),
-    };
+    let Some(redis) = redis("while_redis_is_gone_or_hangs") else { return };
     within(async {
-        let redis = Arc::new(redis);
         let store = store("redis", &redis);
         let replicas = three(&store).await;
         let until_shared = async |users: &str| {
@@ -96,10 +84,7 @@ async fn while_redis_is_gone_or_hangs_each_replica_counts_and_no_call_fails() {
 
 #[tokio::test]
 async fn a_clock_of_redis_that_goes_back_locks_no_one_out_for_longer_than_the_period() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("a_clock_of_redis_that_goes_back", &missing),
-    };
+    let Some(redis) = redis("a_clock_of_redis_that_goes_back") else { return };
     within(async {
         let (store, table) = (Redis::at(redis.url()), Table::new("rates", 10, 1000, 100));
         let rate = Rate::new(1, Duration::from_millis(300));

@@ -1,31 +1,20 @@
 //! Tasks of replicas in processes of their own, which are killed and stopped.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    net::SocketAddr,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
-use mcp_external_tests::{redis::RedisServer, skip};
+use mcp_external_tests::redis::RedisServer;
 use mcp_runtime::{ServerBuilder, store::Redis};
-use mcp_tests::{
-    programs::child::Guard,
-    support::{HttpServer, PATIENCE, within},
-};
-use rustix::process::{Pid, Signal, kill_process};
+use mcp_tests::support::{HttpServer, within};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::{Replica, redis, serve_as_replica};
 use crate::shared::tasks::{Files, answer, builder, get, listen, request, start, text, told, until};
 
 #[tokio::test]
 async fn nothing_of_a_task_is_left_after_its_time() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("nothing_of_a_task_is_left_after_its_time", &missing),
-    };
+    let Some(redis) = redis("nothing_of_a_task_is_left_after_its_time") else { return };
     within(async {
         let short = |builder: ServerBuilder| {
             builder.tasks(|tasks| tasks.lease(Duration::from_millis(100)).ttl(Duration::from_millis(500)))
@@ -54,63 +43,21 @@ async fn nothing_of_a_task_is_left_after_its_time() {
     .await;
 }
 
-/// A replica in a process of its own.
-struct Replica {
-    process: Guard,
-    address: SocketAddr,
+fn replica(redis: &RedisServer) -> Replica {
+    Replica::start("redis::tasks::a_replica_in_a_process", redis)
 }
 
-const URL: &str = "MCP_TEST_REPLICA_OF_TASKS";
-
-impl Replica {
-    fn start(redis: &RedisServer) -> Self {
-        let process = Command::new(std::env::current_exe().expect("the test binary"))
-            .args(["--exact", "redis::tasks::a_replica_in_a_process", "--nocapture", "--test-threads=1"])
-            .env(URL, redis.url())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut process = Guard(process.expect("it starts"));
-        let stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
-        let address = stdout.lines().map_while(Result::ok).find_map(|line| {
-            let (_, address) = line.split_once("listens at ")?;
-            address.parse().ok()
-        });
-        Self { process, address: address.expect("it listens") }
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.process.0.id()).expect("an id")).expect("an id");
-        kill_process(pid, signal).expect("it is ours");
-    }
-
-    fn kill(&mut self) {
-        self.signal(Signal::KILL);
-        let _status = self.process.0.wait();
-    }
-}
-
-/// Not a test by itself: the process of a [`Replica`].
 #[tokio::test]
 async fn a_replica_in_a_process() {
-    let Ok(url) = std::env::var(URL) else { return };
-    let server = HttpServer::start(builder(Redis::at(url))).await;
-    writeln!(std::io::stdout(), "\nlistens at {}", server.address).expect("to say where it listens");
-    // it is killed before
-    sleep(PATIENCE).await;
-}
-
-fn redis(test: &str) -> Option<RedisServer> {
-    RedisServer::start().map_err(|missing| skip(test, &missing)).ok()
+    serve_as_replica(builder).await;
 }
 
 #[tokio::test]
 async fn a_killed_replica_has_its_tasks_run_again_once_or_failed() {
     let Some(redis) = redis("a_killed_replica_has_its_tasks_run_again_once_or_failed") else { return };
     within(async {
-        let mut killed = Replica::start(&redis);
-        let others = [Replica::start(&redis), Replica::start(&redis)];
+        let mut killed = replica(&redis);
+        let others = [replica(&redis), replica(&redis)];
         let (held, again, asked) = (Files::new("kill-a"), Files::new("kill-b"), Files::new("kill-c"));
         let fails = start(killed.address, "hold", &held).await;
         let goes_on = start(killed.address, "again", &again).await;
@@ -146,7 +93,7 @@ async fn a_killed_replica_has_its_tasks_run_again_once_or_failed() {
 async fn of_all_runs_of_a_task_one_consumes_the_responses() {
     let Some(redis) = redis("of_all_runs_of_a_task_one_consumes_the_responses") else { return };
     within(async {
-        let (mut killed, other) = (Replica::start(&redis), Replica::start(&redis));
+        let (mut killed, other) = (replica(&redis), replica(&redis));
         let (before, after) = (Files::new("consumed-a"), Files::new("consumed-b"));
         let mut ids = Vec::new();
         for files in [&before, &after] {
@@ -180,7 +127,7 @@ async fn of_all_runs_of_a_task_one_consumes_the_responses() {
 async fn a_task_that_runs_again_has_what_its_call_had_before_it_became_a_task() {
     let Some(redis) = redis("a_task_that_runs_again_has_what_its_call_had_before") else { return };
     within(async {
-        let (mut killed, other) = (Replica::start(&redis), Replica::start(&redis));
+        let (mut killed, other) = (replica(&redis), replica(&redis));
         let files = Files::new("before");
         let call = |answers: Value| {
             let mut params = json!({ "name": "pay_by", "arguments": { "dir": files.path() } });
@@ -225,7 +172,7 @@ async fn a_task_that_runs_again_has_what_its_call_had_before_it_became_a_task() 
 async fn a_replica_that_was_stopped_and_wakes_changes_nothing() {
     let Some(redis) = redis("a_replica_that_was_stopped_and_wakes_changes_nothing") else { return };
     within(async {
-        let (stopped, other) = (Replica::start(&redis), Replica::start(&redis));
+        let (stopped, other) = (replica(&redis), replica(&redis));
         let (held, again) = (Files::new("stop-a"), Files::new("stop-b"));
         let fails = start(stopped.address, "hold", &held).await;
         let goes_on = start(stopped.address, "again", &again).await;
@@ -264,7 +211,7 @@ async fn a_replica_that_was_stopped_and_wakes_changes_nothing() {
 async fn a_task_whose_caller_has_expired_is_not_run_again() {
     let Some(redis) = redis("a_task_whose_caller_has_expired_is_not_run_again") else { return };
     within(async {
-        let (mut killed, other) = (Replica::start(&redis), Replica::start(&redis));
+        let (mut killed, other) = (replica(&redis), replica(&redis));
         let files = Files::new("expired");
         let params = json!({ "name": "again", "arguments": { "dir": files.path() } });
         let call = request("tools/call", params).header("x-seconds", "1.5");
@@ -286,7 +233,7 @@ async fn a_task_whose_caller_has_expired_is_not_run_again() {
 async fn a_task_that_ends_every_process_that_runs_it_fails_in_the_end() {
     let Some(redis) = redis("a_task_that_ends_every_process") else { return };
     let run = async {
-        let mut replicas: Vec<Replica> = (0..5).map(|_| Replica::start(&redis)).collect();
+        let mut replicas: Vec<Replica> = (0..5).map(|_| replica(&redis)).collect();
         let files = Files::new("poison");
         let id = start(replicas[0].address, "again", &files).await;
         let mut runs = 0;

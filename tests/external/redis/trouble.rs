@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use mcp_external_tests::{redis::RedisServer, skip};
 use mcp_runtime::store::{Redis, Shared};
 use mcp_tests::support::{HttpServer, PATIENCE, text_of, within};
 use serde_json::json;
@@ -20,6 +19,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::redis;
 use crate::shared::replicas::{agreed, call, server};
 
 /// Waits until a call that needs the store succeeds.
@@ -36,10 +36,7 @@ async fn until_back(at: &HttpServer) {
 
 #[tokio::test]
 async fn redis_may_end_hang_refuse_and_come_back() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("redis_may_end_hang_refuse_and_come_back", &missing),
-    };
+    let Some(redis) = redis("redis_may_end_hang_refuse_and_come_back") else { return };
     within(async {
         let store: Arc<dyn Shared> = Arc::new(Redis::at(redis.url()));
         let at = HttpServer::start(server(&store)).await;
@@ -156,10 +153,7 @@ async fn swallowing_proxy(redis: u16) -> (u16, watch::Sender<Passed>, Arc<Atomic
 
 #[tokio::test]
 async fn a_half_open_connection_to_the_store_ends_each_request_in_its_error_and_few_lines_of_the_log() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("a_half_open_connection_to_the_store", &missing),
-    };
+    let Some(redis) = redis("a_half_open_connection_to_the_store") else { return };
     let log = Log::default();
     let writer = log.clone();
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
@@ -208,10 +202,7 @@ async fn a_half_open_connection_to_the_store_ends_each_request_in_its_error_and_
 
 #[tokio::test]
 async fn a_wrong_password_is_an_error_when_serving_begins() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("a_wrong_password_is_an_error", &missing),
-    };
+    let Some(redis) = redis("a_wrong_password_is_an_error") else { return };
     within(async {
         redis.command(&["CONFIG", "SET", "requirepass", "sesame"]);
         let starts = async |url: String| {

@@ -2,60 +2,23 @@
 
 use std::{
     collections::HashSet,
-    io::{BufRead as _, BufReader, Write as _},
-    net::SocketAddr,
-    process::{Command, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use axum::{body::Bytes, http::Uri};
-use mcp_external_tests::{redis::RedisServer, skip};
-use mcp_runtime::store::Redis;
-use mcp_tests::{
-    programs::child::Guard,
-    support::{HttpServer, PATIENCE, serve_router},
-};
+use mcp_tests::support::serve_router;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::{Replica, redis, serve_as_replica};
 use crate::shared::webhooks::{add_at, request, server, subscription};
 
-const URL: &str = "MCP_TEST_REPLICA_OF_WEBHOOKS";
+const PROCESS: &str = "redis::webhooks::a_replica_in_a_process";
 
-/// A replica in a process of its own, which is killed when it is dropped.
-struct Process {
-    _process: Guard,
-    address: SocketAddr,
-}
-
-impl Process {
-    fn start(redis: &RedisServer) -> Self {
-        let process = Command::new(std::env::current_exe().expect("the test binary"))
-            .args(["--exact", "redis::webhooks::a_replica_in_a_process", "--nocapture", "--test-threads=1"])
-            .env(URL, redis.url())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut process = Guard(process.expect("it starts"));
-        let stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
-        let address = stdout.lines().map_while(Result::ok).find_map(|line| {
-            let (_, address) = line.split_once("listens at ")?;
-            address.parse().ok()
-        });
-        Self { _process: process, address: address.expect("it listens") }
-    }
-}
-
-/// Not a test by itself: a [`Process`].
 #[tokio::test]
 async fn a_replica_in_a_process() {
-    let Ok(url) = std::env::var(URL) else { return };
-    let server = HttpServer::start(server(Arc::new(Redis::at(url)))).await;
-    writeln!(std::io::stdout(), "\nlistens at {}", server.address).expect("to say where it listens");
-    // it is killed before
-    sleep(PATIENCE).await;
+    serve_as_replica(|redis| server(Arc::new(redis))).await;
 }
 
 /// What has come: the path and the event of each delivery.
@@ -104,11 +67,8 @@ impl Endpoint {
 
 #[tokio::test]
 async fn every_event_reaches_each_endpoint_also_when_the_processes_that_deliver_are_killed() {
-    let redis = match RedisServer::start() {
-        Ok(redis) => redis,
-        Err(missing) => return skip("every_event_reaches_each_endpoint", &missing),
-    };
-    let mut processes = [Process::start(&redis), Process::start(&redis), Process::start(&redis)].into_iter();
+    let Some(redis) = redis("every_event_reaches_each_endpoint") else { return };
+    let mut processes = [0; 3].map(|_| Replica::start(PROCESS, &redis)).into_iter();
     let endpoint = Endpoint::start().await;
     let addresses: Vec<_> = processes.as_slice().iter().map(|process| process.address).collect();
     for path in ["a", "b"] {

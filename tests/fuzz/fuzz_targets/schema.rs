@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A schema and a value, of the bytes that the target `schema` takes.
 fn read(data: &[u8]) -> Option<(Value, Value)> {
-    let (schema, value) = std::str::from_utf8(data).ok()?.split_once('\0')?;
+    let (schema, value) = fuzzing::halves(data)?;
     Some((serde_json::from_str(schema).ok()?, serde_json::from_str(value).ok()?))
 }
 

@@ -29,7 +29,8 @@ pub fn run(name: &str, data: &[u8]) {
 }
 
 /// Text, and what follows its first NUL.
-pub(crate) fn halves(data: &[u8]) -> Option<(&str, &str)> {
+#[must_use]
+pub fn halves(data: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(data).ok()?.split_once('\0')
 }
 

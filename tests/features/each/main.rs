@@ -15,10 +15,10 @@ mod settings {
     use mcp_runtime::mcp_config;
 
     #[mcp_config]
-    pub struct Settings {
+    pub(super) struct Settings {
         /// How many are returned at once
         #[mcp(default = 5)]
-        pub batch: usize,
+        pub(super) batch: usize,
     }
 }
 
@@ -28,21 +28,21 @@ mod items {
 
     /// Adds two numbers.
     #[mcp_tool]
-    pub fn sum(a: i64, b: i64) -> i64 {
+    pub(super) fn sum(a: i64, b: i64) -> i64 {
         a + b
     }
 
     /// A version was deployed.
     #[cfg(feature = "events")]
     #[mcp_event]
-    pub fn deployed(#[mcp(payload)] version: &Version) -> bool {
+    pub(super) fn deployed(#[mcp(payload)] version: &Version) -> bool {
         version.number > 0
     }
 
     #[cfg(feature = "events")]
     #[mcp_type]
-    pub struct Version {
-        pub number: u32,
+    pub(super) struct Version {
+        pub(super) number: u32,
     }
 }
 
@@ -293,7 +293,12 @@ async fn main() {
     }
 
     #[cfg(feature = "shared")]
-    check(server().shared(mcp_runtime::store::Memory::default())).await;
+    {
+        let keyed = server().stores(|stores| {
+            stores.keys([std::array::from_fn(|at| u8::try_from(at * 7).expect("below 256"))])
+        });
+        check(keyed.shared(mcp_runtime::store::Memory::default())).await;
+    }
 
     #[cfg(feature = "skills")]
     {

@@ -282,6 +282,22 @@ mod tests {
     }
 
     #[test]
+    fn alternatives_in_lists_and_maps_are_reduced_as_well() {
+        let number = json!({ "type": "integer", "maximum": 9 });
+        let amount =
+            json!({ "anyOf": [number, { "type": "object", "required": ["name"] }, { "type": "string" }] });
+        let generated = json!({ "properties": {
+            "list": { "type": "array", "items": amount },
+            "map": { "type": "object", "additionalProperties": amount },
+        } });
+        let checked = without_enforced(&generated, &generated);
+        let expected = json!([number, { "type": "string" }, { "type": ["object"] }]);
+        for inner in ["/properties/list/items/anyOf", "/properties/map/additionalProperties/anyOf"] {
+            assert_eq!(checked.pointer(inner), Some(&expected), "{inner}");
+        }
+    }
+
+    #[test]
     fn only_parameters_that_need_it_are_validated() {
         let generated = json!({
             "type": "object",

@@ -172,6 +172,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::check::MAX_PATTERN_NAME;
 
     fn messages(schema: &Value, value: &Value) -> Vec<String> {
         let validator = Validator::compile(schema).unwrap_or_else(|error| panic!("{error}"));
@@ -405,6 +406,16 @@ mod tests {
             with_default["properties"]["d"] = json!({"$ref": "#/$defs/D"});
             let validator = Validator::compile(&with_default).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(validator.add_defaults(&mut repaired), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_for_patterns_is_refused() {
+        let schema = json!({"patternProperties": {"^a": {"type": "integer"}}});
+        for (length, errors) in [(MAX_PATTERN_NAME, 0), (MAX_PATTERN_NAME + 1, 1)] {
+            let mut value = json!({});
+            value["a".repeat(length)] = 1.into();
+            assert_eq!(messages(&schema, &value).len(), errors, "{length}");
         }
     }
 

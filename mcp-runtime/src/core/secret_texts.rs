@@ -119,6 +119,7 @@ mod tests {
             (&["oneTWO", "TWOthree"], "<oneTWOthree>", "<****>"),
             (&["aaaa"], "aaaaa b", "**** b"),
             (&["ümlaut"], "ä ümlautü", "ä ****ü"),
+            (&["a \"quoted\" one"], r#"{"key":"a \"quoted\" one"}"#, r#"{"key":"****"}"#),
             (&["other"], "nothing", "nothing"),
         ] {
             assert_eq!(of(secrets).mask(text), masked);

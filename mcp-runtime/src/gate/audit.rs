@@ -496,3 +496,43 @@ fn line(event: &str, members: &dyn Fn(&mut Object<'_>)) -> String {
     object.end();
     escape_line_ends(String::from_utf8(out).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::core::observer::{Network, RequestDetails};
+
+    #[test]
+    fn the_id_of_a_request_is_bounded_whatever_its_client_sends() {
+        for (length, is_whole) in [(MAX_ID - 2, true), (MAX_ID, false)] {
+            let lines = Arc::<Mutex<Vec<String>>>::default();
+            let sink = lines.clone();
+            let id = format!("\"{}\"", "a".repeat(length));
+            let details = RequestDetails {
+                name: None,
+                arguments: b"[]".to_vec(),
+                caller: None,
+                address: None,
+                id: id.clone().into(),
+                trace: None,
+            };
+            Audit::to(move |line| sink.lock().unwrap().push(line.to_owned())).request_ended(&EndedRequest {
+                method: "tools/call",
+                item: &ObservedItem::Unregistered,
+                outcome: "ok",
+                error: None,
+                reason: None,
+                code: None,
+                task: None,
+                revision: "2026-07-28",
+                network: Network { transport: None, version: None },
+                duration: Duration::from_millis(1),
+                details: Some(&details),
+            });
+            let line: Value = serde_json::from_str(&lines.lock().unwrap()[0]).unwrap();
+            assert_eq!(line["request"].to_string() == id, is_whole, "{line}");
+        }
+    }
+}

@@ -652,3 +652,24 @@ fn default_of(setting: &Setting) -> Option<String> {
         value => value.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_table_of_which_nothing_is_required_need_not_be_there_also_beside_null() {
+        for required in [json!([]), json!(["host"])] {
+            let table = json!({ "type": "object", "properties": { "host": {} }, "required": required });
+            let mut schema = json!({
+                "properties": { "plain": table, "nullable": { "anyOf": [table, { "type": "null" }] } },
+                "required": ["nullable", "plain"],
+            });
+            drop_complete_tables(&mut schema);
+            let left = if required == json!([]) { json!([]) } else { json!(["nullable", "plain"]) };
+            assert_eq!(schema["required"], left);
+        }
+    }
+}

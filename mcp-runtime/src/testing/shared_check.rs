@@ -492,3 +492,120 @@ async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> 
     .await;
     outcomes.into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::store::Memory;
+
+    /// What a store does otherwise than it should.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Fault {
+        IgnoresConditions,
+        KeepsValues,
+        HasMoreRoom,
+        HasMorePlacesForRates,
+        GrantsRates,
+        KeepsLogs,
+        LosesMessages,
+    }
+
+    struct Faulty(Memory, Fault);
+
+    impl Faulty {
+        fn has(&self, fault: Fault) -> bool {
+            self.1 == fault
+        }
+
+        /// A table of twice the size.
+        fn larger(&self, table: &Table) -> Table {
+            Table::new(table.name(), 2 * table.max_values(), 2 * table.max_bytes(), 100)
+        }
+    }
+
+    impl Shared for Faulty {
+        fn get<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, Option<Value>> {
+            self.0.get(table, key)
+        }
+
+        fn put<'a>(&'a self, table: &'a Table, key: &'a str, mut write: Write<'a>) -> Stored<'a, Written> {
+            if self.has(Fault::IgnoresConditions) {
+                write.condition = Condition::Always;
+            }
+            if self.has(Fault::KeepsValues) {
+                write.expires_in = HOUR;
+            }
+            if !self.has(Fault::HasMoreRoom) {
+                return self.0.put(table, key, write);
+            }
+            Box::pin(async move { self.0.put(&self.larger(table), key, write).await })
+        }
+
+        fn remove<'a>(&'a self, table: &'a Table, key: &'a str) -> Stored<'a, ()> {
+            self.0.remove(table, key)
+        }
+
+        fn take<'a>(&'a self, table: &'a Table, key: &'a str, take: Take<'a>) -> Stored<'a, Taken> {
+            if self.has(Fault::GrantsRates) {
+                return Box::pin(async { Ok(Taken::Granted) });
+            }
+            if !self.has(Fault::HasMorePlacesForRates) {
+                return self.0.take(table, key, take);
+            }
+            Box::pin(async move { self.0.take(&self.larger(table), key, take).await })
+        }
+
+        fn append<'a>(
+            &'a self,
+            table: &'a Table,
+            log: &'a str,
+            mut append: Append<'a>,
+        ) -> Stored<'a, Appended> {
+            if self.has(Fault::KeepsLogs) {
+                append.expires_in = HOUR;
+            }
+            self.0.append(table, log, append)
+        }
+
+        fn read_after<'a>(
+            &'a self,
+            table: &'a Table,
+            log: &'a str,
+            position: u64,
+            limit: usize,
+        ) -> Stored<'a, Option<LogPage>> {
+            self.0.read_after(table, log, position, limit)
+        }
+
+        fn publish<'a>(&'a self, topic: &'a str, message: &'a [u8]) -> Stored<'a, ()> {
+            if self.has(Fault::LosesMessages) && message.first() == Some(&7) {
+                return Box::pin(async { Ok(()) });
+            }
+            self.0.publish(topic, message)
+        }
+
+        fn subscribe<'a>(&'a self, topic: &'a str) -> Stored<'a, Subscription> {
+            self.0.subscribe(topic)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_with_any_of_these_faults_is_refused() {
+        let checks = [
+            Fault::IgnoresConditions,
+            Fault::KeepsValues,
+            Fault::HasMoreRoom,
+            Fault::HasMorePlacesForRates,
+            Fault::GrantsRates,
+            Fault::KeepsLogs,
+            Fault::LosesMessages,
+        ]
+        .map(|fault| {
+            let store = Faulty(Memory::default(), fault);
+            (fault, tokio::spawn(async move { check_shared(&store).await }))
+        });
+        for (fault, check) in checks {
+            assert!(check.await.is_err_and(|error| error.is_panic()), "{fault:?} is accepted");
+        }
+    }
+}

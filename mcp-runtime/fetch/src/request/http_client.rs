@@ -288,3 +288,22 @@ impl Body for WholeBody {
         SizeHint::with_exact(self.0.as_slice().iter().map(|part| part.len() as u64).sum())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_is_that_of_the_cause_that_tells() {
+        let tls = || io::Error::other(rustls::Error::General("no".into()));
+        for (error, failure) in [
+            (io::Error::from(io::ErrorKind::TimedOut), ExchangeFailure::Timeout),
+            (io::Error::from(io::ErrorKind::ConnectionRefused), ExchangeFailure::Other),
+            (tls(), ExchangeFailure::Tls),
+        ] {
+            assert_eq!(ExchangeFailure::of(&error), failure, "{error}");
+        }
+    }
+}

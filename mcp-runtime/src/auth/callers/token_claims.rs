@@ -287,6 +287,8 @@ mod tests {
             claims.insert("scp".into(), json!(["a", "b"]));
         });
         assert_eq!(scopes.unwrap().scopes(), ["a", "b"]);
+        let unnamed = check(|claims| drop(claims.insert("client_id".into(), json!(""))));
+        assert_eq!(unnamed.unwrap().client_id(), None);
     }
 
     #[test]
@@ -316,6 +318,7 @@ mod tests {
         }
         for (name, value) in [
             ("exp", json!(NOW - 29)),
+            ("exp", json!(NOW as f64 + 0.5)),
             ("nbf", json!(NOW + 30)),
             ("aud", json!(["x", "https://mcp.example.com/mcp"])),
         ] {

@@ -297,5 +297,6 @@ mod tests {
         assert_eq!((denied.cause, denied.reason), (Refusal::TokenExpired, DeniedReason::InvalidToken));
         assert_eq!(denied.description, "the session has ended");
         assert_eq!(Denied::invalid_token("unknown").cause, Refusal::TokenInvalid);
+        assert_eq!(Denied::because(DeniedReason::InvalidProof, "replayed").cause, Refusal::TokenProof);
     }
 }

@@ -545,4 +545,16 @@ mod tests {
         assert_eq!(&*next("name"), "name-3");
         assert_eq!(&*next("name-2"), "name-2-2");
     }
+
+    #[test]
+    fn progress_may_begin_anywhere_and_only_grows() {
+        let owner = crate::core::admission::Owner::local();
+        let options = super::super::TaskOptions::default();
+        let record = StoredTask::new(None, &owner, &options, &"process".into());
+        let task = RunningTask::new("id".into(), record, Duration::from_secs(60));
+        for (progress, shown) in [(-1.0, "-1 of 4"), (0.0, "0 of 4"), (-0.5, "0 of 4"), (2.0, "2 of 4")] {
+            task.report_progress(progress, Some(4.0), None);
+            assert_eq!(task.record().message.as_deref(), Some(shown));
+        }
+    }
 }

@@ -163,9 +163,9 @@ impl TryFrom<ItemOutput> for CallOutput {
             ItemOutput::Tool(result) => Ok(Self::Tool(result)),
             ItemOutput::Resource(result) => Ok(Self::Resource(result)),
             ItemOutput::Prompt(result) => Ok(Self::Prompt(result)),
-            ItemOutput::InputRequired(input) => Ok(Self::InputRequired(input)),
-            // completions, lists and events have no layers
-            ItemOutput::Values(_)
+            // a function that requires input is suspended; completions, lists and events have no layers
+            ItemOutput::InputRequired(_)
+            | ItemOutput::Values(_)
             | ItemOutput::Entries(..)
             | ItemOutput::Other(_)
             | ItemOutput::OfLayer(_) => Err(wrong_kind()),

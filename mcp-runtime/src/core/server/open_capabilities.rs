@@ -290,3 +290,28 @@ impl Server {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_declared_is_ordered_whatever_was_opened_first() {
+        let written = |keys: [&'static str; 2]| {
+            let mut declared = Declared::new(Revision::LATEST, false);
+            for key in keys {
+                declared.member(key, "{}");
+                declared.extension(key, "{}");
+            }
+            let mut out = Vec::new();
+            let mut object = Object::new(&mut out);
+            declared.write(&mut object);
+            object.end();
+            String::from_utf8(out).unwrap()
+        };
+        let expected = r#"{"capabilities":{"prompts":{},"tools":{},"extensions":{"prompts":{},"tools":{}}}}"#;
+        for keys in [["tools", "prompts"], ["prompts", "tools"]] {
+            assert_eq!(written(keys), expected);
+        }
+    }
+}

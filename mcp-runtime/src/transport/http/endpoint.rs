@@ -302,7 +302,7 @@ impl MessagePermit {
 }
 
 /// Bytes of bodies that are not complete yet, of all clients.
-const MAX_UNFINISHED: usize = 128 << 20;
+pub(super) const MAX_UNFINISHED: usize = 128 << 20;
 /// Bytes of messages that clients have not read yet, of all of them.
 const MAX_UNREAD: usize = 64 << 20;
 /// Messages that are read while the budget of requests is exhausted.

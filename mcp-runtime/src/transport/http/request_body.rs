@@ -323,3 +323,23 @@ async fn discard(body: &mut IncomingBody, mut remaining: usize, time: Duration) 
     });
     let _timed_out = tokio::time::timeout(time, read).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{endpoint::MAX_UNFINISHED, service::HttpHandler},
+        *,
+    };
+    use crate::core::server::Server;
+
+    #[tokio::test]
+    async fn a_body_that_has_to_wait_is_charged_also_if_it_arrived_as_a_whole() {
+        let handler = HttpHandler::new(&Server::builder("test", "1").build().unwrap(), None);
+        let charge = |body: &mut RequestBody| body.charge(&handler.endpoint, &Owner::local()).is_ok();
+        let [mut first, mut second] =
+            [MAX_UNFINISHED, 1].map(|bytes| RequestBody { text: vec![0; bytes].into(), permit: None });
+        assert!(charge(&mut first) && !charge(&mut second));
+        drop(first);
+        assert!(charge(&mut second));
+    }
+}

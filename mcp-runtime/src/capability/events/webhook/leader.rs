@@ -571,6 +571,28 @@ mod tests {
         assert!(!ours.end(&gone).await.unwrap());
     }
 
+    #[tokio::test]
+    async fn a_list_is_read_again_as_a_whole_when_messages_were_missed() {
+        let webhooks = webhooks(&SealedStore::in_memory(), 100);
+        let server = Server::builder("test", "1").build().expect("a server");
+        let key: WebhookKey = "0a".into();
+        webhooks.add(&key, &record("ada")).await;
+        let stored = webhooks.records.get(&key).await.unwrap().expect("a subscription");
+        let url = Url::parse(&stored.record.url).expect("a URL");
+        let caller = Arc::new(stored.record.caller.principal());
+        let webhook = Webhook::new(key.clone(), url, caller, stored, webhooks.token.child_token());
+        {
+            let mut table = webhooks.table.lock();
+            table.is_leader = true;
+            table.by_key.insert(key.clone(), Arc::new(webhook));
+        }
+        webhooks.records.remove(&key).await.unwrap();
+        webhooks.load_list(&server, "0", false).await.unwrap();
+        assert!(webhooks.find(&key).is_some(), "it is delivered already");
+        webhooks.load_list(&server, "0", true).await.unwrap();
+        assert!(webhooks.find(&key).is_none(), "another process has removed it");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn one_process_has_the_lease_and_hands_it_over_when_it_stops() {
         let memory = Memory::default();

@@ -353,6 +353,10 @@ async fn get_refuses_requests_without_a_valid_session_or_accept_header() {
     assert_eq!(client.clone().with_header("accept", "*/*").get().await.status(), 200);
     assert_eq!(Client::new(&open).get().await.status(), 400, "no session");
     assert_eq!(client.clone().with_header("mcp-session-id", "x").get().await.status(), 404);
+    let mut twice = client.clone();
+    twice.headers.extend(client.headers.iter().filter(|(name, _)| *name == "mcp-session-id").cloned());
+    assert_eq!(twice.get().await.status(), 400, "which session?");
+    assert_eq!(twice.delete().await, 400);
     let modern = client.with_header("mcp-protocol-version", "2026-07-28").get().await;
     assert_eq!((modern.status().as_u16(), modern.headers()["allow"].to_str().unwrap()), (405, "POST"));
     let stateless = Client::new(&handler(&Gate::new(), server().http(|http| http.stateless()))).get().await;

@@ -55,6 +55,12 @@ impl SealedStore {
 
     pub(super) fn log_other_version(&self, _: &Table) {}
 
+    /// There is no store to reach.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn reached_for(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     pub(crate) fn process(&self) -> &Arc<str> {
         &self.0.messages.process
     }

@@ -53,16 +53,21 @@ pub(super) enum Action {
     Schema,
 }
 
-/// The commands that call the server, and so may say who calls.
-const ACTIONS: &[&str] = &[
-    "list",
-    "call",
-    "read",
-    "prompt",
+/// The commands that call the server, and so may say who calls: how they are used, and what they do.
+pub(super) const ACTIONS: &[(&str, &str)] = &[
+    ("list [--json]", "list what the server offers"),
+    ("call NAME [JSON]", "call a tool with these arguments; in a terminal you answer what it asks"),
+    ("read URI", "read a resource"),
+    ("prompt NAME [JSON]", "get a prompt with these arguments"),
     #[cfg(feature = "events")]
-    "events",
-    "schema",
+    ("events NAME [JSON]", "print occurrences of an event, one JSON object a line, until stopped"),
+    ("schema", "print every descriptor that clients see, as JSON"),
 ];
+
+/// The names of these commands.
+fn actions() -> impl Iterator<Item = &'static str> {
+    ACTIONS.iter().map(|(usage, _)| usage.split(' ').next().unwrap_or(usage))
+}
 
 /// The others.
 const COMMANDS: &[&str] = &[
@@ -75,6 +80,10 @@ const COMMANDS: &[&str] = &[
     #[cfg(feature = "install")]
     INSTALL,
 ];
+
+fn commands() -> impl Iterator<Item = &'static str> {
+    actions().chain(COMMANDS.iter().copied())
+}
 
 /// The command that prints a usage of its own.
 const INSTALL: &str = "install";
@@ -91,15 +100,15 @@ impl Command {
             .map(|text| text.into_string().map_err(|text| format!("{} is not UTF-8", text.display())))
             .collect::<Result<Vec<_>, _>>()?;
         let first = arguments.first().map_or("", String::as_str);
-        let says_caller = ACTIONS.contains(&first) || is_caller_option(first);
+        let says_caller = actions().any(|action| action == first) || is_caller_option(first);
         let caller = if says_caller { take_caller(&mut arguments)? } else { None };
-        let serves = arguments.first().is_none_or(|word| !ACTIONS.contains(&word.as_str()));
+        let serves = arguments.first().is_none_or(|word| actions().all(|action| action != word));
         if serves && caller.is_some() {
             return Err(misplaced_caller("--as"));
         }
         let mut arguments = arguments.into_iter();
         let Some(word) = arguments.next() else { return Ok(Self::Default) };
-        let is_command = word != INSTALL && ACTIONS.iter().chain(COMMANDS).any(|command| *command == word);
+        let is_command = word != INSTALL && commands().any(|command| command == word);
         if is_command && arguments.as_slice().iter().any(|text| is_help(text)) {
             return Ok(Self::Help);
         }
@@ -138,7 +147,7 @@ impl Command {
             other => match other.strip_prefix("--http=") {
                 Some(text) => Self::Http(parse_address(Some(text))?),
                 None => {
-                    let near = suggestion(other, ACTIONS.iter().chain(COMMANDS));
+                    let near = suggestion(other, commands());
                     return Err(format!("unknown command `{other}`{near}"));
                 }
             },
@@ -147,15 +156,15 @@ impl Command {
             None => Ok(command),
             Some(extra) if is_caller_option(&extra) => Err(misplaced_caller(&extra)),
             Some(extra) => {
-                Err(format!("unexpected argument `{extra}`{}", suggestion(&extra, &CALLER_OPTIONS)))
+                Err(format!("unexpected argument `{extra}`{}", suggestion(&extra, CALLER_OPTIONS)))
             }
         }
     }
 }
 
 /// Which of these words was meant, if one is similar.
-fn suggestion(text: &str, known: impl IntoIterator<Item = &'static &'static str>) -> String {
-    let near = nearest(text, known.into_iter().copied());
+fn suggestion(text: &str, known: impl IntoIterator<Item = &'static str>) -> String {
+    let near = nearest(text, known);
     near.map_or(String::new(), |near| format!("; did you mean `{near}`?"))
 }
 
@@ -169,7 +178,7 @@ fn misplaced_caller(option: &str) -> String {
     format!(
         "`{option}` is for the commands that call the server: {}\n\
          the caller on stdio is set in the program, with `.stdio(|stdio| stdio.caller(..))`",
-        ACTIONS.join(", ")
+        actions().collect::<Vec<_>>().join(", ")
     )
 }
 
@@ -253,7 +262,7 @@ fn parse_flag(arguments: &mut impl Iterator<Item = String>, name: &str) -> Resul
 fn parse_call(arguments: &mut impl Iterator<Item = String>, usage: &str) -> Result<(String, String), String> {
     let name = arguments.next().ok_or_else(|| format!("a name is missing: `{usage}`"))?;
     if name.starts_with("--") {
-        return Err(format!("unknown option `{name}`{}", suggestion(&name, &CALLER_OPTIONS)));
+        return Err(format!("unknown option `{name}`{}", suggestion(&name, CALLER_OPTIONS)));
     }
     let Some(text) = arguments.next() else { return Ok((name, "{}".to_owned())) };
     match serde_json::from_str(&text) {

@@ -9,7 +9,10 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 
-use super::{command::Action, terminal};
+use super::{
+    command::{ACTIONS, Action},
+    terminal,
+};
 use crate::{
     client::exchange::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
     core::{
@@ -30,17 +33,10 @@ serving
   (none), stdio          serve stdin and stdout
   --http [ADDR]          serve HTTP at http://ADDR/mcp; 127.0.0.1:8080 by default";
 
-const TRYING_IT_OUT: &[&str] = &[
-    "list [--json]          list what the server offers",
-    "call NAME [JSON]       call a tool with these arguments; in a terminal you answer what it asks",
-    "read URI               read a resource",
-    "prompt NAME [JSON]     get a prompt with these arguments",
-    #[cfg(feature = "events")]
-    "events NAME [JSON]     print occurrences of an event, one JSON object a line, until stopped",
-    "schema                 print every descriptor that clients see, as JSON",
-    #[cfg(feature = "install")]
-    "install [CLIENT]       add this server to a client; `install --help` has more",
-];
+#[cfg(feature = "install")]
+const INSTALL: &str = "  install [CLIENT]       add this server to a client; `install --help` has more\n";
+#[cfg(not(feature = "install"))]
+const INSTALL: &str = "";
 
 const CALLER: &str = "  --as SUBJECT           make the request as this caller, with any number of
                          --scope SCOPE and --claim NAME=VALUE";
@@ -81,7 +77,7 @@ fn program_name() -> String {
 pub(super) fn print_help(server: &Server) -> Result<()> {
     let (name, version, program) = (server.name(), server.version(), program_name());
     let instructions = server.instructions().map(|text| format!("{text}\n\n")).unwrap_or_default();
-    let commands = TRYING_IT_OUT.join("\n  ");
+    let actions: String = ACTIONS.iter().map(|(usage, does)| format!("  {usage:<22} {does}\n")).collect();
     #[cfg(feature = "config")]
     let settings = server.server_settings().filter(|settings| !settings.is_empty());
     #[cfg(feature = "config")]
@@ -91,7 +87,7 @@ pub(super) fn print_help(server: &Server) -> Result<()> {
     let (placeholder, settings) = ("", "");
     print_line(&format!(
         "{name} {version}\n\n{instructions}usage: {program}{placeholder} [COMMAND]\n\n{SERVING}\n\n\
-         trying it out\n  {commands}\n\n{CALLER}\n\n{settings}  --help, --version\n\n\
+         trying it out\n{actions}{INSTALL}\n{CALLER}\n\n{settings}  --help, --version\n\n\
          Logs go to stderr; MCP_LOG=debug shows more of them."
     ))
 }

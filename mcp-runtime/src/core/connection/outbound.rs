@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::core::{
     admission::{Owner, Permit, Shares},
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
 };
 
 /// Queued bytes beyond which notifications are dropped.
@@ -76,11 +76,19 @@ pub(crate) enum Put {
     Full,
 }
 
-impl OutboundQueue {
-    fn push(&mut self, message: Vec<u8>) -> Option<Waker> {
-        self.bytes += message.len() + OVERHEAD;
-        self.messages.push_back(message);
-        self.waker.take()
+/// Queues a message, and wakes the receiver.
+fn push(mut state: MutexGuard<'_, OutboundQueue>, message: Vec<u8>) {
+    state.bytes += message.len() + OVERHEAD;
+    state.messages.push_back(message);
+    wake(state);
+}
+
+/// Wakes the receiver, which needs the lock.
+fn wake(mut state: MutexGuard<'_, OutboundQueue>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
     }
 }
 
@@ -92,22 +100,16 @@ impl Outbound {
 
     /// Queues a message within `limit` bytes of this stream and the owner's share of all streams; `false` if it does not fit.
     fn try_push(&self, message: Vec<u8>, limit: usize) -> bool {
-        let waker = {
-            let mut guard = self.state.lock();
-            let state = &mut *guard;
-            let size = message.len() + OVERHEAD;
-            if state.abandoned || state.finished || state.bytes + size > limit {
-                return false;
-            }
-            let permit = state.permit.get_or_insert_with(|| self.bytes.empty_permit(&self.owner));
-            if !permit.grow(size) {
-                return false;
-            }
-            state.push(message)
-        };
-        if let Some(waker) = waker {
-            waker.wake();
+        let mut state = self.state.lock();
+        let size = message.len() + OVERHEAD;
+        if state.abandoned || state.finished || state.bytes + size > limit {
+            return false;
         }
+        let permit = state.permit.get_or_insert_with(|| self.bytes.empty_permit(&self.owner));
+        if !permit.grow(size) {
+            return false;
+        }
+        push(state, message);
         true
     }
 
@@ -150,41 +152,29 @@ impl Outbound {
 
     /// The same for a message that has held this permit so far, which counts for it.
     fn put_held(&self, message: Vec<u8>, held: Option<Permit>) -> Put {
-        let waker = {
-            let mut guard = self.state.lock();
-            let state = &mut *guard;
-            if state.abandoned {
-                return Put::Abandoned;
-            }
-            let permit = state.permit.get_or_insert_with(|| self.bytes.empty_permit(&self.owner));
-            let held = held.map_or(0, |held| permit.merge(held));
-            let rest = (message.len() + OVERHEAD).saturating_sub(held);
-            if !permit.grow_last(rest) {
-                if state.uncharged + rest > SEND_THRESHOLD {
-                    return Put::Full;
-                }
-                state.uncharged += rest;
-            }
-            state.push(message)
-        };
-        if let Some(waker) = waker {
-            waker.wake();
+        let mut state = self.state.lock();
+        if state.abandoned {
+            return Put::Abandoned;
         }
+        let permit = state.permit.get_or_insert_with(|| self.bytes.empty_permit(&self.owner));
+        let held = held.map_or(0, |held| permit.merge(held));
+        let rest = (message.len() + OVERHEAD).saturating_sub(held);
+        if !permit.grow_last(rest) {
+            if state.uncharged + rest > SEND_THRESHOLD {
+                return Put::Full;
+            }
+            state.uncharged += rest;
+        }
+        push(state, message);
         Put::Queued
     }
 
     /// Sends a short message regardless of all limits; no effect if the receiver was dropped.
     pub(crate) fn put_short(&self, message: Vec<u8>) {
-        let waker = {
-            let mut state = self.state.lock();
-            if state.abandoned {
-                return;
-            }
+        let mut state = self.state.lock();
+        if !state.abandoned {
             state.uncharged += message.len() + OVERHEAD;
-            state.push(message)
-        };
-        if let Some(waker) = waker {
-            waker.wake();
+            push(state, message);
         }
     }
 
@@ -225,14 +215,9 @@ impl Outbound {
 
     /// Ends the stream after the messages in the queue.
     pub(crate) fn finish(&self) {
-        let waker = {
-            let mut state = self.state.lock();
-            state.finished = true;
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        let mut state = self.state.lock();
+        state.finished = true;
+        wake(state);
     }
 
     /// Drops the queue and refuses further messages.
@@ -268,10 +253,7 @@ impl Outbound {
 
     /// Wakes the receiver without a message, for an event of another source that its task polls.
     pub(crate) fn wake(&self) {
-        let waker = self.state.lock().waker.take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wake(self.state.lock());
     }
 }
 
@@ -305,9 +287,7 @@ impl Receiver {
         let state = self.0.state.lock();
         state.finished && state.messages.is_empty()
     }
-}
 
-impl Receiver {
     /// Stops to receive, as if it was dropped.
     pub(crate) fn abandon(&self) {
         self.0.abandon();

@@ -8,9 +8,13 @@ use super::{
     session_id::{Session, SessionUid},
     sessions::unix_time,
 };
-use crate::core::{
-    admission::{HALF, Owner},
-    store::{Condition, Found, SealedStore, StoreError, Table, Write, Written},
+use crate::{
+    core::{
+        admission::{HALF, Owner},
+        server::Server,
+        store::{Condition, Found, SealedStore, Table, Write, Written},
+    },
+    transport::http::http_error::HttpError,
 };
 
 /// Seconds by which the clocks of replicas may differ.
@@ -21,30 +25,45 @@ pub(super) struct EndedSessions {
     store: SealedStore,
     table: Table,
     /// Whether sessions go on while the store cannot be reached.
-    pub(super) allows_unchecked: bool,
+    allows_unchecked: bool,
 }
 
 impl EndedSessions {
-    /// For this many sessions, of which one owner may have half.
-    pub(super) fn new(store: &SealedStore, sessions: usize, allows_unchecked: bool) -> Self {
-        let table = Table::new("sessions", sessions, usize::MAX, HALF);
-        Self { store: store.clone(), table, allows_unchecked }
+    /// For this many sessions, of which one owner may have half; `None` without a store that replicas share.
+    pub(super) fn new(server: &Server, sessions: usize) -> Option<Self> {
+        let (store, stores) = (server.store(), &server.options().stores);
+        store.is_shared().then(|| Self {
+            store: store.clone(),
+            table: Table::new("sessions", sessions, usize::MAX, HALF),
+            allows_unchecked: stores.allows_unchecked_sessions,
+        })
     }
 
-    /// Whether a session has ended.
+    /// Checks that a session has not ended.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub(super) async fn contains(&self, uid: &SessionUid) -> Result<bool, StoreError> {
-        // an entry that another version of this crate wrote says the same
-        Ok(!matches!(self.store.find(&self.table, &store_key(uid)).await?, Found::Nothing))
+    /// It has, or that cannot be found out.
+    pub(super) async fn check(&self, uid: &SessionUid) -> Result<(), HttpError> {
+        match self.store.find(&self.table, &store_key(uid)).await {
+            Ok(Found::Nothing) => Ok(()),
+            // an entry that another version of this crate wrote says the same
+            Ok(_) => Err(HttpError::unknown_session()),
+            Err(error) if self.allows_unchecked => {
+                tracing::debug!(%error, "a session goes on that may have ended");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::debug!(%error, "whether a session has ended cannot be looked up");
+                Err(HttpError::sessions_unavailable())
+            }
+        }
     }
 
     /// Adds a session, until its id expires.
     ///
     /// # Errors
-    /// The store cannot be reached.
-    pub(super) async fn add(&self, session: &Session, owner: &Owner) -> Result<Written, StoreError> {
+    /// The owner's share is full, or the store cannot be reached.
+    pub(super) async fn add(&self, session: &Session, owner: &Owner) -> Result<(), HttpError> {
         let seconds_left = session.expires.saturating_sub(unix_time());
         let write = Write {
             bytes: b"",
@@ -52,7 +71,14 @@ impl EndedSessions {
             expires_in: Duration::from_secs(seconds_left.saturating_add(CLOCK_SKEW)),
             condition: Condition::Always,
         };
-        self.store.put(&self.table, &store_key(&session.uid), write).await
+        match self.store.put(&self.table, &store_key(&session.uid), write).await {
+            Ok(Written::Full) => Err(HttpError::method_not_allowed("POST")),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                tracing::debug!(%error, "the end of a session cannot be recorded");
+                Err(HttpError::sessions_unavailable())
+            }
+        }
     }
 }
 

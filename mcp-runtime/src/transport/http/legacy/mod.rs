@@ -2,6 +2,7 @@
 //! batches, and HTTP+SSE.
 
 mod capabilities;
+#[cfg_attr(not(feature = "shared"), path = "ended_here.rs")]
 mod ended_sessions;
 mod event_id;
 mod event_log;

@@ -25,7 +25,6 @@ use crate::{
         dispatch::{Handshake, InFlight, OpenRequests},
         jsonrpc::ProtocolError,
         server::Server,
-        store::Written,
     },
     transport::http::{
         headers::ProtocolHeaders,
@@ -58,10 +57,7 @@ impl Sessions {
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
             table: SessionTable::new(Quota::half(options.max_sessions), server.hub().clone()),
-            ended: server.store().is_shared().then(|| {
-                let allows_unchecked = server.options().stores.allows_unchecked_sessions;
-                EndedSessions::new(server.store(), options.max_session_records, allows_unchecked)
-            }),
+            ended: EndedSessions::new(server, options.max_session_records),
             event_logs: options.resumable.then(|| Arc::new(EventLogs::new())),
         })
     }
@@ -148,18 +144,7 @@ impl Sessions {
         let Ok(session) = self.peek(headers, connection.caller().map(|caller| &**caller)) else {
             return Ok(());
         };
-        match ended.contains(&session.uid).await {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(HttpError::unknown_session()),
-            Err(error) if ended.allows_unchecked => {
-                tracing::debug!(%error, "a session goes on that may have ended");
-                Ok(())
-            }
-            Err(error) => {
-                tracing::debug!(%error, "whether a session has ended cannot be looked up");
-                Err(HttpError::sessions_unavailable())
-            }
-        }
+        ended.check(&session.uid).await
     }
 
     /// Answers DELETE: ends a session and cancels its requests.
@@ -171,14 +156,7 @@ impl Sessions {
     ) -> Result<Response<ResponseBody>, HttpError> {
         let session = self.peek(headers, connection.caller().map(|caller| &**caller))?;
         if let Some(ended) = &self.ended {
-            match ended.add(&session, &connection.owner()).await {
-                Ok(Written::Full) => return Err(HttpError::method_not_allowed("POST")),
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::debug!(%error, "the end of a session cannot be recorded");
-                    return Err(HttpError::sessions_unavailable());
-                }
-            }
+            ended.add(&session, &connection.owner()).await?;
         }
         record_ended(server, self.records.take_ended(unix_time(), false));
         let recorded = self.records.end(&session, &connection.owner(), unix_time());

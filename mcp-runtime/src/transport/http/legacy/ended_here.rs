@@ -6,7 +6,7 @@ use crate::{
     transport::http::http_error::HttpError,
 };
 
-/// There is no store that replicas share.
+/// Without a store that replicas share, this has no value.
 pub(super) enum EndedSessions {}
 
 impl EndedSessions {

@@ -270,6 +270,27 @@ fn store_of(store: &KeptTokens, url: &str) -> String {
 }
 
 #[tokio::test]
+async fn an_answer_names_the_authorization_server_where_that_promises_to() {
+    for (issuer, is_accepted) in [(None, false), (Some("http://other.example"), false), (Some(""), true)] {
+        let site = Site::start(|seen| {
+            let promise = json!({ "authorization_response_iss_parameter_supported": true });
+            (seen.path == "/.well-known/oauth-authorization-server")
+                .then(|| json_response(200, &[], &metadata(seen, &promise)))
+        })
+        .await;
+        let issuer = issuer.map(|issuer| if issuer.is_empty() { site.host() } else { issuer }.to_owned());
+        let shown = issuer.clone();
+        let answer = move |url: &str| {
+            let answer = agree(url)?;
+            Ok(issuer.as_ref().map_or(answer.clone(), |issuer| format!("{answer}&iss={issuer}")))
+        };
+        let connected = connect(user(answer).0, &site.url).await;
+        assert_eq!(connected.is_ok(), is_accepted, "{shown:?}: {:?}", connected.err());
+        assert_eq!(site.to("/token").len(), usize::from(is_accepted), "{shown:?}");
+    }
+}
+
+#[tokio::test]
 async fn errors_repeat_no_text_of_an_authorization_server() {
     const SECRET: &str = "tok_51H8secret";
     for path in ["/register", "/token"] {
@@ -580,7 +601,7 @@ async fn metadata_that_cannot_be_fetched_costs_no_registration_and_no_token() {
 }
 
 #[tokio::test]
-async fn what_is_kept_for_one_user_is_not_shown_to_another_whose_tokens_were_taken_over() {
+async fn what_is_kept_for_one_user_is_not_shown_to_another() {
     use mcp_runtime::client::TokenStore as _;
     let ada_is_out = Arc::new(AtomicUsize::new(0));
     let is_out = ada_is_out.clone();
@@ -625,6 +646,11 @@ async fn what_is_kept_for_one_user_is_not_shown_to_another_whose_tokens_were_tak
     within(client.call("t", json!({})).into_future()).await.unwrap();
     assert_eq!(read().await, "ben");
     assert_eq!(visits.load(Ordering::SeqCst), 1);
+    // nor to the next one, after the authorization was forgotten
+    ada_is_out.store(0, Ordering::SeqCst);
+    within(client.forget_authorization()).await.unwrap();
+    assert_eq!(read().await, "ada");
+    assert_eq!(visits.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
@@ -707,6 +733,7 @@ async fn documents_and_scopes_that_are_too_large_are_refused() {
     let scopes: Vec<String> = (0..2000).map(|number| format!("scope{number}")).collect();
     for (path, member, value) in [
         ("/.well-known/oauth-protected-resource/mcp", "padding", json!(long)),
+        ("/.well-known/oauth-protected-resource/mcp", "padding in chunks", json!(long)),
         ("/.well-known/oauth-protected-resource/mcp", "scopes_supported", json!(scopes)),
         ("/.well-known/oauth-authorization-server", "padding", json!(long)),
         ("/register", "padding", json!(long)),
@@ -727,15 +754,18 @@ async fn documents_and_scopes_that_are_too_large_are_refused() {
                 _ => json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }),
             };
             document[member] = value.clone();
-            Some(json_response(200, &[], &document))
+            let response = json_response(200, &[], &document);
+            // without a length
+            let in_chunks = |body: Body| Body::from_stream(body.into_data_stream());
+            Some(if member == "padding in chunks" { response.map(in_chunks) } else { response })
         })
         .await;
         let (oauth, visits) = user(agree);
         let error = connect(oauth, &site.url).await.unwrap_err();
         let Error::Authorization { cause } = &error else { panic!("{path}: {error:?}") };
         match member {
-            "padding" => assert!(matches!(**cause, Error::TooLarge { .. }), "{path}: {error:?}"),
-            _ => assert!(error.to_string().contains("scopes of more than"), "{error}"),
+            "scopes_supported" => assert!(error.to_string().contains("scopes of more than"), "{error}"),
+            _ => assert!(matches!(**cause, Error::TooLarge { .. }), "{path} {member}: {error:?}"),
         }
         assert!(error.to_string().len() < 1000);
         assert_eq!(visits.load(Ordering::SeqCst), usize::from(path == "/token"), "{path} {member}");

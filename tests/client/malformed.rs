@@ -125,6 +125,28 @@ async fn a_malformed_response_concerns_no_other_call_and_lines_of_a_log_none() {
 }
 
 #[tokio::test]
+async fn a_response_with_the_id_of_another_request_is_not_that_of_a_call() {
+    let result = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+    for is_stream in [false, true] {
+        let url = over_http(move |message| {
+            let mut other = response(message, result("of another"));
+            other["id"] = (message["id"].as_u64().unwrap_or_default() + 1).into();
+            if !is_stream {
+                return Raw::Whole("application/json", bytes_of(&other));
+            }
+            let own = response(message, result("its own"));
+            Raw::Open(format!("data: {other}\n\ndata: {own}\n\n").into_bytes())
+        })
+        .await;
+        let client = within(Client::connect(url)).await.unwrap();
+        match within(client.call("t", json!({})).into_future()).await {
+            Ok(result) => assert_eq!((is_stream, result.text().as_str()), (true, "its own")),
+            Err(error) => assert!(!is_stream, "{error:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_error_without_an_id_fails_the_only_call_that_waits() {
     let client = over_streams(Client::builder(), |_, _| {
         let error = json!({ "code": -32700, "message": "parse error" });

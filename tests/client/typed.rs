@@ -8,6 +8,7 @@ use mcp_runtime::{
     content::Image,
     prelude::*,
 };
+use mcp_tests::support::{HttpRequest, HttpServer};
 use serde_json::json;
 
 use super::{WAYS, connect, within};
@@ -205,6 +206,19 @@ async fn arguments_are_checked_before_they_are_sent_and_failures_are_errors() {
     let client = within(Client::connect(&server)).await.unwrap();
     let error = client.typed::<add>().call((1, Some(2))).await.unwrap_err();
     assert!(error.to_string().contains("is not a `i64`: three"), "{error}");
+}
+
+#[tokio::test]
+async fn the_schema_of_a_tool_has_the_parameters_in_their_order() {
+    /// Pays
+    #[mcp_tool]
+    fn pay(to: String, amount: u32, by: Option<String>) -> String {
+        format!("{amount} to {to} by {by:?}")
+    }
+    let http = HttpServer::start(mcp_runtime::server!().tool::<pay>()).await;
+    let listed = HttpRequest::modern(1, "tools/list", json!({})).send(http.address).await;
+    let places = ["to", "amount", "by"].map(|name| listed.text().find(&format!("\"{name}\":{{")));
+    assert!(places.is_sorted() && places[0].is_some(), "{}", listed.text());
 }
 
 #[tokio::test]
